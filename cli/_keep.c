@@ -1,6 +1,7 @@
 /* See keep.h. */
 #define _GNU_SOURCE /* fallocate */
 #include "keep.h"
+#include "processes.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -119,14 +120,15 @@ static keel_status on_step(void *keeper, const keel_moment *at)
 int keel_keeper_begin(keel_keeper *k, const char *output, const char *history, const keel_model *m)
 {
     keel_claim *claim = NULL;
+    k->model = m;
+    k->callback = (keel_callback){ KEEL_CALLBACK, .name = "history", .context = k,
+                                   .on_train_batch_end = on_step, .on_epoch_end = on_epoch_end };
+    if (!keel_processes_first()) return -1;
     const keel_status s = keel_claim_take(&claim, output);
     k->claim = claim;
     if (s < 0) return keel_complain_within(s, "-o");
     k->output = output;
     k->history = history;
-    k->model = m;
-    k->callback = (keel_callback){ KEEL_CALLBACK, .name = "history", .context = k,
-                                   .on_train_batch_end = on_step, .on_epoch_end = on_epoch_end };
     return try_room(output, 4 * keel_model_count_params(m, NULL));
 }
 
@@ -187,7 +189,8 @@ void keel_keeper_rescue(keel_keeper *k, const char *why)
 {
     char path[NAME], text[1200];
     snprintf(text, sizeof text, "%s", why); /* it may be the text of the last error */
-    if (!k->learned) {
+    keel_complain_about(text);
+    if (!k->learned || !k->output) {
         keel_complain(EXIT_FAILED, "%s", text);
         return;
     }
@@ -199,7 +202,7 @@ void keel_keeper_leave(void *keeper, const char *why)
 {
     keel_keeper *k = keeper;
     char path[NAME];
-    if (k->learned) {
+    if (k->learned && k->output) {
         const keel_status s = rescue(k, keel_fit_save, path);
         complain_of_rescue(k, why, s, path);
     } else {
@@ -213,7 +216,7 @@ void keel_keeper_quit(void *keeper, int signal)
     keel_keeper *k = keeper;
     char path[NAME], why[64];
     snprintf(why, sizeof why, "stopped by signal %d, a second time", signal);
-    if (k->learned) {
+    if (k->learned && k->output) {
         const keel_status s = rescue(k, keel_fit_save, path);
         if (s == KEEL_END) return; /* the training has ended: it is being saved */
         complain_of_rescue(k, why, s, path);

@@ -2,6 +2,7 @@
  * terminal: its least important parts are left out first. The time left is estimated from the time
  * per row so far, including validation. */
 #include "progress.h"
+#include "processes.h"
 #include <langinfo.h>
 #include <math.h>
 #include <signal.h>
@@ -45,7 +46,8 @@ static void on_interrupt(int signal)
         "\nkeel: stopping after this step; press Ctrl-C again to quit at once\n";
     (void)signal;
     interrupted = 1;
-    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) return; /* a failure cannot be reported */
+    if (keel_processes_first() && write(STDERR_FILENO, text, sizeof text - 1) < 0)
+        return; /* a failure cannot be reported */
 }
 
 void keel_interrupt_catch(void)
@@ -303,7 +305,8 @@ static keel_status on_test_begin(void *context, const keel_moment *p)
 
 void keel_meter_begin(keel_meter *m, bool validates)
 {
-    *m = (keel_meter){ .live = isatty(STDERR_FILENO), .validates = validates };
+    *m = (keel_meter){ .live = keel_processes_first() && isatty(STDERR_FILENO),
+                       .validates = validates };
     m->callback = (keel_callback){ KEEL_CALLBACK,
                                    .name = "display",
                                    .context = m,

@@ -1,5 +1,6 @@
 /* See setup.h. */
 #include "setup.h"
+#include "processes.h"
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -249,9 +250,10 @@ int keel_setup_strategy(keel_strategy **out, const keel_devices_options *o)
         return keel_complain(EXIT_USAGE, "--shards needs --reproducible");
     if (o->shards > KEEL_SHARDS_MAX)
         return keel_complain(EXIT_USAGE, "--shards: at most %d", KEEL_SHARDS_MAX);
-    keel_status s = keel_strategy_create(out, o->list);
-    if (s >= 0 && o->reproducible)
-        s = keel_strategy_reproducible(*out, o->shards ? (int)o->shards : KEEL_SHARDS);
+    const int code = keel_processes_strategy(out, o->list);
+    if (code >= 0 || !o->reproducible) return code;
+    const keel_status s =
+        keel_strategy_reproducible(*out, o->shards ? (int)o->shards : KEEL_SHARDS);
     return s < 0 ? keel_complain_status(s) : -1;
 }
 

@@ -1,6 +1,7 @@
 /* See signals.h. The handler only notes a signal and writes a byte to a pipe; a thread reads it. */
 #define _GNU_SOURCE /* pipe2 */
 #include "signals.h"
+#include "processes.h"
 #include "progress.h"
 #include <fcntl.h>
 #include <pthread.h>
@@ -22,7 +23,9 @@ static void on_signal(int number)
     if (!first) {
         first = number;
         keel_interrupt();
-        if (number == SIGINT && write(STDERR_FILENO, text, sizeof text - 1) < 0) return;
+        if (number == SIGINT && keel_processes_first() &&
+            write(STDERR_FILENO, text, sizeof text - 1) < 0)
+            return;
         return;
     }
     if (!second) second = number;
@@ -62,6 +65,11 @@ bool keel_signals_catch(void (*call)(void *context, int signal), void *context)
 int keel_signal_got(void)
 {
     return first;
+}
+
+bool keel_signal_again(void)
+{
+    return second;
 }
 
 const char *keel_signal_text(int number)

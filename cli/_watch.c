@@ -1,5 +1,6 @@
 /* Says that rows do not come, and ends the process where --input-timeout says so. What hangs cannot
  * be stopped, so the model is saved beside it, as by a second Ctrl-C. */
+#include "processes.h"
 #include "setup.h"
 #include <math.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@ static void tell(void *context, const char *line, bool last)
         save(save_context, why);
     else
         keel_complain(EXIT_FAILED, "%s", why);
+    keel_complaints_print();
     _exit(EXIT_FAILED);
 }
 

@@ -429,5 +429,6 @@ const keel_command keel_command_bench = {
     .example = "keel bench mnist-cnn --batch-size 256 --devices cpu:0-1",
     .options = table,
     .size = sizeof(options),
+    .processes = KEEL_ALONE,
     .run = run,
 };

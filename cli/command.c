@@ -8,8 +8,18 @@
 #include <string.h>
 
 static const char *running; /* name of the command, for error messages */
+static char speaker[160];   /* "rank 3 (node7): ", in another process than the first */
+static char kept[8192];     /* lines */
+static uint64_t kind;
 
 /* ---- errors ---------------------------------------------------------------------------------- */
+
+static void print(const char *text)
+{
+    fputs(speaker, stderr);
+    fprintf(stderr, running ? "keel %s: " : "keel: ", running);
+    fprintf(stderr, "%s\n", text);
+}
 
 int keel_complain(int code, const char *format, ...)
 {
@@ -19,9 +29,50 @@ int keel_complain(int code, const char *format, ...)
     va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
-    fprintf(stderr, running ? "keel %s: " : "keel: ", running);
-    fprintf(stderr, "%s\n", keel_printable(text, sizeof text, text));
+    keel_printable(text, sizeof text, text);
+    if (code) keel_complain_about(text);
+    const size_t used = strlen(kept);
+    if (code && *speaker)
+        snprintf(kept + used, sizeof kept - used, "%s\n", text);
+    else
+        print(text);
     return code;
+}
+
+void keel_complain_as(const char *who)
+{
+    snprintf(speaker, sizeof speaker, "%s: ", who);
+}
+
+bool keel_complaints_kept(void)
+{
+    return *kept;
+}
+
+void keel_complaints_print(void)
+{
+    char *rest = NULL;
+    for (char *line = strtok_r(kept, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        print(line);
+    keel_complaints_drop();
+}
+
+void keel_complaints_drop(void)
+{
+    *kept = 0;
+}
+
+uint64_t keel_complaints_kind(void)
+{
+    return kind;
+}
+
+void keel_complain_about(const char *text)
+{
+    if (kind) return;
+    kind = 0xcbf29ce484222325; /* FNV-1a */
+    for (; *text; text++) kind = (kind ^ (unsigned char)*text) * 0x100000001b3;
+    if (!kind) kind = 1;
 }
 
 int keel_complain_status(keel_status status)

@@ -32,6 +32,13 @@ typedef struct keel_option {
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
+/* What a command is in several processes that a launcher started. */
+typedef enum keel_command_processes {
+    KEEL_EACH,     /* each does the same by itself */
+    KEEL_TOGETHER, /* they share the work; see processes.h */
+    KEEL_ALONE     /* refused */
+} keel_command_processes;
+
 typedef struct keel_command {
     const char *name;    /* "fit" */
     const char *args;    /* "MODEL.keras" in the usage line; "" */
@@ -41,6 +48,7 @@ typedef struct keel_command {
     const char *example; /* command lines */
     const keel_option *options;
     size_t size; /* of the options struct that `run` gets */
+    keel_command_processes processes;
     int (*run)(const void *options, int n_arg, char **arg);
 } keel_command;
 
@@ -74,6 +82,18 @@ int keel_complain(int code, const char *format, ...) __attribute__((format(print
 int keel_complain_status(keel_status status);
 int keel_complain_within(keel_status status, const char *what); /* "what: text of the error" */
 int keel_exit_code(keel_status status);
+
+/* Of several processes: from now on lines on stderr begin with "who: ", and those of failures (code
+ * not 0) are kept until keel_complaints_print. */
+void keel_complain_as(const char *who);
+bool keel_complaints_kept(void);
+void keel_complaints_print(void);
+void keel_complaints_drop(void);
+
+/* A number for the text of the first failure, equal in processes with the same failure; 0: none.
+ * keel_complain_about sets it by a text that is only a part of what is printed. */
+uint64_t keel_complaints_kind(void);
+void keel_complain_about(const char *text);
 
 /* ---- readable numbers ------------------------------------------------------------------------ */
 

@@ -1,4 +1,5 @@
 /* keel evaluate: loss and metrics of a model over data, each row once. */
+#include "processes.h"
 #include "progress.h"
 #include "setup.h"
 #include "shapes.h"
@@ -10,6 +11,7 @@ typedef struct options {
     keel_pad_options pad;
     keel_compile_options compile;
     keel_devices_options devices;
+    keel_processes_options processes;
     double validation_split;
     int64_t batch_size, seed;
     int dtype, float32;
@@ -27,6 +29,7 @@ static int prepare(job *j, const options *o, const char *path)
 {
     int code;
     keel_status s = KEEL_OK;
+    if ((code = keel_processes_begin(&o->processes)) >= 0) return code;
     if ((code = keel_padding_read(&j->padding, &o->pad)) >= 0) return code;
     if ((code = keel_setup_plugin(o->plugin)) >= 0) return code;
     if ((code = keel_setup_model(&j->model, path, o->weights, o->dtype)) >= 0) return code;
@@ -83,7 +86,7 @@ static int run(const void *given, int n_arg, char **arg)
     (void)n_arg;
     int code = prepare(&j, given, arg[0]);
     if (code < 0) code = evaluate(&j, given);
-    keel_strategy_destroy(j.strategy);
+    code = keel_processes_end(j.strategy, code);
     keel_dataset_destroy(j.part);
     keel_dataset_destroy(j.training);
     keel_dataset_destroy(j.whole);
@@ -97,6 +100,7 @@ static const keel_option table[] = {
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
                     "rows per step (default: 32; of data that comes in batches, those)"),
     KEEL_DEVICES_ROWS(options, devices),
+    KEEL_PROCESSES_ROWS(options, processes),
     KEEL_PLUGIN_ROW(options, plugin),
     KEEL_WEIGHTS_ROW(options, weights),
     KEEL_DTYPE_ROW(options, dtype),
@@ -120,5 +124,6 @@ const keel_command keel_command_evaluate = {
     .example = "keel evaluate trained.keras --data held-out/",
     .options = table,
     .size = sizeof(options),
+    .processes = KEEL_TOGETHER,
     .run = run,
 };

@@ -2,6 +2,7 @@
  * report: rows by device, memory and time. */
 #include "callbacks.h"
 #include "keep.h"
+#include "processes.h"
 #include "profile.h"
 #include "progress.h"
 #include "setup.h"
@@ -19,6 +20,7 @@ typedef struct options {
     keel_pad_options pad;
     keel_compile_options compile;
     keel_devices_options devices;
+    keel_processes_options processes;
     const char *validation, *history, *output, *class_weight, *trace;
     const char *checkpoint, *every;
     const char *input_memory, *input_report;
@@ -47,6 +49,7 @@ typedef struct job {
     double weight[256]; /* by class */
     int n_weight;
     int64_t input_memory;
+    int signal; /* that ended the run, here or in another process; 0: none */
 } job;
 
 /* ---- before ---------------------------------------------------------------------------------- */
@@ -60,6 +63,7 @@ static int check(const options *o)
     if (!isnan(o->validation_split) && !(o->validation_split > 0 && o->validation_split < 1))
         return keel_complain(EXIT_USAGE, "--validation-split %g: must be above 0 and below 1",
                              o->validation_split);
+    if (!keel_processes_first()) return -1; /* the first process writes all files */
     if ((code = keel_setup_output("-o", o->output, ".keras")) >= 0) return code;
     if (o->history && (code = keel_setup_output("--history", o->history, ".csv")) >= 0) return code;
     if (o->trace && (code = keel_setup_output("--trace", o->trace, ".json")) >= 0) return code;
@@ -218,6 +222,7 @@ static int open_data(job *j)
 static int prepare(job *j, const char *path)
 {
     int code;
+    if ((code = keel_processes_begin(&j->o->processes)) >= 0) return code;
     if ((code = check(j->o)) >= 0) return code;
     if ((code = keel_padding_read(&j->padding, &j->o->pad)) >= 0) return code;
     if ((code = read_class_weight(j, j->o->class_weight)) >= 0) return code;
@@ -228,7 +233,8 @@ static int prepare(job *j, const char *path)
     const bool validates = j->o->validation || !isnan(j->o->validation_split);
     code = keel_callbacks_make(&j->callbacks, &j->o->callbacks, j->o->output, validates);
     if (code >= 0) return code;
-    if (j->callbacks.best[0]) code = keel_setup_output("--save-best", j->callbacks.best, ".keras");
+    if (j->callbacks.best[0] && keel_processes_first())
+        code = keel_setup_output("--save-best", j->callbacks.best, ".keras");
     if (code >= 0) return code;
     if ((code = keel_setup_plugin(j->o->plugin)) >= 0) return code;
     if ((code = keel_setup_model(&j->model, path, j->o->weights, j->o->dtype)) >= 0) return code;
@@ -250,10 +256,16 @@ static void print_rows(const job *j, const char *what, int64_t rows)
 {
     char a[KEEL_NUMBER_MAX];
     const int n = keel_strategy_devices(j->strategy);
+    int64_t own = 0;
     printf("%s%s rows:", what, keel_grouped(a, rows));
-    for (int i = 0; i < n && i < 16; i++)
-        printf(" %s", keel_grouped(a, keel_strategy_rows(j->strategy, i, rows)));
+    for (int i = 0; i < n; i++) {
+        const int64_t part = keel_strategy_rows(j->strategy, i, rows);
+        if (i < 16) printf(" %s", keel_grouped(a, part));
+        own += part;
+    }
     if (n > 16) printf(" ... (%d devices)", n);
+    if (keel_strategy_processes(j->strategy) > 1)
+        printf(", other processes %s", keel_grouped(a, rows - own));
 }
 
 /* What steps waited for, where they did, and what would help. */
@@ -278,8 +290,7 @@ static void report(const job *j)
     const int n = keel_strategy_devices(j->strategy);
     printf("\ntrained  %s %s, %s rows in %s%s\n", keel_grouped(a, h->steps),
            h->steps == 1 ? "step" : "steps", keel_grouped(b, h->rows),
-           keel_seconds_text(c, h->seconds),
-           h->stopped && keel_signal_got() ? ", stopped by Ctrl-C" : "");
+           keel_seconds_text(c, h->seconds), h->stopped && j->signal ? ", stopped by Ctrl-C" : "");
     fputs("devices ", stdout);
     for (int i = 0; i < n && i < 16; i++) printf(" %s", keel_strategy_device_name(j->strategy, i));
     if (n > 16) printf(" ... (%d)", n);
@@ -306,6 +317,7 @@ static void report(const job *j)
 
 static int keep(job *j)
 {
+    if (!keel_processes_first()) return EXIT_OK;
     const int code = keel_keeper_save(&j->keeper);
     if (code == EXIT_OK) printf("saved    %s\n", j->o->output);
     if (j->callbacks.best[0] && !access(j->callbacks.best, F_OK))
@@ -321,13 +333,12 @@ static int keep(job *j)
  * Returns the exit code. */
 static int keep_part(job *j, keel_status s)
 {
-    const int number = s < 0 ? 0 : keel_signal_got();
-    if (number) {
-        keel_keeper_rescue(&j->keeper, keel_signal_text(number));
-        return 128 + number;
-    }
-    keel_keeper_rescue(&j->keeper, keel_error());
-    return keel_exit_code(s);
+    const bool given_up = s == KEEL_EREMOTE; /* a signal may be why, or what followed */
+    if (s >= 0 && j->signal)
+        keel_keeper_rescue(&j->keeper, keel_signal_text(j->signal));
+    else
+        keel_keeper_rescue(&j->keeper, keel_error());
+    return j->signal && (s >= 0 || given_up) ? 128 + j->signal : keel_exit_code(s);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -363,14 +374,14 @@ static int train(job *j)
         .class_weight_count = j->n_weight,
         .threads = (int)o->threads,
         .profile = o->profile,
-        .trace = o->trace,
+        .trace = keel_processes_first() ? o->trace : NULL,
         .float32 = (keel_float32)o->float32,
         .callbacks = j->callbacks.at,
         .checkpoint = &j->checkpoint,
         .input_memory = j->input_memory,
         .explain_input = o->explain_input ? explain : NULL,
         .explain_context = &meter,
-        .input_report = o->input_report,
+        .input_report = keel_processes_first() ? o->input_report : NULL,
     };
     const int64_t count = keel_dataset_cardinality(j->data);
     const char *what = keel_dataset_is_batched(j->data) ? "batches" : "rows";
@@ -384,7 +395,11 @@ static int train(job *j)
         printf(", %s for validation", keel_grouped(a, keel_dataset_rows(j->validation)));
     if (keel_dataset_class_count(j->data))
         printf(", %s classes", keel_grouped(a, keel_dataset_class_count(j->data)));
-    printf("; %d %s", n, n == 1 ? "device" : "devices");
+    const int processes = keel_strategy_processes(j->strategy), hosts = keel_processes_machines();
+    if (processes > 1)
+        printf("; %d processes on %d %s, the first with", processes, hosts,
+               hosts == 1 ? "machine" : "machines");
+    printf("%s %d %s", processes > 1 ? "" : ";", n, n == 1 ? "device" : "devices");
     if (strcmp(keel_model_dtype_policy(j->model), "float32"))
         printf(", %s", keel_model_dtype_policy(j->model));
     putchar('\n');
@@ -401,16 +416,17 @@ static int train(job *j)
     j->before = keel_since_start();
     const keel_status s = keel_fit(j->model, j->strategy, j->data, &f, &j->history);
     keel_meter_clear(&meter);
-    const int number = keel_signal_got();
+    j->signal = keel_signal_got();
+    if (s >= 0 && j->history.stopped) j->signal = keel_processes_signal(j->signal);
     /* save the model as the output even if the trace could not be written */
     const bool done = j->history.stopped || j->history.epochs >= o->epochs - o->initial_epoch;
-    if (!done || (number && number != SIGINT && j->history.stopped)) return keep_part(j, s);
+    if (!done || (j->signal && j->signal != SIGINT && j->history.stopped)) return keep_part(j, s);
     const int failed = s < 0 ? keel_complain_status(s) : EXIT_OK;
     report(j);
     if (j->history.profile) keel_profile_print(stdout, j->history.profile);
     const int code = keep(j);
     if (failed != EXIT_OK) return failed;
-    return code == EXIT_OK && number && j->history.stopped ? EXIT_STOPPED : code;
+    return code == EXIT_OK && j->signal && j->history.stopped ? EXIT_STOPPED : code;
 }
 
 static int run(const void *given, int n_arg, char **arg)
@@ -422,7 +438,7 @@ static int run(const void *given, int n_arg, char **arg)
     keel_keeper_end(&j.keeper);
     keel_callbacks_free(&j.callbacks);
     keel_history_free(&j.history);
-    keel_strategy_destroy(j.strategy);
+    code = keel_processes_end(j.strategy, code);
     keel_dataset_destroy(j.data);
     keel_dataset_destroy(j.validation);
     keel_dataset_destroy(j.whole);
@@ -444,6 +460,7 @@ static const keel_option table[] = {
                     "epochs of earlier runs: go on with the number, and the order of rows, of the "
                     "next, up to --epochs"),
     KEEL_DEVICES_ROWS(options, devices),
+    KEEL_PROCESSES_ROWS(options, processes),
     KEEL_PLUGIN_ROW(options, plugin),
     KEEL_WEIGHTS_ROW(options, weights),
     KEEL_DTYPE_ROW(options, dtype),
@@ -529,11 +546,17 @@ const keel_command keel_command_fit = {
             "number of devices, also if the rows do not divide evenly. Ctrl-C stops after the "
             "current step and saves the model. A second Ctrl-C, SIGTERM, SIGHUP, a closed pipe or "
             "a failure of any kind end the run too; what was learned until the last step is then "
-            "saved beside the output, as OUT.interrupted.keras, and the error names that file.",
+            "saved beside the output, as OUT.interrupted.keras, and the error names that file.\n"
+            "Started by mpirun, mpiexec or srun, on one machine or on several, the processes share "
+            "each step: --devices are those of each process, --batch-size is of all, and the "
+            "result is that of one process with all devices. Each process reads the data and the "
+            "model by the same names; the first one prints, and writes all files.",
     .example =
         "keel fit m.keras --data photos/ --validation-split 0.2 --batch-size 64 --epochs 5 \\\n"
-        "    --devices cpu:0-3 -o trained.keras",
+        "    --devices cpu:0-3 -o trained.keras\n"
+        "mpirun -n 4 keel fit m.keras --data photos/ --batch-size 64 -o trained.keras",
     .options = table,
     .size = sizeof(options),
+    .processes = KEEL_TOGETHER,
     .run = run,
 };

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 typedef struct keel_keeper {
-    const char *output, *history; /* history NULL: none is written */
+    const char *output, *history; /* history NULL: none is written; both: by another process */
     const keel_model *model;
     _Atomic(keel_claim *) claim; /* released once: by the end, or by the thread of signals */
     keel_callback callback;

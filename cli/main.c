@@ -1,5 +1,6 @@
 /* keel: finds the command, parses its options, runs it. */
 #include "command.h"
+#include "processes.h"
 #include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@ static int end(int code)
 {
     if (code == EXIT_OK && (fflush(stdout) || ferror(stdout)))
         code = keel_complain(EXIT_FAILED, "standard output cannot be written");
+    keel_processes_leave();
     return code;
 }
 
@@ -21,7 +23,8 @@ static int run(const keel_command *c, int argc, char **argv)
     int n_arg = 0;
     void *options = calloc(1, c->size ? c->size : 1);
     if (!options) return keel_complain(EXIT_FAILED, "out of memory");
-    int code = keel_command_parse(c, argc, argv, options, &n_arg, arg);
+    int code = keel_processes_look(c);
+    if (code < 0) code = keel_command_parse(c, argc, argv, options, &n_arg, arg);
     if (code < 0) code = c->run(options, n_arg, arg);
     free(options);
     return end(code);

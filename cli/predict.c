@@ -1,4 +1,5 @@
 /* keel predict: writes the model's outputs for each row to an .npy file. */
+#include "processes.h"
 #include "progress.h"
 #include "setup.h"
 #include "shapes.h"
@@ -11,6 +12,7 @@ typedef struct options {
     keel_data_options data;
     const char *output, *classes;
     keel_devices_options devices;
+    keel_processes_options processes;
     keel_pad_options pad;
     int64_t batch_size, show;
     int dtype, float32;
@@ -147,10 +149,14 @@ static int prepare(job *j, const options *o, const char *path)
     int code;
     const keel_setup_file outputs[] = { { "-o", o->output }, { "--classes", o->classes }, { 0 } };
     const keel_setup_file inputs[] = { { "--data", o->data.data }, { 0 } };
+    if ((code = keel_processes_begin(&o->processes)) >= 0) return code;
     if ((code = keel_padding_read(&j->padding, &o->pad)) >= 0) return code;
-    if ((code = keel_setup_output("-o", o->output, ".npy")) >= 0) return code;
-    if (o->classes && (code = keel_setup_output("--classes", o->classes, ".csv")) >= 0) return code;
-    if ((code = keel_setup_apart(outputs, inputs)) >= 0) return code;
+    if (keel_processes_first()) {
+        if ((code = keel_setup_output("-o", o->output, ".npy")) >= 0) return code;
+        if (o->classes && (code = keel_setup_output("--classes", o->classes, ".csv")) >= 0)
+            return code;
+        if ((code = keel_setup_apart(outputs, inputs)) >= 0) return code;
+    }
     if ((code = keel_setup_plugin(o->plugin)) >= 0) return code;
     if ((code = keel_setup_model(&j->model, path, o->weights, o->dtype)) >= 0) return code;
     if (o->classes && (code = check_classes(j->model, path)) >= 0) return code;
@@ -213,6 +219,7 @@ static int predict(job *j, const options *o)
     if (s < 0) return keel_complain_status(s);
     j->n_out = keel_model_output_count(j->model);
     j->out = j->outputs[0];
+    if (!keel_processes_first()) return EXIT_OK;
     int code = EXIT_OK;
     if (o->classes) code = keel_save_whole(o->classes, write_classes, j);
     if (code != EXIT_OK) return code;
@@ -231,7 +238,7 @@ static int run(const void *given, int n_arg, char **arg)
     if (code < 0) code = predict(&j, given);
     for (int k = 0; k < j.n_out; k++) keel_tensor_free(&j.outputs[k]);
     free(j.outputs);
-    keel_strategy_destroy(j.strategy);
+    code = keel_processes_end(j.strategy, code);
     keel_dataset_destroy(j.data);
     keel_model_destroy(j.model);
     return code;
@@ -246,6 +253,7 @@ static const keel_option table[] = {
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
                     "rows per step (default: 32; of data that comes in batches, those)"),
     KEEL_DEVICES_ROWS(options, devices),
+    KEEL_PROCESSES_ROWS(options, processes),
     KEEL_PLUGIN_ROW(options, plugin),
     KEEL_WEIGHTS_ROW(options, weights),
     KEEL_DTYPE_ROW(options, dtype),
@@ -269,5 +277,6 @@ const keel_command keel_command_predict = {
     .example = "keel predict trained.keras --data held-out/ -o out.npy",
     .options = table,
     .size = sizeof(options),
+    .processes = KEEL_TOGETHER,
     .run = run,
 };

@@ -10,6 +10,7 @@
 bool keel_signals_catch(void (*quit)(void *context, int signal), void *context);
 
 int keel_signal_got(void);                /* the first; 0: none */
+bool keel_signal_again(void);             /* a second one came */
 const char *keel_signal_text(int signal); /* "stopped by SIGTERM" */
 
 #endif

@@ -20,10 +20,23 @@ elseif(KEEL_HAVE_DNNL)
     string(APPEND KEEL_PC_LIBS " -ldnnl")
 endif()
 
+# The plug-ins lie where keel looks for them, beside our oneDNN. libkeel_mpi.so is the one of mpicc.
+if(KEEL_MPIS)
+    foreach(mpi IN LISTS KEEL_MPIS)
+        install(TARGETS keel_mpi_${mpi} EXPORT KeelTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/keel)
+    endforeach()
+    install(FILES ${PROJECT_BINARY_DIR}/libkeel_mpi.so DESTINATION ${CMAKE_INSTALL_LIBDIR}/keel)
+    install(FILES include/keel/mpi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/keel)
+endif()
+
 # The .pc file finds its prefix from its own place, so that the tree can be moved.
 file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" KEEL_PC_UP "${up}")
 configure_file(cmake/keel.pc.in ${PROJECT_BINARY_DIR}/keel.pc @ONLY)
+if(KEEL_MPIS)
+    configure_file(cmake/keel-mpi.pc.in ${PROJECT_BINARY_DIR}/keel-mpi.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/keel-mpi.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 install(FILES ${PROJECT_BINARY_DIR}/keel.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Keel)

@@ -48,12 +48,36 @@ project/build/main
 project/build/main_static
 echo "CMake package: runs"
 
+# a program of its own MPI, which brings mpicc
+if [ -e "$libdir/keel/libkeel_mpi.so" ] && command -v mpicc >/dev/null; then
+    cat >with_mpi.c <<'C'
+#include <keel/mpi.h>
+#include <keel/train.h>
+int main(int argc, char **argv)
+{
+    int level = 0, count = 0;
+    keel_strategy *s = NULL;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
+    if (keel_strategy_create_mpi(&s, "cpu:0", MPI_COMM_NULL) != KEEL_EARG) return 1;
+    if (keel_strategy_create_mpi(&s, "cpu:0", MPI_COMM_WORLD) < 0) return 2;
+    count = keel_strategy_processes(s);
+    keel_strategy_destroy(s);
+    MPI_Finalize();
+    return count != 1;
+}
+C
+    mpicc -std=c11 with_mpi.c $(pkg-config --cflags --libs keel-mpi) -o with_mpi
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 LD_LIBRARY_PATH=$libdir ./with_mpi
+    echo "MPI: runs"
+fi
+
 # nothing leads back to the folder it was built in: no path in a text, none that the loader follows
 if grep -rIl "$KEEL_BUILD" "$to"; then
     echo "error: these texts name the build folder"
     exit 1
 fi
-for file in "$to"/bin/* "$libdir"/libkeel.so; do
+for file in "$to"/bin/* "$libdir"/libkeel.so "$libdir"/keel/libkeel_mpi*.so; do
+    [ -e "$file" ] || continue
     if readelf -d "$file" | grep -E "(RPATH|RUNPATH|NEEDED).*$KEEL_BUILD"; then
         echo "error: $file looks for libraries in the build folder"
         exit 1

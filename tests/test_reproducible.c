@@ -10,211 +10,19 @@
 #include <string.h>
 #include <cmocka.h>
 #include "device/discover.h"
-#include "keel/keel.h"
-#include "model/model.h"
-#include "must.h"
+#include "reproducible_works.h"
 #include "train/strategy.h"
 
-enum { ROWS = 75, SIDE = 9, CLASSES = 5, WORKERS = 8 };
+enum { WORKERS = 8 };
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { SLOW = 1 };
 #else
 enum { SLOW = 0 };
 #endif
 
-static float images[ROWS * SIDE * SIDE * 3], labels[ROWS], weights[ROWS];
+/* ---- lanes on workers ------------------------------------------------------------------------ */
 
-static int start(void **unused)
-{
-    (void)unused;
-    uint32_t state = 7;
-    for (int i = 0; i < ROWS * SIDE * SIDE * 3; i++) {
-        state = state * 1664525u + 1013904223u;
-        images[i] = (float)(state >> 8) / 8388608.0f - 1;
-    }
-    for (int i = 0; i < ROWS; i++) {
-        labels[i] = (float)(i * 7 % CLASSES);
-        weights[i] = i % 9 == 4 ? 0 : 1 + (float)(i % 4) / 3;
-    }
-    return 0;
-}
-
-/* ---- models ---------------------------------------------------------------------------------- */
-
-static keel_symbol conv(keel_model *m, keel_symbol x, int filters, int size, const char *name)
-{
-    return must_call(m, "Conv2D",
-                     KEEL_ARGS(KEEL_ARG_INT("filters", filters), KEEL_ARG_INT("kernel_size", size),
-                               KEEL_ARG_STR("padding", "same"), KEEL_ARG_STR("name", name)),
-                     x);
-}
-
-static keel_symbol dense(keel_model *m, keel_symbol x, int units, const char *activation)
-{
-    return must_call(
-        m, "Dense",
-        KEEL_ARGS(KEEL_ARG_INT("units", units), KEEL_ARG_STR("activation", activation),
-                  KEEL_ARG_JSON("kernel_regularizer",
-                                "{\"class_name\": \"L2\", \"config\": {\"l2\": 0.01}}")),
-        x);
-}
-
-/* Convolutions of both kinds, statistics of the batch, dropout; one layer is called twice. */
-static keel_symbol convolutions(keel_model *m)
-{
-    keel_symbol x, pair[2];
-    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
-    x = must_call(m, "BatchNormalization", NULL, conv(m, x, 8, 5, "first"));
-    x = must_call(m, "ReLU", NULL, x);
-    pair[0] = must_call(m, "ReLU", NULL, conv(m, x, 8, 3, "shared"));
-    must(keel_model_call_again(m, "shared", &pair[0], 1, &pair[1]));
-    must(keel_model_call(m, "Add", NULL, pair, 2, &x));
-    x = must_call(m, "DepthwiseConv2D", KEEL_ARGS(KEEL_ARG_INT("kernel_size", 3)), x);
-    x = must_call(m, "BatchNormalization", NULL, conv(m, x, 32, 1, "wide"));
-    x = must_call(m, "MaxPooling2D", NULL, must_call(m, "ReLU", NULL, x));
-    x = must_call(m, "Dropout", KEEL_ARGS(KEEL_ARG_FLOAT("rate", 0.3)), x);
-    return dense(m, must_call(m, "Flatten", NULL, x), CLASSES, "softmax");
-}
-
-/* Dense layers of rows and of places. */
-static keel_symbol products(keel_model *m)
-{
-    keel_symbol x;
-    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
-    x = dense(m, x, 24, "relu");
-    x = dense(m, must_call(m, "Flatten", NULL, x), 70, "gelu");
-    return dense(m, x, CLASSES, "softmax");
-}
-
-/* Channels for which there are fast kernels. */
-static keel_symbol deep(keel_model *m)
-{
-    keel_symbol x;
-    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
-    x = must_call(m, "ReLU", NULL, conv(m, x, 64, 3, "wide"));
-    x = must_call(m, "ReLU", NULL, conv(m, x, 64, 3, "winograd"));
-    x = must_call(m, "BatchNormalization", NULL, conv(m, x, 96, 1, "pointwise"));
-    return dense(m, must_call(m, "GlobalAveragePooling2D", NULL, x), CLASSES, "softmax");
-}
-
-static keel_model *norm_of(int channels, const char *name)
-{
-    keel_model *m;
-    keel_symbol x;
-    must(keel_model_create(&m, name, KEEL_FLOAT32, 3));
-    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, channels), NULL, &x));
-    x = must_call(m, "BatchNormalization", NULL, x);
-    must(keel_model_outputs(m, &x, 1));
-    return m;
-}
-
-/* One layer with statistics of the batch and without, in both orders. */
-static keel_symbol both_ways(keel_model *m)
-{
-    const keel_arg *inference = KEEL_ARGS(KEEL_ARG_BOOL("training", false));
-    keel_symbol x;
-    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
-    x = conv(m, x, 8, 3, "first");
-    must(keel_model_call_model(m, norm_of(8, "fixed"), inference, &x, 1, &x));
-    must(keel_model_call_again(m, "fixed", &x, 1, &x));
-    x = must_call(m, "ReLU", NULL, conv(m, x, 16, 3, "second"));
-    must(keel_model_call_model(m, norm_of(16, "moving"), NULL, &x, 1, &x));
-    x = must_call(m, "ReLU", NULL, x);
-    must(keel_model_call_again(m, "moving", &x, 1, &x));
-    return dense(m, must_call(m, "Flatten", NULL, x), CLASSES, "softmax");
-}
-
-/* Steps of which some do not count, dropped inputs and states, by kernels and by references. */
-static keel_symbol over_time(keel_model *m)
-{
-    keel_symbol x;
-    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
-    x = must_call(m, "Reshape", KEEL_ARGS(KEEL_ARG_JSON("target_shape", "[9, 27]")), x);
-    x = must_call(m, "Masking", NULL, must_call(m, "ReLU", NULL, x));
-    x = must_call(m, "LSTM",
-                  KEEL_ARGS(KEEL_ARG_INT("units", 19), KEEL_ARG_BOOL("return_sequences", true),
-                            KEEL_ARG_FLOAT("dropout", 0.25)),
-                  x);
-    x = must_call(m, "GRU",
-                  KEEL_ARGS(KEEL_ARG_INT("units", 18), KEEL_ARG_BOOL("return_sequences", true),
-                            KEEL_ARG_BOOL("go_backwards", true)),
-                  x);
-    x = must_call(m, "LSTM",
-                  KEEL_ARGS(KEEL_ARG_INT("units", 5), KEEL_ARG_BOOL("return_sequences", true),
-                            KEEL_ARG_FLOAT("recurrent_dropout", 0.5)),
-                  x);
-    x = must_call(m, "SimpleRNN", KEEL_ARGS(KEEL_ARG_INT("units", 17)), x);
-    return dense(m, x, CLASSES, "softmax");
-}
-
-/* Scores in several blocks, some of their weights dropped. */
-static keel_symbol attention(keel_model *m)
-{
-    keel_symbol x, y;
-    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
-    x = must_call(m, "Reshape", KEEL_ARGS(KEEL_ARG_JSON("target_shape", "[243, 1]")),
-                  must_call(m, "Flatten", NULL, x));
-    must(keel_model_call(m, "MultiHeadAttention",
-                         KEEL_ARGS(KEEL_ARG_INT("num_heads", 2), KEEL_ARG_INT("key_dim", 5),
-                                   KEEL_ARG_FLOAT("dropout", 0.25)),
-                         (keel_symbol[]){ x, x }, 2, &y));
-    return dense(m, must_call(m, "Flatten", NULL, y), CLASSES, "softmax");
-}
-
-typedef struct recipe {
-    const char *name;
-    keel_symbol (*network)(keel_model *m);
-    keel_dtype dtype;
-    const char *policy, *optimizer;
-    keel_end_of_data end;
-    int batch_size, shards;
-    bool weighted;
-} recipe;
-
-/* Five ends of the data, more shards than rows, shards of one row and of several. */
-static const recipe recipes[] = {
-    { "convolutions", convolutions, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, false },
-    { "convolutions, dropped end", convolutions, KEEL_FLOAT32, NULL, "sgd", KEEL_DROP, 37, 16,
-      true },
-    { "convolutions, carried rows", convolutions, KEEL_FLOAT32, NULL, "adam", KEEL_CARRY, 32, 16,
-      false },
-    { "convolutions, rows again", convolutions, KEEL_FLOAT64, NULL, "adam", KEEL_WRAP, 24, 16,
-      false },
-    { "convolutions, full steps", convolutions, KEEL_FLOAT32, "mixed_bfloat16", "adam", KEEL_REFUSE,
-      25, 16, false },
-    { "convolutions, 23 shards", convolutions, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 40, 23,
-      true },
-    { "statistics both ways", both_ways, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, true },
-    { "products", products, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, true },
-    { "products, small steps", products, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 9, 16, false },
-    { "products, norms of weights", products, KEEL_FLOAT32, NULL, "lamb", KEEL_KEEP, 32, 16,
-      false },
-    { "products, whole weights", products, KEEL_FLOAT32, NULL, "muon", KEEL_KEEP, 32, 16, false },
-    { "products, sums of rows and columns", products, KEEL_FLOAT32, NULL, "adafactor", KEEL_KEEP,
-      32, 16, false },
-    { "products in bfloat16", products, KEEL_FLOAT32, "mixed_bfloat16", "sgd", KEEL_KEEP, 32, 16,
-      false },
-    { "over time", over_time, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, true },
-    { "over time in bfloat16", over_time, KEEL_FLOAT32, "mixed_bfloat16", "sgd", KEEL_KEEP, 40, 23,
-      false },
-    { "attention", attention, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, true },
-    { "attention in bfloat16", attention, KEEL_FLOAT32, "mixed_bfloat16", "sgd", KEEL_KEEP, 32, 16,
-      false },
-    { "deep", deep, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, false },
-    { "deep in bfloat16", deep, KEEL_FLOAT32, "mixed_bfloat16", "adam", KEEL_KEEP, 64, 32, false },
-    { "deep in float16", deep, KEEL_FLOAT32, "mixed_float16", "adam", KEEL_KEEP, 64, 32, false },
-};
-
-/* ---- a fit and all it leaves ----------------------------------------------------------------- */
-
-typedef struct outcome {
-    keel_model *model;
-    keel_history history;
-    keel_logs logs;
-    keel_tensor predicted;
-} outcome;
-
-static keel_strategy *strategy_of(int lanes, int workers, int shards)
+static keel_strategy *strategy_of(int lanes, int workers)
 {
     keel_cores real, cores = { .n = workers };
     keel_strategy *s;
@@ -224,79 +32,18 @@ static keel_strategy *strategy_of(int lanes, int workers, int shards)
     snprintf(devices, sizeof devices, lanes == 1 ? "cpu:0" : "cpu:0-%d", lanes - 1);
     must(keel_strategy_create_on(&s, devices, &cores));
     assert_int_equal(keel_strategy_cores(s), lanes < workers ? lanes : workers);
-    must(keel_strategy_reproducible(s, shards));
     return s;
 }
 
 static outcome run(const recipe *r, int lanes, int workers)
 {
-    const keel_tensor x = { KEEL_FLOAT32, { 4, { ROWS, SIDE, SIDE, 3 } }, images };
-    const keel_tensor y = { KEEL_FLOAT32, { 1, { ROWS } }, labels },
-                      w = { KEEL_FLOAT32, { 1, { ROWS } }, weights };
-    outcome o = { 0 };
-    keel_dataset *d;
-    must(keel_dataset_from_arrays(&d, &x, &y, r->weighted ? &w : NULL));
-    must(keel_model_create(&o.model, NULL, r->dtype, 3));
-    keel_symbol out = r->network(o.model);
-    must(keel_model_outputs(o.model, &out, 1));
-    must(keel_model_compile(o.model,
-                            &(keel_compile){ KEEL_COMPILE, .optimizer = { r->optimizer },
-                                             .loss = { { "sparse_categorical_crossentropy" } },
-                                             .metrics = { { "accuracy" } } }));
-    if (r->policy) must(keel_model_set_dtype_policy(o.model, r->policy));
-    keel_strategy *s = strategy_of(lanes, workers, r->shards);
-    const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = r->batch_size, .epochs = 2,
-                                       .end = r->end };
-    must(keel_fit(o.model, s, d, &options, &o.history));
-    must(keel_evaluate(o.model, s, d, &options, &o.logs));
-    must(keel_predict(o.model, s, d, &options, &o.predicted));
+    outcome o = { .model = model_of(r) };
+    keel_dataset *d = rows_of(r);
+    keel_strategy *s = strategy_of(lanes, workers);
+    must(run_on(&o, r, s, d));
     keel_strategy_destroy(s);
     keel_dataset_destroy(d);
     return o;
-}
-
-static void forget(outcome *o)
-{
-    keel_tensor_free(&o->predicted);
-    keel_history_free(&o->history);
-    keel_model_destroy(o->model);
-}
-
-static void same(const char *what, const void *a, const void *b, size_t bytes, const recipe *r,
-                 int lanes, int workers)
-{
-    if (memcmp(a, b, bytes))
-        fail_msg("%s: %s of %d lanes on %d workers differs from one lane's", r->name, what, lanes,
-                 workers);
-}
-
-static void same_tensor(const char *what, const keel_tensor *a, const keel_tensor *b,
-                        const recipe *r, int lanes, int workers)
-{
-    if (!a->data && !b->data) return; /* a slot that this weight has not */
-    same(what, a->data, b->data, (size_t)keel_shape_count(&a->shape) * keel_dtype_size(a->dtype), r,
-         lanes, workers);
-}
-
-static void compare(const outcome *a, const outcome *b, const recipe *r, int lanes, int workers)
-{
-    for (int i = 0; i < keel_model_weight_count(a->model); i++) {
-        const char *name = keel_model_weight_name(a->model, i);
-        keel_tensor u, v;
-        must(keel_model_get_weight(a->model, name, &u));
-        must(keel_model_get_weight(b->model, name, &v));
-        same_tensor(name, &u, &v, r, lanes, workers);
-        keel_tensor_free(&u);
-        keel_tensor_free(&v);
-    }
-    for (int i = 0; i < a->model->compiled.n_state; i++)
-        same_tensor("a state of the optimizer", &a->model->compiled.state[i],
-                    &b->model->compiled.state[i], r, lanes, workers);
-    same("a log of fit", a->history.value, b->history.value,
-         (size_t)(a->history.epochs * a->history.count) * sizeof(double), r, lanes, workers);
-    same("a log of evaluate", a->logs.value, b->logs.value, (size_t)a->logs.count * sizeof(double),
-         r, lanes, workers);
-    same_tensor("a prediction", &a->predicted, &b->predicted, r, lanes, workers);
 }
 
 static void bits_are_those_of_one_lane(void **unused)
@@ -306,6 +53,7 @@ static void bits_are_those_of_one_lane(void **unused)
     (void)unused;
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
         outcome one = run(&recipes[i], 1, 1);
+        char how[48];
         int runs = 0;
         /* the first has every pair; of the others each number of lanes and of workers comes, under
          * a sanitizer once for each number of lanes */
@@ -313,7 +61,8 @@ static void bits_are_those_of_one_lane(void **unused)
             for (int w = 0; w < N_WORKERS; w++) {
                 if (i > 0 && (l + w + (int)i) % (SLOW ? 6 : 3)) continue;
                 outcome many = run(&recipes[i], lanes[l], workers[w]);
-                compare(&one, &many, &recipes[i], lanes[l], workers[w]);
+                snprintf(how, sizeof how, "%d lanes on %d workers", lanes[l], workers[w]);
+                compare(&one, &many, &recipes[i], how);
                 forget(&many);
                 runs++;
             }

@@ -61,7 +61,7 @@ threaded()
 
 check_format()
 {
-    clang-format --dry-run -Werror $(find src include cli tests examples bench -name '*.[ch]' 2>/dev/null)
+    clang-format --dry-run -Werror $(find src include cli mpi tests examples bench -name '*.[ch]' 2>/dev/null)
 }
 
 fuzz()

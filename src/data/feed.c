@@ -203,6 +203,7 @@ keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
     if (f->spec->shaped && (s = keel_feed_staged_create(f)) < 0) goto out;
     if ((s = watch(f)) < 0) goto out;
     if (f->source->read && (s = keel_ledger_create(&f->ledger, dataset)) < 0) goto out;
+    f->partial = f->source->read && f->o.part && f->ledger.n == 0; /* budgets are of all rows */
     f->has_files = keel_dataset_has_files(dataset);
     f->chunk = f->source->in_memory ? 1 + (64 << 10) / (f->row_bytes + 1) : 1;
     if ((s = start_threads(f)) < 0) goto out;

@@ -54,6 +54,10 @@ typedef struct keel_feed_options {
     int64_t class_weight_count; /* labels from this number on have weight 1 */
     bool wants_weight;          /* provide weights even if all are 1 */
     bool leaves_rows;           /* rows in memory may be left unread, for keel_feed_read */
+    /* Of a step of so many rows, those that are wanted: the others need not be read. The answer is
+     * always the same. NULL: all. */
+    void (*part)(const void *context, int64_t rows, int64_t *first, int64_t *end);
+    const void *part_context; /* borrowed */
     const int64_t *bucket;      /* [bucket_count] lengths that rows are padded to, ascending; NULL:
                                    to the longest row of the batch */
     int64_t bucket_count;
@@ -76,10 +80,12 @@ typedef struct keel_batch {
     int64_t duplicates; /* wrap: the number of rows, at the end, that this pass has twice */
     uint64_t first_row; /* rows of this epoch before this batch: keys all random numbers. Where a
                            pipeline makes the batches, as if each before it were full */
-    double weight_sum;  /* of the first field of weights; without one, the number of rows */
+    int64_t first, end; /* the rows that were read, or may be by keel_feed_read; others are not there */
+    double weight_sum;  /* of their first field of weights; without one, the number of rows */
     uint32_t epoch;
     int64_t step; /* number in the epoch, from 0 */
     int slot;
+    bool streamed;           /* rows of a stream, which every process reads for itself */
     const keel_feed *unread; /* rows must be read by keel_feed_read; NULL: they are read */
 } keel_batch;
 

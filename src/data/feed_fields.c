@@ -200,14 +200,14 @@ void keel_feed_finish(const keel_feed *f, keel_slot *s)
 {
     keel_batch *b = &s->batch;
     const int at = f->weight;
-    b->weight_sum = (double)b->rows;
+    b->weight_sum = (double)(b->end - b->first);
     if (at < 0 || !f->bytes[at]) return;
     const bool wide = f->want[at] == KEEL_FLOAT64, given = at < f->spec->n_field;
     const void *from = given ? b->field[at] : NULL; /* may point into the user's array */
     double *w64 = (double *)(void *)s->at[at], sum = 0;
     float *w32 = (float *)(void *)s->at[at];
     const int64_t n = s->count[at]; /* elements of a row */
-    for (int64_t i = 0; i < b->rows * n; i++) {
+    for (int64_t i = b->first * n; i < b->end * n; i++) {
         double w = !from ? 1 : wide ? ((const double *)from)[i] : (double)((const float *)from)[i];
         if (f->o.class_weight) {
             const int64_t label = label_of(f, s, i);

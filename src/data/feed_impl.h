@@ -81,6 +81,7 @@ struct keel_feed {
     int label;            /* class weights: the field of labels */
     bool may_fail;        /* a value may not fit the type of its field in a batch */
     bool has_files;       /* each row is in a file of its own */
+    bool partial;         /* rows engine: only the rows of o.part are read */
     int64_t max_rows;
     bool planned; /* the number of rows is known, so `plan` is set */
     keel_feed_plan plan;

@@ -88,18 +88,21 @@ static void open_slot(const keel_feed *f, keel_slot *s, uint32_t epoch, int64_t 
     s->plan = keel_feed_plan_step(&f->plan, epoch, step);
     if (f->batched) open_batch(f, s);
     s->state = KEEL_SLOT_FILLING;
-    s->taken = s->done = s->faults.n = 0;
+    s->faults.n = 0;
     s->failed = s->charged = false;
     s->number = f->next_fill;
     s->batch = (keel_batch){
         .n_field = f->n_field,
         .spec = s->field,
         .rows = s->plan.rows,
+        .end = s->plan.rows,
         .duplicates = s->plan.duplicates,
         .first_row = s->plan.first_row,
         .epoch = epoch,
         .step = step,
     };
+    if (f->partial) f->o.part(f->o.part_context, s->plan.rows, &s->batch.first, &s->batch.end);
+    s->taken = s->done = s->batch.first;
     if (s->own) {
         pass_order order = { 0 };
         for (int64_t i = 0; i < s->plan.rows; i++) row_place(f, s, i, &order, &s->row[i]);
@@ -143,7 +146,7 @@ static keel_status check_weights(const keel_feed *f, const keel_row *row, int64_
 static void tell_of_files(const keel_feed *f, const keel_slot *s, int64_t i, pass_order *order)
 {
     keel_position at;
-    for (int64_t k = i ? i + FILES_AHEAD : 1; k <= i + FILES_AHEAD && k < s->batch.rows; k++) {
+    for (int64_t k = i > s->batch.first ? i + FILES_AHEAD : i + 1; k <= i + FILES_AHEAD && k < s->batch.end; k++) {
         const keel_dataset *d = row_place(f, s, k, order, &at);
         keel_dataset_soon(d, at);
     }
@@ -215,7 +218,7 @@ static keel_slot *find_work(keel_feed *f)
     if (f->paused || f->short_of_room) return NULL;
     for (uint64_t q = f->next_out; q < f->next_fill; q++) {
         keel_slot *s = keel_feed_slot(f, q);
-        if (s->state == KEEL_SLOT_FILLING && !s->failed && s->taken < s->batch.rows) return s;
+        if (s->state == KEEL_SLOT_FILLING && !s->failed && s->taken < s->batch.end) return s;
     }
     if (!f->begun || f->next_fill >= f->next_out + (uint64_t)f->n_slots) return NULL;
     keel_slot *s = keel_feed_slot(f, f->next_fill);
@@ -237,7 +240,7 @@ static void choose_chunk(keel_feed *f, int64_t rows, double seconds)
 {
     enum { PARTS = 4 }; /* of a batch, for each thread */
     const double turn = 100e-6;
-    if (f->source->in_memory) return;
+    if (f->source->in_memory || rows == 0) return;
     const int64_t most = f->max_rows / (PARTS * f->n_used);
     f->chunk = keel_chunk(&f->row_seconds, seconds / (double)rows, turn, most);
 }
@@ -299,7 +302,7 @@ void *keel_feed_rows_worker(void *thread)
             continue;
         }
         const int64_t from = s->taken;
-        const int64_t to = from + f->chunk < s->batch.rows ? from + f->chunk : s->batch.rows;
+        const int64_t to = from + f->chunk < s->batch.end ? from + f->chunk : s->batch.end;
         s->taken = to;
         f->busy++;
         if (f->n_used > 1) pthread_cond_signal(&f->work_ready); /* there may be more work */
@@ -322,7 +325,7 @@ void *keel_feed_rows_worker(void *thread)
             s->failed_row = end;
             s->failure = failure;
         }
-        if (s->done == s->taken && (s->failed || s->done == s->batch.rows)) {
+        if (s->done == s->taken && (s->failed || s->done == s->batch.end)) {
             if (!s->failed) {
                 pthread_mutex_unlock(&f->lock);
                 keel_feed_finish(f, s);
@@ -363,7 +366,8 @@ static void read_here(keel_feed *f, keel_slot *s)
     if (f->o.leaves_rows && f->source->in_memory && f->weight < 0 && !f->may_fail)
         s->batch.unread = f;
     else
-        s->failed = read_noted(f, s, 0, s->batch.rows, &f->scratch, &s->failure) < s->batch.rows;
+        s->failed = read_noted(f, s, s->batch.first, s->batch.end, &f->scratch, &s->failure) <
+                    s->batch.end;
     if (!s->failed && keel_faults_move(&s->faults, &f->trail->faults) < 0) {
         s->failed = true;
         keel_failure_take(&s->failure, KEEL_ENOMEM);

@@ -118,6 +118,13 @@ static keel_status assign_workers(keel_lanes *l, const char *text, const keel_co
     return KEEL_OK;
 }
 
+static void be_alone(keel_lanes *l)
+{
+    l->n_process = 1;
+    l->all_lanes = l->n_lane;
+    l->all_workers = l->n_worker;
+}
+
 keel_status keel_lanes_parse(keel_lanes *out, const char *text)
 {
     keel_cores cores;
@@ -131,6 +138,7 @@ keel_status keel_lanes_parse_on(keel_lanes *out, const char *text, const keel_co
     if (!text || !strcmp(text, "cpu") || !*text) {
         for (int i = 0; i < cores->n; i++) KEEL_TRY(add_lane(&l, "cpu", &i, 1));
         KEEL_TRY(assign_workers(&l, "cpu", cores));
+        be_alone(&l);
         *out = l;
         return KEEL_OK;
     }
@@ -149,8 +157,34 @@ keel_status keel_lanes_parse_on(keel_lanes *out, const char *text, const keel_co
         if (*p != ',') return bad(text, "devices are separated by commas");
     }
     KEEL_TRY(assign_workers(&l, text, cores));
+    be_alone(&l);
     *out = l;
     return KEEL_OK;
+}
+
+void keel_lanes_join(keel_lanes *l, int process, int n_process, const int *lanes_before,
+                     int all_workers)
+{
+    l->process = process;
+    l->n_process = n_process;
+    l->lanes_before = lanes_before;
+    l->first_lane = lanes_before[process];
+    l->all_lanes = lanes_before[n_process];
+    l->all_workers = all_workers;
+}
+
+void keel_lanes_range(const keel_lanes *l, int64_t n, int process, int64_t *first, int64_t *end)
+{
+    const bool alone = l->n_process == 1;
+    *first = alone ? 0 : keel_cut_first(n, l->all_lanes, l->lanes_before[process]);
+    *end = alone ? n : keel_cut_first(n, l->all_lanes, l->lanes_before[process + 1]);
+}
+
+void keel_lanes_rows(const keel_lanes *l, int64_t n, int process, int64_t *first, int64_t *end)
+{
+    const int64_t shards = keel_lanes_shards(l, n);
+    keel_lanes_range(l, shards ? shards : n, process, first, end);
+    if (shards) *first = keel_cut_first(n, shards, *first), *end = keel_cut_first(n, shards, *end);
 }
 
 void keel_lane_name(char out[64], const keel_lane *lane)
@@ -164,11 +198,13 @@ void keel_lane_name(char out[64], const keel_lane *lane)
 static void cut_part(const keel_lanes *l, int64_t n, int p, int64_t *first, int64_t *end)
 {
     const int lane = l->part[p].lane, w = l->part[p].worker;
-    const int64_t begin = keel_cut_first(n, l->n_lane, lane),
-                  next = keel_cut_first(n, l->n_lane, lane + 1);
-    if (l->shared) {
-        const int64_t w_begin = keel_cut_first(n, l->n_worker, w);
-        const int64_t w_end = keel_cut_first(n, l->n_worker, w + 1);
+    const int64_t begin = keel_cut_first(n, l->all_lanes, l->first_lane + lane),
+                  next = keel_cut_first(n, l->all_lanes, l->first_lane + lane + 1);
+    if (l->shared) { /* borders as fractions of a lane, so that equal fractions are equal rows */
+        const int64_t parts = (int64_t)l->all_lanes * l->n_worker;
+        const int64_t before = (int64_t)l->first_lane * l->n_worker;
+        const int64_t w_begin = keel_cut_first(n, parts, before + (int64_t)w * l->n_lane);
+        const int64_t w_end = keel_cut_first(n, parts, before + (int64_t)(w + 1) * l->n_lane);
         *first = begin > w_begin ? begin : w_begin;
         *end = next < w_end ? next : w_end;
     } else {
@@ -207,9 +243,10 @@ int keel_cut(const keel_lanes *lanes, int64_t n, keel_piece *piece)
 
 static int64_t most_of(const keel_lanes *lanes, int64_t n)
 {
-    const int64_t of_lane = keel_div_up(n, lanes->n_lane);
+    const int64_t of_lane = keel_div_up(n, lanes->all_lanes);
     int64_t sum[KEEL_LANES_MAX] = { 0 }, most = 0;
-    if (lanes->shared) return keel_div_up(n, lanes->n_worker);
+    if (lanes->shared)
+        return keel_div_up(n * lanes->n_lane, (int64_t)lanes->all_lanes * lanes->n_worker);
     for (int p = 0; p < lanes->n_part; p++) {
         int64_t *s = &sum[lanes->part[p].worker];
         *s += keel_div_up(of_lane, lanes->lane[lanes->part[p].lane].n_core);

@@ -4,7 +4,10 @@
  * "cpu:0-3" four lanes. A worker is a thread bound to one core. If there are more lanes than cores,
  * a worker runs the rows of several lanes together. A lane of k cores is run by k workers, each
  * with its part of the lane's rows; the sums are the same, and no team of threads waits inside a
- * kernel. (On convolutions, two threads with half the rows each were faster than a team of two.) */
+ * kernel. (On convolutions, two threads with half the rows each were faster than a team of two.)
+ *
+ * If several processes share a step, their lanes are counted one process after another, and the step
+ * is cut among all of them. A process has consecutive rows, so it finds its own without asking. */
 #ifndef KEEL_DEVICE_LANES_H
 #define KEEL_DEVICE_LANES_H
 #include "base/error.h"
@@ -13,7 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { KEEL_LANES_MAX = 256, KEEL_LANE_CORES_MAX = 64 };
+enum { KEEL_LANES_MAX = 256, KEEL_LANE_CORES_MAX = 64 }; /* of one process */
+enum { KEEL_ALL_LANES_MAX = 1 << 16 };                   /* of all processes */
 
 typedef struct keel_lane {
     int n_core;
@@ -33,6 +37,12 @@ typedef struct keel_lanes {
     keel_lane lane[KEEL_LANES_MAX];
     keel_lane_part part[KEEL_LANES_MAX]; /* in lane order; a worker's parts ascend */
     int core[KEEL_LANES_MAX];            /* [n_worker] the operating system's number of its core */
+
+    int n_process, process;   /* 1 and 0: this process is alone */
+    int first_lane, all_lanes; /* of this process among the lanes of all, and their number */
+    int all_workers;
+    const int *lanes_before; /* [n_process + 1] lanes of the processes before each; borrowed; NULL if
+                                alone */
 } keel_lanes;
 
 /* Parse "cpu:0-3", "cpu:0,cpu:1", "cpu:0+1", or "cpu" and NULL (every core is a lane). Numbers
@@ -43,6 +53,14 @@ keel_status keel_lanes_parse(keel_lanes *out, const char *text);
  */
 keel_status keel_lanes_parse_on(keel_lanes *out, const char *text, const keel_cores *cores);
 void keel_lane_name(char out[64], const keel_lane *lane); /* "cpu:0+1" */
+
+/* Share each step with other processes. lanes_before [n_process + 1] stays the caller's. */
+void keel_lanes_join(keel_lanes *l, int process, int n_process, const int *lanes_before,
+                     int all_workers);
+
+/* The part of n equal things, such as shards, that a process has; and its rows in a step of n. */
+void keel_lanes_range(const keel_lanes *l, int64_t n, int process, int64_t *first, int64_t *end);
+void keel_lanes_rows(const keel_lanes *l, int64_t n, int process, int64_t *first, int64_t *end);
 
 /* A piece: the rows of a part in one step. rows 0: the part has none in this step. */
 typedef struct keel_piece {

@@ -12,6 +12,7 @@ typedef enum keel_arena_kind { /* the pointers of keel_workspace */
                                KEEL_ARENA_SCRATCH,
                                KEEL_ARENA_GRAD,
                                KEEL_ARENA_FOLD,
+                               KEEL_ARENA_TILES,
                                KEEL_ARENA_MERGED,
                                KEEL_ARENA_RECORD,
                                KEEL_ARENA_RECORD_LAST,

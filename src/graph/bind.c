@@ -4,7 +4,7 @@
 #include "graph/bind.h"
 #include "base/memory.h"
 #include "base/round.h"
-#include "graph/gradients.h"
+#include "graph/across.h"
 
 typedef struct binder {
     keel_program *p;
@@ -162,7 +162,8 @@ static keel_status bind_weights_calls(binder *x, const keel_instruction *in)
 {
     const keel_bound *b = x->b;
     const keel_node *n = &x->p->graph->node[in->node].node;
-    const int most = n->op->weights_from_merged && n->partial_backward > 0 ? 1 : b->n_shard;
+    const bool merged = n->op->weights_from_merged && n->partial_backward > 0;
+    const int most = !merged ? b->n_shard : b->n_busy > 0 && b->piece[0].row == 0;
     for (int i = 0; i < most; i++)
         if (b->shard[i].worker == x->worker) KEEL_TRY(bind_weights_call(x, in, &b->shard[i]));
     return KEEL_OK;
@@ -377,7 +378,8 @@ static keel_status new_bound(keel_program *p, int64_t rows, keel_bound **out)
         b->piece[b->n_busy++] = all[i];
     }
     b->n_run = keel_pieces_join(b->piece, b->n_busy, b->run);
-    if ((s = keel_records_bind(b)) < 0) goto out;
+    if ((s = keel_records_bind(b, p->lanes)) < 0) goto out;
+    if ((s = keel_across_bind(b, p->lanes)) < 0) goto out;
     if ((s = keel_gradients_cut(b, p->lanes)) < 0) goto out;
     for (int w = 0; w < n_worker; w++) {
         binder x = { .p = p, .b = b, .s = &b->workspace[w], .worker = w };
@@ -482,6 +484,8 @@ void keel_bound_destroy(const keel_program *p, keel_bound *b)
         keel_free(s->patch);
     }
     keel_gradients_uncut(b);
+    keel_process_nodes_free(&b->row_nodes);
+    keel_process_nodes_free(&b->gradient_nodes);
     keel_free(b->workspace);
     keel_free(b->piece);
     keel_free(b->run);

@@ -40,9 +40,14 @@ int64_t keel_records_of(const keel_node *n, keel_pass pass);
 keel_combine keel_records_combine(const keel_node *n, keel_pass pass);
 int64_t keel_records_rows(int64_t length);
 keel_status keel_records_place(keel_program *p);
-keel_status keel_records_bind(keel_bound *b);
+keel_status keel_records_bind(keel_bound *b, const keel_lanes *l);
 void keel_records_fold(const keel_bound *b, const keel_bound_call *c, keel_workspace *workspace);
 void keel_records_merge(const keel_program *p, const keel_bound *b, int segment, int worker);
+/* By one worker, between two meetings: the records that `segment` merges go to all processes. */
+keel_status keel_records_exchange(const keel_program *p, const keel_bound *b, int segment);
+
+/* tiles.c: elements of workspace.tiles. */
+int64_t keel_tiles_room(const keel_program *p);
 
 /* moved.c: what the calls of a node read instead of state that other nodes move before it. */
 keel_status keel_moved_place(keel_program *p);

@@ -25,7 +25,7 @@
 /* With at most two workers, the two halves of a step are summed separately, whoever has them. */
 static bool has_halves(const keel_lanes *l)
 {
-    return l->shards == 0 && l->n_worker <= 2;
+    return l->shards == 0 && l->all_workers <= 2;
 }
 
 int64_t keel_shards_common(const keel_lanes *l, int64_t rows)
@@ -49,7 +49,8 @@ static keel_shard *add_shard(keel_bound *b, const keel_piece *run, int64_t row, 
 static int fold_run(keel_bound *b, const keel_lanes *l, const keel_piece *run, int base)
 {
     const int64_t all = keel_lanes_shards(l, b->rows), end = run->row + run->rows;
-    int64_t begin = 0, next;
+    int64_t begin = 0, next, own_begin, own_end;
+    keel_lanes_range(l, all, l->process, &own_begin, &own_end);
     while (keel_cut_first(b->rows, all, begin) < run->row) begin++;
     for (next = begin; keel_cut_first(b->rows, all, next) < end; next++) continue;
     int depth = base;
@@ -61,14 +62,14 @@ static int fold_run(keel_bound *b, const keel_lanes *l, const keel_piece *run, i
         depth += 1 - s->closes;
         b->leaf[b->n_leaf++] =
             (keel_part){ .worker = run->worker,
-                         .closes = keel_tree_closes(all, i, i + 1, 0, all, true) };
+                         .closes = keel_tree_closes(all, i, i + 1, own_begin, own_end, true) };
     }
     for (int64_t i = begin, slot = base; i < next; slot++) {
         const int64_t after = keel_tree_next(all, i, next);
         b->part[b->n_part++] =
             (keel_part){ .worker = run->worker,
                          .slot = (int)slot,
-                         .closes = keel_tree_closes(all, i, after, 0, all, true) };
+                         .closes = keel_tree_closes(all, i, after, own_begin, own_end, true) };
         i = after;
     }
     return depth - base;

@@ -7,9 +7,9 @@
 #include "graph/program.h"
 #include "base/memory.h"
 #include "base/round.h"
+#include "graph/across.h"
 #include "graph/bind.h"
 #include "graph/choose.h"
-#include "graph/gradients.h"
 #include "graph/memory_plan.h"
 #include "graph/widen.h"
 #include <limits.h>
@@ -406,6 +406,8 @@ keel_status keel_program_settle(keel_program *p)
         KEEL_TRY(take(p, w, KEEL_ARENA_GRAD, p->gradient_elements, keel_dtype_size(p->options.real),
                       &s->grad));
         KEEL_TRY(take(p, w, KEEL_ARENA_FOLD, p->fold_bytes, 1, &s->fold));
+        KEEL_TRY(take(p, w, KEEL_ARENA_TILES, keel_tiles_room(p), keel_dtype_size(p->options.real),
+                      &s->tiles));
     }
     p->moved = p->arenas->moved;
     return KEEL_OK;
@@ -482,6 +484,7 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     if ((s = keel_moved_place(p)) < 0) goto out;
     if (graph->backward && (s = keel_gradients_place(p)) < 0) goto out;
     if ((s = make_workspaces(p)) < 0) goto out;
+    if ((s = keel_across_create(p)) < 0) goto out;
     *out = p;
     p = NULL;
 out:
@@ -498,6 +501,7 @@ void keel_program_destroy(keel_program *p)
         keel_prepared_destroy(&p->workspace[w], p->graph->n_node);
     }
     if (p->user) keel_store_leave(p->store, p->user);
+    keel_across_destroy(p->across);
     keel_arenas_destroy(p->own_arenas);
     keel_free(p->workspace);
     keel_free(p->failure);

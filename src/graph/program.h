@@ -4,6 +4,7 @@
  * with all pointers set, so a step is a loop over them. */
 #ifndef KEEL_GRAPH_PROGRAM_H
 #define KEEL_GRAPH_PROGRAM_H
+#include "comm/comm.h"
 #include "device/lanes.h"
 #include "device/team.h"
 #include "graph/arena.h"
@@ -29,6 +30,7 @@ typedef struct keel_workspace {
     char *rows, *shard, *scratch;
     char *grad;          /* [gradient_elements] flat; NULL in inference */
     char *fold;          /* [fold_bytes] gradients of shards that are not added yet */
+    char *tiles;         /* the same, of a tile that is made shard by shard: see tiles.c */
     double *merged;      /* merged records, of all nodes */
     double *record[2];   /* stacks of records: of the node that meets next, and of the last one */
     double *sums;        /* stacks of sums, of all nodes */
@@ -106,6 +108,14 @@ typedef struct keel_part {
     int worker, slot, closes;
 } keel_part;
 
+/* Of a step that processes share: the largest nodes that each of them has left, one process after
+ * another. */
+typedef struct keel_process_nodes {
+    int n;
+    keel_part *node; /* [n] `worker` is a process, `slot` counts its nodes, `closes` as elsewhere */
+    int *before;     /* [n_process + 1] nodes of the processes before each */
+} keel_process_nodes;
+
 typedef struct keel_bound {
     int64_t rows;
     int n_busy, n_run; /* pieces with rows */
@@ -118,6 +128,7 @@ typedef struct keel_bound {
     keel_shard *shard;               /* [n_shard] in row order */
     keel_part *part, *leaf;          /* of gradients that workers fold, and of the others */
     keel_bound_workspace *workspace; /* [n_worker] */
+    keel_process_nodes row_nodes, gradient_nodes; /* empty if this process is alone */
 } keel_bound;
 
 typedef enum keel_gradient_kind {
@@ -143,6 +154,7 @@ typedef struct keel_program_options {
     bool dry;            /* plan only: allocate nothing that only a run needs */
     const bool *trains;  /* [store->n_weight] which weights a training program trains, read while it
                             is created; NULL: none */
+    keel_comm *comm;     /* of the processes that share its steps; borrowed; NULL: alone */
     keel_arenas *arenas; /* shared with other programs of these lanes, which never run at the same
                             time; borrowed; NULL: its own */
 } keel_program_options;
@@ -212,7 +224,8 @@ typedef struct keel_program {
     keel_bound **bound;
     struct keel_ran *ran; /* [n_node][KEEL_PASS_COUNT] */
 
-    keel_timing *timing; /* borrowed; NULL: nothing is timed */
+    struct keel_across *across; /* what it exchanges with other processes; NULL: alone */
+    keel_timing *timing;        /* borrowed; NULL: nothing is timed */
 
     /* What else is written when a weight is moved, so that it can be prefetched: [n_moment] of
      * weight v begin at v * n_moment, each as long as the weight. Borrowed; NULL: nothing. */
@@ -261,6 +274,11 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
 /* In a run: all workers meet. The wait is timed if timing is on. */
 void keel_program_meet(const keel_program *p, keel_team *team, int worker);
 
+/* In a run: all workers meet, one of them exchanges something with the other processes, and all meet
+ * again. A failure is that of worker 0. Alone, nothing happens. */
+void keel_program_meet_across(const keel_program *p, keel_team *team, int worker,
+                              keel_status (*exchange)(void *context), void *context);
+
 /* A part of the gradient of a tiled weight that is wanted: elements [first, first + count), written
  * to `grad`. checked, bad: see keel_tile_call; false before, or NULL. move: NULL, or these elements
  * are moved next, and the kernel may do it: see keel_tile_move. part: see keel_tile_call. */
@@ -277,6 +295,9 @@ typedef struct keel_tile_request {
  * step. */
 void keel_program_tile(const keel_program *p, const keel_bound *b, int worker,
                        const keel_tile_request *r);
+/* The same of a step that processes share: over the rows of this one, for each of its nodes. */
+void keel_program_tile_nodes(const keel_program *p, const keel_bound *b, int worker,
+                             keel_variable v, int64_t first, int64_t count, char *const *out);
 
 /* After the worker's run: whether its inputs and gradients for tiled weights are so small that the
  * gradients of these weights can only be finite. */

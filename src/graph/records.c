@@ -5,6 +5,7 @@
  */
 #include "base/memory.h"
 #include "base/tree.h"
+#include "graph/across.h"
 #include "graph/bind.h"
 #include <math.h>
 #include <string.h>
@@ -58,7 +59,9 @@ static keel_status too_many(const keel_program *p, const keel_node *n)
  * write the next records while another still merges the last ones. */
 static keel_status measure_node(keel_program *p, const keel_node *n, int64_t length, bool meets)
 {
-    const int64_t most = INT64_MAX / 64, levels = keel_tree_levels(p->options.max_rows) + 1;
+    const int64_t most = INT64_MAX / 64;
+    const int64_t levels =
+        (p->lanes->n_process > 1 ? 2 : 1) * (keel_tree_levels(p->options.max_rows) + 1);
     int64_t stack, rows = keel_records_rows(length), merge;
     if (rows > p->max_local_rows) rows = p->max_local_rows;
     if (length >= most || !keel_mul_i64(length + 1, p->slots, &stack) || stack >= most ||
@@ -132,8 +135,9 @@ keel_status keel_records_place(keel_program *p)
  */
 
 /* Plans how each row of a run folds, and which nodes the run leaves. base: in its worker's stack.
- */
-static void plan_run(keel_bound *b, const keel_piece *run, int base)
+ * [own_begin, own_end): the rows of this process, which merges its nodes. */
+static void plan_run(keel_bound *b, const keel_piece *run, int base, int64_t own_begin,
+                     int64_t own_end)
 {
     const int64_t begin = run->row, end = begin + run->rows;
     const int first = b->n_tree;
@@ -141,7 +145,7 @@ static void plan_run(keel_bound *b, const keel_piece *run, int base)
         const int64_t next = keel_tree_next(b->rows, row, end);
         b->tree[b->n_tree] = (keel_tree_part){
             .worker = run->worker,
-            .closes = keel_tree_closes(b->rows, row, next, 0, b->rows, true),
+            .closes = keel_tree_closes(b->rows, row, next, own_begin, own_end, true),
         };
         row = next;
     }
@@ -161,8 +165,9 @@ static void plan_run(keel_bound *b, const keel_piece *run, int base)
     }
 }
 
-keel_status keel_records_bind(keel_bound *b)
+keel_status keel_records_bind(keel_bound *b, const keel_lanes *l)
 {
+    int64_t own_begin, own_end;
     int base[KEEL_LANES_MAX] = { 0 };
     b->tree = keel_calloc((size_t)(b->n_run * keel_tree_nodes(b->rows)), sizeof *b->tree);
     for (int upward = 0; upward < 2; upward++) {
@@ -170,9 +175,10 @@ keel_status keel_records_bind(keel_bound *b)
         if (!b->fold[upward]) return KEEL_ENOMEM;
     }
     if (!b->tree) return KEEL_ENOMEM;
+    keel_lanes_rows(l, b->rows, l->process, &own_begin, &own_end);
     for (int i = 0; i < b->n_run; i++) {
         const int before = b->n_tree, w = b->run[i].worker;
-        plan_run(b, &b->run[i], base[w]);
+        plan_run(b, &b->run[i], base[w], own_begin, own_end);
         base[w] += b->n_tree - before;
     }
     return KEEL_OK;
@@ -225,68 +231,171 @@ void keel_records_fold(const keel_bound *b, const keel_bound_call *c, keel_works
     }
 }
 
-/* Merges the workers' nodes into the record of the root. temporary: a stack as high as the tree. */
+/* Nodes that follow each other in the order of rows, and where their records lie. */
 typedef struct merging {
     const keel_node *node;
     keel_combine combine;
     int64_t length;
-    bool upward; /* in the order in which the records were folded */
-    double *temporary;
+    bool upward;       /* in the order in which the records were folded */
+    double *temporary; /* a stack as high as the tree */
 } merging;
 
-static void merge(const keel_bound *b, const merging *m, const double *const *stack, double *merged)
+static void push_node(const merging *m, keel_record *part, int *n, const double *at,
+                      int closes)
 {
     const int64_t stride = m->length + 1;
-    keel_record part[KEEL_TREE_LEVELS_MAX + 1];
+    part[(*n)++] = (keel_record){ at[0], at + 1 };
+    for (int c = closes; c > 0; c--, (*n)--) {
+        double *out = m->temporary + (*n - 2) * stride;
+        keel_combine_records(m->node, m->combine, m->length, part[*n - 2], part[*n - 1], out);
+        part[*n - 2] = (keel_record){ part[*n - 2].rows + part[*n - 1].rows, out };
+    }
+}
+
+/* Writes the nodes that are left, one after another; returns their number. */
+static int leave(const merging *m, const keel_record *part, int n, double *out)
+{
+    const int64_t stride = m->length + 1;
+    for (int i = 0; i < n; i++) {
+        out[i * stride] = part[i].rows;
+        memcpy(out + i * stride + 1, part[i].data, (size_t)m->length * sizeof *out);
+    }
+    return n;
+}
+
+/* Merges what the workers of this process have left into its largest nodes: alone, into the root. */
+static int merge_own(const keel_bound *b, const merging *m, const double *const *stack, double *out)
+{
+    keel_record part[KEEL_TREE_NODES_MAX + 1];
     int n = 0;
     for (int i = 0; i < b->n_tree; i++) {
         const keel_tree_part *t = &b->tree[i];
-        const double *at = stack[t->worker] + t->slot[m->upward] * stride;
-        part[n++] = (keel_record){ at[0], at + 1 };
-        for (int c = t->closes; c > 0; c--, n--) {
-            double *out = n == 2 ? merged + 1 : m->temporary + (n - 2) * stride;
-            keel_combine_records(m->node, m->combine, m->length, part[n - 2], part[n - 1], out);
-            part[n - 2] = (keel_record){ part[n - 2].rows + part[n - 1].rows, out };
-        }
+        push_node(m, part, &n, stack[t->worker] + t->slot[m->upward] * (m->length + 1), t->closes);
     }
-    merged[0] = part[0].rows;
-    if (part[0].data != merged + 1)
-        memcpy(merged + 1, part[0].data, (size_t)m->length * sizeof *merged);
+    return leave(m, part, n, out);
+}
+
+/* Merges the nodes of all processes, one after another at `gathered`, into the root. */
+static void merge_all(const keel_bound *b, const merging *m, const double *gathered, double *out)
+{
+    keel_record part[KEEL_TREE_NODES_MAX + 1];
+    int n = 0;
+    for (int i = 0; i < b->row_nodes.n; i++)
+        push_node(m, part, &n, gathered + i * (m->length + 1), b->row_nodes.node[i].closes);
+    leave(m, part, n, out);
+}
+
+static merging merging_of(const keel_program *p, int segment, double *temporary)
+{
+    const keel_segment *s = &p->schedule.segment[segment];
+    const keel_node *n = &p->graph->node[s->merge].node;
+    return (merging){ .node = n,
+                      .combine = keel_records_combine(
+                          n, s->merge_backward ? KEEL_PARTIAL_BACKWARD : KEEL_PARTIAL),
+                      .length = s->merge_backward ? n->partial_backward : n->partial,
+                      .upward = keel_segment_upward(segment - 1),
+                      .temporary = temporary };
+}
+
+static int merge_workers(const keel_program *p, const keel_bound *b, const merging *m, int segment,
+                         double *out)
+{
+    const double *stack[KEEL_LANES_MAX];
+    for (int w = 0; w < p->lanes->n_worker; w++)
+        stack[w] = p->workspace[w].record[p->area[segment - 1]];
+    return merge_own(b, m, stack, out);
 }
 
 void keel_records_merge(const keel_program *p, const keel_bound *b, int segment, int worker)
 {
     const keel_segment *s = &p->schedule.segment[segment];
-    const keel_node *n = &p->graph->node[s->merge].node;
+    const keel_workspace *workspace = &p->workspace[worker];
+    const merging m = merging_of(p, segment, (double *)workspace->scratch);
+    double *merged = workspace->merged +
+                     (s->merge_backward ? p->merged_backward_at : p->merged_at)[s->merge];
+    if (p->across)
+        merge_all(b, &m, p->across->records, merged);
+    else
+        merge_workers(p, b, &m, segment, merged);
+}
+
+keel_status keel_records_exchange(const keel_program *p, const keel_bound *b, int segment)
+{
+    keel_across *x = p->across;
+    const merging m = merging_of(p, segment, (double *)p->workspace[0].scratch);
+    const int64_t stride = m.length + 1;
+    merge_workers(p, b, &m, segment, x->records + b->row_nodes.before[p->lanes->process] * stride);
+    return keel_across_gather(x, x->records, b->row_nodes.before, (size_t)stride * sizeof(double));
+}
+
+/* ---- sums --------------------------------------------------------------------------------------
+ */
+
+static merging summing(const keel_program *p, int node, double *temporary)
+{
+    const keel_node *n = &p->graph->node[node].node;
+    return (merging){ .node = n,
+                      .combine = keel_records_combine(n, KEEL_FORWARD),
+                      .length = n->sums,
+                      .upward = keel_segment_upward(p->sums_segment[node]),
+                      .temporary = temporary };
+}
+
+static int sum_workers(const keel_program *p, const keel_bound *b, const merging *m, int node,
+                       double *out)
+{
     const double *stack[KEEL_LANES_MAX];
-    const merging m = { .node = n,
-                        .combine = keel_records_combine(n, s->merge_backward ? KEEL_PARTIAL_BACKWARD
-                                                                             : KEEL_PARTIAL),
-                        .length = s->merge_backward ? n->partial_backward : n->partial,
-                        .upward = keel_segment_upward(segment - 1),
-                        .temporary = (double *)p->workspace[worker].scratch };
-    for (int w = 0; w < p->lanes->n_worker; w++)
-        stack[w] = p->workspace[w].record[p->area[segment - 1]];
-    merge(b, &m, stack,
-          p->workspace[worker].merged +
-              (s->merge_backward ? p->merged_backward_at : p->merged_at)[s->merge]);
+    for (int w = 0; w < p->lanes->n_worker; w++) stack[w] = p->workspace[w].sums + p->sums_at[node];
+    return merge_own(b, m, stack, out);
+}
+
+/* A process sends its nodes of the first op with sums, then those of the next, and so on. */
+keel_status keel_sums_exchange(const keel_program *p, const keel_bound *b)
+{
+    keel_across *x = p->across;
+    const keel_process_nodes *nodes = &b->row_nodes;
+    const int own = nodes->before[p->lanes->process + 1] - nodes->before[p->lanes->process];
+    double *at = x->sums + nodes->before[p->lanes->process] * x->sums_length;
+    for (int i = 0; i < p->graph->n_node; i++) {
+        const int64_t length = p->graph->node[i].node.sums;
+        if (length == 0) continue;
+        const merging m = summing(p, i, x->temporary);
+        sum_workers(p, b, &m, i, at);
+        at += own * (length + 1);
+    }
+    return keel_across_gather(x, x->sums, nodes->before, (size_t)x->sums_length * sizeof(double));
+}
+
+static void sum_all(const keel_program *p, const keel_bound *b, const merging *m, int node,
+                    double *out)
+{
+    const keel_across *x = p->across;
+    const keel_process_nodes *nodes = &b->row_nodes;
+    keel_record part[KEEL_TREE_NODES_MAX + 1];
+    int n = 0;
+    for (int q = 0; q < p->lanes->n_process; q++) {
+        const int own = nodes->before[q + 1] - nodes->before[q];
+        const double *at = x->sums + nodes->before[q] * x->sums_length +
+                           own * (p->sums_at[node] / p->slots);
+        for (int k = 0; k < own; k++)
+            push_node(m, part, &n, at + k * (m->length + 1),
+                      nodes->node[nodes->before[q] + k].closes);
+    }
+    leave(m, part, n, out);
 }
 
 void keel_program_sums(const keel_program *p, const keel_bound *b, int node, double *sums)
 {
-    const keel_node *n = &p->graph->node[node].node;
-    const double *stack[KEEL_LANES_MAX];
+    const int64_t length = p->graph->node[node].node.sums;
     double few[(KEEL_TREE_LEVELS_MAX + 2) * (KEEL_SUMS_MAX + 1)];
-    double *merged = n->sums > KEEL_SUMS_MAX ? p->sums_room : few;
-    const merging m = { .node = n,
-                        .combine = keel_records_combine(n, KEEL_FORWARD),
-                        .length = n->sums,
-                        .upward = keel_segment_upward(p->sums_segment[node]),
-                        .temporary = merged + n->sums + 1 };
-    memset(merged, 0, ((size_t)n->sums + 1) * sizeof *merged);
-    for (int w = 0; w < p->lanes->n_worker; w++) stack[w] = p->workspace[w].sums + p->sums_at[node];
-    merge(b, &m, stack, merged);
-    memcpy(sums, merged + 1, (size_t)n->sums * sizeof *sums);
+    double *merged = length > KEEL_SUMS_MAX ? p->sums_room : few;
+    const merging m = summing(p, node, merged + length + 1);
+    memset(merged, 0, ((size_t)length + 1) * sizeof *merged);
+    if (p->across)
+        sum_all(p, b, &m, node, merged);
+    else
+        sum_workers(p, b, &m, node, merged);
+    memcpy(sums, merged + 1, (size_t)length * sizeof *sums);
 }
 
 int64_t keel_program_bad_row(const keel_program *p)

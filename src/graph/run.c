@@ -1,7 +1,7 @@
 /* Running a bound program: the loop of a step. No allocation, no lock, no system call. */
 #include "base/memory.h"
+#include "graph/across.h"
 #include "graph/bind.h"
-#include "graph/gradients.h"
 #include <string.h>
 
 static void patch_inputs(const keel_program *p, const keel_bound_workspace *s)
@@ -45,6 +45,45 @@ void keel_program_meet(const keel_program *p, keel_team *team, int worker)
     if (p->timing) keel_timing_phase(p->timing, worker, KEEL_PHASE_WAIT, begin);
 }
 
+void keel_program_meet_across(const keel_program *p, keel_team *team, int worker,
+                              keel_status (*exchange)(void *context), void *context)
+{
+    if (!p->across) return;
+    keel_program_meet(p, team, worker);
+    if (worker == 0) {
+        const int64_t begin = p->timing ? keel_clock_ns() : 0;
+        const keel_status s = exchange(context);
+        if (s < 0 && p->failure[0].status >= 0) keel_failure_take(&p->failure[0], s);
+        if (p->timing) keel_timing_phase(p->timing, worker, KEEL_PHASE_WAIT, begin);
+    }
+    keel_program_meet(p, team, worker);
+}
+
+typedef struct exchanging {
+    const keel_program *p;
+    const keel_bound *b;
+    int segment;
+} exchanging;
+
+static keel_status exchange_records(void *context)
+{
+    const exchanging *x = context;
+    return keel_records_exchange(x->p, x->b, x->segment);
+}
+
+/* The end of a segment that others wait for. */
+static void meet_after(const keel_program *p, const keel_bound *b, int g, keel_team *team,
+                       int worker)
+{
+    const bool merges =
+        g + 1 < p->schedule.n_segment && p->schedule.segment[g + 1].merge >= 0;
+    if (p->across && merges)
+        keel_program_meet_across(p, team, worker, exchange_records,
+                                 &(exchanging){ p, b, g + 1 });
+    else
+        keel_program_meet(p, team, worker);
+}
+
 keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *team, int worker)
 {
     const keel_bound_workspace *workspace = &b->workspace[worker];
@@ -67,7 +106,7 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
             const keel_status s = keel_call_status_take();
             if (s < 0) keel_failure_take(f, s);
         }
-        if (segment->meets) keel_program_meet(p, team, worker);
+        if (segment->meets) meet_after(p, b, g, team, worker);
     }
     return f->status;
 }
@@ -77,48 +116,6 @@ const void *keel_program_rows(const keel_program *p, const keel_place *at, const
     if (at->kind == KEEL_PLACE_INPUT)
         return (const char *)p->input[at->at] + piece->row * at->row_bytes;
     return p->workspace[piece->worker].rows + at->at + piece->local_row * at->row_bytes;
-}
-
-void keel_program_tile(const keel_program *p, const keel_bound *b, int worker,
-                       const keel_tile_request *r)
-{
-    const keel_variable v = r->variable;
-    const keel_store *store = p->store;
-    const int64_t element = (int64_t)keel_dtype_size(store->real);
-    const struct keel_tiled *tiled = &p->tiled[v];
-    const keel_graph_node *n = &p->graph->node[tiled->node];
-    keel_span span[KEEL_LANES_MAX];
-    keel_tile_call c = { .node = &n->node,
-                         .span = span,
-                         .weight = tiled->weight,
-                         .first = r->first,
-                         .count = r->count,
-                         .grad = r->grad,
-                         .checked = r->checked,
-                         .bad = r->bad,
-                         .move = r->move,
-                         .part = r->part,
-                         .n_prefetch = 1,
-                         .prefetch = { (const char *)keel_store_data(store, v) +
-                                       r->first * element },
-                         .scratch = p->workspace[worker].scratch,
-                         .scratch_ready = p->workspace[worker].last_tiled == v,
-                         .plan = tiled->plan };
-    for (int k = 0; !r->checked && k < p->n_moment; k++)
-        c.prefetch[c.n_prefetch++] = p->moment[v * p->n_moment + k] + r->first * element;
-    for (int i = 0; i < b->n_busy; i++) {
-        const keel_piece *piece = &b->piece[i];
-        if (i > 0 && piece->worker == b->piece[i - 1].worker) {
-            span[c.n_span - 1].rows += piece->rows;
-            continue;
-        }
-        span[c.n_span++] =
-            (keel_span){ .in = keel_program_rows(p, &p->value[n->in[0]], piece),
-                         .out_grad = keel_program_rows(p, &p->grad[n->out[0]], piece),
-                         .rows = piece->rows };
-    }
-    if (!c.scratch_ready) p->workspace[worker].last_tiled = v;
-    tiled->run(&c);
 }
 
 const void *keel_program_output(const keel_program *p, int i, const keel_piece *piece)

@@ -29,6 +29,11 @@ static int64_t tile_of(const keel_store_weight *w)
     return last < KEEL_TILE ? KEEL_TILE / last * last : last;
 }
 
+int64_t keel_store_tile(const keel_store *s, keel_variable v)
+{
+    return tile_of(&s->weight[v]);
+}
+
 static int by_offset(const void *a, const void *b)
 {
     const keel_tile *x = a, *y = b;

@@ -44,6 +44,7 @@ void keel_store_destroy(keel_store *s);
 
 /* Cuts the weights with trains [n_weight] into tiles, in the order of the flat range, so that an
  * owner's tiles are neighbours. *out [*n]: free it by keel_free. */
+int64_t keel_store_tile(const keel_store *s, keel_variable v); /* elements of a tile of it */
 keel_status keel_store_tiles(const keel_store *s, const bool *trains, keel_tile **out, int *n);
 
 void *keel_store_data(const keel_store *s, keel_variable v);

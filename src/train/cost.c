@@ -60,7 +60,7 @@ static keel_status make_batch(cost *c, const keel_model *m, int64_t rows, const 
 {
     keel_pairing *p = &c->pairing;
     KEEL_TRY(keel_pairing_guess(p, m, inputs));
-    c->batch = (keel_batch){ .rows = rows };
+    c->batch = (keel_batch){ .rows = rows, .end = rows };
     for (int i = 0; i < m->n_input; i++)
         KEEL_TRY(make_field(c, &p->input_spec[i], KEEL_ROLE_INPUT, &p->input[i]));
     for (int i = 0; i < m->n_output && i < KEEL_OUTPUTS_MAX; i++)

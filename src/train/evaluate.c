@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "train/input.h"
 #include "train/session.h"
+#include "train/together.h"
 #include <string.h>
 
 typedef struct inference {
@@ -24,10 +25,11 @@ static keel_status begin(inference *l, keel_model *m, keel_strategy *s, const ke
     l->o.validation = NULL;
     l->o.validation_batch_size = 0;
     l->o.validation_steps = l->o.steps_per_epoch;
-    KEEL_TRY(keel_watch_begin(&l->run, m, &l->o, false));
+    KEEL_TRY(keel_watch_begin(&l->run, m, &l->o, false, s->lanes.process));
     KEEL_TRY(keel_pairing_make(&pairing, m, data, scored));
     KEEL_TRY(keel_input_limit(&l->account.limit, l->o.input_memory));
-    KEEL_TRY(keel_session_feed(&l->feed, data, &l->o, false, m->dtype, &pairing, &l->account));
+    KEEL_TRY(keel_session_feed(&l->feed, data, &l->o, false, m->dtype, &pairing, &l->account,
+                               &s->lanes));
     const keel_trainer_work none = { 0 };
     keel_trainer_work test;
     keel_team_enter(s->team);
@@ -64,7 +66,7 @@ keel_status keel_evaluate(keel_model *m, keel_strategy *s, const keel_dataset *d
     if (st >= 0) *out = l.run.logs;
     keel_tally_free(&tally);
     end(&l);
-    return st;
+    return keel_together_leave(s, st);
 }
 
 /* The shape of one row of output k, in the current program. */
@@ -139,10 +141,11 @@ static keel_status predict_rows(inference *l, const keel_tensor *t, char **at, i
     r->at.steps = keel_feed_steps(l->feed);
     r->at.all_rows = rows;
     KEEL_TRY(keel_watch_tell(r, KEEL_ON_predict_begin));
-    while (!r->stop_pass && (s = keel_feed_next(l->feed, &b)) == KEEL_OK) {
+    while (keel_session_goes_on(r, l->trainer) && (s = keel_feed_next(l->feed, &b)) == KEEL_OK) {
         s = predict_step(l, &b, t, at, rows - r->at.rows);
         keel_feed_release(l->feed, &b);
         if (s < 0) return s;
+        if (s == KEEL_END) break; /* another process stops */
         r->at.step++;
         r->at.rows += b.rows;
         r->at.seconds = keel_seconds() - start;
@@ -159,7 +162,7 @@ static keel_status predict_rows(inference *l, const keel_tensor *t, char **at, i
             at[k] += b.rows * (keel_shape_count(&t[k].shape) / rows) *
                      (int64_t)keel_dtype_size(t[k].dtype);
     }
-    if (s < 0) return s;
+    KEEL_TRY(keel_session_end_pass(r, l->trainer, s));
     if (r->at.rows != rows && !r->stop_pass)
         return keel_fail(KEEL_EDATA, "%s: has %lld of the %lld announced rows",
                          keel_dataset_name(l->data), (long long)r->at.rows, (long long)rows);
@@ -196,7 +199,7 @@ out:
     keel_free(t);
     keel_free(at);
     end(&l);
-    return st;
+    return keel_together_leave(s, st);
 }
 
 keel_status keel_predict(keel_model *m, keel_strategy *s, const keel_dataset *data,

@@ -2,6 +2,7 @@
  * counts that the feed can have. Then an epoch is a loop of feed, step and callback. */
 #include "train/fit.h"
 #include "base/memory.h"
+#include "train/together.h"
 #include <math.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -72,6 +73,32 @@ static keel_standing *stands(keel_fitting *f, int64_t epoch, int64_t step, int64
     return &f->standing;
 }
 
+/* ---- with other processes ---------------------------------------------------------------------
+ */
+
+/* Whether this process wants to stop, and why. */
+static keel_stops stops(const keel_fitting *f)
+{
+    if (!f->run.stop) return KEEL_STOPS_NOT;
+    return keel_resume_from_outside(&f->resume) ? KEEL_STOPS_OUTSIDE : KEEL_STOPS_ITSELF;
+}
+
+static keel_status stop_together(keel_fitting *f, keel_stops why)
+{
+    f->run.stop = true;
+    f->resume.outside = f->resume.outside || why == KEEL_STOPS_OUTSIDE;
+    keel_resume_stop(&f->resume, &f->standing);
+    return KEEL_OK;
+}
+
+/* Where all processes are at the end of a pass: if one stops, all do. */
+static keel_status meet_others(keel_fitting *f, keel_status mine)
+{
+    keel_stops why = stops(f);
+    const keel_status s = keel_together_begin(f->strategy, mine, NULL, &why);
+    return s == KEEL_END ? stop_together(f, why) : s;
+}
+
 static keel_status train_epoch(keel_fitting *f)
 {
     keel_history *h = &f->history;
@@ -83,7 +110,13 @@ static keel_status train_epoch(keel_fitting *f)
     while ((s = keel_gate_next(&f->gate, f->feed, &b)) == KEEL_OK) {
         const double before = keel_seconds();
         if (h->steps == 0) h->first_step_seconds = before - f->start;
-        if ((s = train_step(f, &b)) < 0) {
+        f->trainer->stops = stops(f);
+        s = train_step(f, &b);
+        if (s == KEEL_END) { /* another process stops, or this one */
+            keel_feed_retry(f->feed, &b);
+            return stop_together(f, (keel_stops)f->trainer->stops);
+        }
+        if (s < 0) {
             keel_feed_retry(f->feed, &b);
             if (s != KEEL_ENUMERIC || !f->run.stop_at_nan) return s;
             keel_watch_say(&f->run, "training stopped: %s", keel_error());
@@ -108,13 +141,13 @@ static keel_status train_epoch(keel_fitting *f)
             KEEL_TRY(keel_watch_tell(&f->run, KEEL_ON_train_batch_end));
         }
         stands(f, at->epoch, at->step, at->rows);
-        if (f->run.stop) {
+        if (f->run.stop && !f->strategy->comm) {
             keel_resume_stop(&f->resume, &f->standing);
             return KEEL_OK;
         }
         keel_resume_step(&f->resume, &f->standing);
     }
-    return s < 0 ? s : KEEL_OK;
+    return meet_others(f, s < 0 ? s : KEEL_OK);
 }
 
 static bool is_about_rows(keel_status s)
@@ -213,7 +246,7 @@ static keel_status run_epoch(keel_fitting *f, int64_t epoch)
     KEEL_TRY(keel_watch_tell(r, KEEL_ON_epoch_end));
     keel_history_add(&f->history, &r->logs);
     keel_resume_epoch(&f->resume, stands(f, epoch + 1, 0, 0));
-    return KEEL_OK;
+    return meet_others(f, KEEL_OK);
 }
 
 /* Take what a checkpoint has, once the callbacks have begun. */
@@ -338,7 +371,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     bool entered = false;
     keel_status s = keel_session_options(&f.o, options);
     if (history) *history = (keel_history){ 0 };
-    if (s >= 0) s = keel_watch_begin(&f.run, m, &f.o, true);
+    if (s >= 0) s = keel_watch_begin(&f.run, m, &f.o, true, strategy->lanes.process);
     if (s < 0) return s;
     if ((s = keel_pairing_make(&f.pairing, m, data, true)) < 0) goto out;
     /* Feeds start their threads before this thread is bound to a core, or they would inherit that.
@@ -357,6 +390,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     f.history.memory_planned = planned_bytes(&f);
     if (f.timing && s >= 0) s = end_timing(&f);
 out:
+    s = keel_together_leave(strategy, s);
     if (entered) keel_team_leave(strategy->team);
     f.history.stopped = f.run.stop;
     f.history.seconds = keel_seconds() - f.start;

@@ -49,7 +49,7 @@ static keel_status create_trainer(keel_function *f, keel_strategy *s)
     t->strategy = s;
     t->loss_scale.now = 1;
     KEEL_TRY(keel_arenas_create(&t->arenas, s->lanes.n_worker));
-    t->options = (keel_program_options){ .real = f->o.dtype, .arenas = t->arenas };
+    t->options = (keel_program_options){ .real = f->o.dtype, .comm = s->comm, .arenas = t->arenas };
     t->vote = keel_aligned_calloc((size_t)s->lanes.n_worker, sizeof *t->vote);
     return t->vote ? KEEL_OK : KEEL_ENOMEM;
 }

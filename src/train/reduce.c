@@ -50,7 +50,7 @@ KEEL_CLONES static void REAL_(regularise)(REAL *restrict g, const REAL *restrict
 
 static bool REAL_(reduce)(keel_reduction_of *r)
 {
-    REAL *g = r->part[0].data, *stack[KEEL_LANES_MAX];
+    REAL *g = r->part[0].data, *stack[KEEL_PARTS_MAX];
     const REAL *w = r->w;
     for (int i = 0, depth = 0; i < r->n_part; i++) {
         stack[depth++] = r->part[i].data;

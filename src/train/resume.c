@@ -1,8 +1,17 @@
 /* See resume.h. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memfd_create */
+#endif
 #include "train/resume.h"
 #include "base/clock.h"
+#include "base/memory.h"
+#include "io/file.h"
 #include "train/callbacks/backup_and_restore.h"
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* Whether the checkpoint that was found is of this run, and is not beyond its end. */
 static keel_status check(keel_resume *r, const keel_fit_options *o)
@@ -59,31 +68,126 @@ static keel_status choose(keel_resume *r, keel_checkpoint_options *out, const ke
     return KEEL_OK;
 }
 
+/* ---- several processes ------------------------------------------------------------------------
+ */
+
+/* All processes must be of the run of process 0. */
+static keel_status compare(const keel_resume *r, keel_comm *c)
+{
+    char note[160];
+    json_error_t error;
+    char *own = json_dumps(r->identity, JSON_COMPACT | JSON_SORT_KEYS);
+    int64_t size[KEEL_PROCESSES_MAX];
+    const int64_t own_size = own ? (int64_t)strlen(own) + 1 : 0;
+    keel_status s = own ? KEEL_OK : keel_fail(KEEL_ENOMEM, "out of memory");
+    char *first = NULL;
+    s = keel_comm_agree(c, s, &own_size, 1, size);
+    if (s >= 0 && !(first = keel_calloc((size_t)size[0], 1))) s = KEEL_ENOMEM;
+    s = keel_comm_agree(c, s, NULL, 0, NULL);
+    if (s >= 0) {
+        memcpy(first, own, (size_t)(own_size < size[0] ? own_size : size[0]));
+        s = keel_comm_broadcast(c, first, (size_t)size[0]);
+    }
+    if (s >= 0) {
+        json_t *of_first = json_loads(first, 0, &error);
+        s = of_first ? keel_identity_check(of_first, r->identity, note, sizeof note)
+                     : keel_fail(KEEL_EREMOTE, "process 0 sent no description of its run");
+        json_decref(of_first);
+        s = keel_comm_agree(c, s, NULL, 0, NULL);
+        if (s < 0)
+            s = keel_fail_within(s, "all processes must have the same model, data and options as "
+                                    "process 0");
+    }
+    keel_free(first);
+    free(own); /* allocated by jansson */
+    return s;
+}
+
+/* Load a checkpoint from a block, through a file in memory. */
+static keel_status load_block(keel_checkpoint *out, const void *block, size_t n_bytes)
+{
+    char path[40];
+    const int fd = memfd_create("checkpoint", MFD_CLOEXEC);
+    if (fd < 0) return keel_fail(KEEL_EIO, "no file in memory: %s", strerror(errno));
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    keel_status s = KEEL_OK;
+    for (size_t done = 0; s >= 0 && done < n_bytes;) {
+        const ssize_t n = write(fd, (const char *)block + done, n_bytes - done);
+        if (n > 0) done += (size_t)n;
+        else if (errno != EINTR) s = keel_fail(KEEL_EIO, "a file in memory: %s", strerror(errno));
+    }
+    if (s >= 0) s = keel_checkpoint_load(out, path);
+    close(fd);
+    return s < 0 ? keel_fail_within(s, "the checkpoint from process 0") : s;
+}
+
+/* Process 0 sends the file that it has found, if any. */
+static keel_status pass_on(keel_resume *r, keel_comm *c, keel_status mine, const char *path)
+{
+    int64_t size[KEEL_PROCESSES_MAX], own = 0;
+    size_t n_bytes = 0;
+    void *block = NULL;
+    if (mine >= 0 && path) mine = keel_file_read(path, SIZE_MAX / 2, &block, &n_bytes);
+    own = (int64_t)n_bytes;
+    keel_status s = keel_comm_agree(c, mine, &own, 1, size);
+    if (s < 0 || size[0] == 0) goto out;
+    if (c->group.rank > 0) block = keel_calloc((size_t)size[0], 1);
+    s = keel_comm_agree(c, block ? KEEL_OK : KEEL_ENOMEM, NULL, 0, NULL);
+    if (s >= 0) s = keel_comm_broadcast(c, block, (size_t)size[0]);
+    if (s >= 0 && c->group.rank > 0) {
+        s = load_block(&r->from, block, (size_t)size[0]);
+        r->found = s >= 0;
+    }
+out:
+    keel_free(block);
+    return s;
+}
+
+/* ---- the parts of a fit ---------------------------------------------------------------------- */
+
+static keel_status open_folder(keel_resume *r, const keel_checkpoint_options *chosen, char **path)
+{
+    KEEL_TRY(keel_saver_open(&r->saver, chosen));
+    const keel_status s = keel_saver_newest(r->saver, &r->from, path);
+    if (s != KEEL_OK) return s < 0 ? s : KEEL_OK;
+    r->found = true;
+    return KEEL_OK;
+}
+
+/* A model whose weights are those of the checkpoint. */
+static keel_status take_model(keel_resume *r, keel_model *m, const keel_fit_options *o,
+                              const char *folder)
+{
+    keel_status s = check(r, o);
+    if (s >= 0) s = keel_checkpoint_give_model(&r->from, m);
+    if (s < 0) return keel_fail_within(s, "the checkpoint in %s", folder);
+    tell(r, o);
+    return KEEL_OK;
+}
+
 keel_status keel_resume_open(keel_resume *r, keel_model *m, const keel_strategy *s,
                              const keel_dataset *data, const keel_fit_options *o)
 {
     keel_checkpoint_options chosen;
     KEEL_TRY(choose(r, &chosen, o));
-    if (!chosen.folder) return KEEL_OK;
-    KEEL_TRY(keel_saver_open(&r->saver, &chosen));
+    if (!chosen.folder && !s->comm) return KEEL_OK;
     r->epochs = o->epochs;
     r->interrupted = chosen.interrupted;
     r->context = chosen.context;
     KEEL_TRY(keel_identity_make(&r->identity, m, s, data, o));
-    keel_status st = keel_saver_newest(r->saver, &r->from);
-    if (st != KEEL_OK) return st < 0 ? st : KEEL_OK;
-    r->found = true;
-    st = check(r, o);
-    if (st >= 0) st = keel_checkpoint_give_model(&r->from, m);
-    if (st < 0) return keel_fail_within(st, "the checkpoint in %s", chosen.folder);
-    tell(r, o);
-    return KEEL_OK;
+    if (s->comm) KEEL_TRY(compare(r, s->comm));
+    if (!chosen.folder) return KEEL_OK;
+    char *path = NULL;
+    keel_status st = s->lanes.process == 0 ? open_folder(r, &chosen, &path) : KEEL_OK;
+    if (s->comm) st = pass_on(r, s->comm, st, path);
+    keel_free(path);
+    if (st < 0 || !r->found) return st;
+    return take_model(r, m, o, chosen.folder);
 }
 
 keel_status keel_resume_begin(keel_resume *r, const keel_standing *st)
 {
-    if (!r->saver) return KEEL_OK;
-    KEEL_TRY(keel_saver_begin(r->saver, st->trainer->model));
+    if (r->saver) KEEL_TRY(keel_saver_begin(r->saver, st->trainer->model));
     if (!r->found) return KEEL_OK;
     const keel_status s = keel_checkpoint_give_rest(&r->from, st);
     return s < 0 ? keel_fail_within(s, "the checkpoint") : KEEL_OK;
@@ -130,14 +234,15 @@ void keel_resume_epoch(keel_resume *r, const keel_standing *st)
     if (r->saver && !r->over) keel_saver_epoch(r->saver, st);
 }
 
-static bool from_outside(const keel_resume *r)
+bool keel_resume_from_outside(const keel_resume *r)
 {
+    if (r->outside) return true;
     return r->interrupted && r->interrupted(r->context);
 }
 
 void keel_resume_stop(keel_resume *r, const keel_standing *st)
 {
-    if (!r->saver || r->over || !from_outside(r)) return;
+    if (!r->saver || r->over || !keel_resume_from_outside(r)) return;
     keel_saver_end(r->saver, st);
     r->over = true;
 }
@@ -146,7 +251,7 @@ void keel_resume_end(keel_resume *r, keel_standing *st, bool stopped)
 {
     if (!r->saver || r->over || !st->identity) return;
     st->finished = r->found && r->from.finished;
-    if (stopped && !from_outside(r)) st->finished = true;
+    if (stopped && !keel_resume_from_outside(r)) st->finished = true;
     keel_saver_end(r->saver, st);
     if (r->deletes && (st->finished || st->epoch >= r->epochs)) keel_saver_remove(r->saver);
     r->over = true;

@@ -11,6 +11,7 @@ typedef struct keel_resume {
     keel_checkpoint from; /* where found */
     bool found;
     bool over;    /* the last one was taken */
+    bool outside; /* another process was interrupted */
     bool deletes; /* all of them, once the training is complete */
     int64_t epochs;
     bool (*interrupted)(void *context);
@@ -18,7 +19,9 @@ typedef struct keel_resume {
 } keel_resume;
 
 /* Before the trainer is made, by a thread that is not bound to a core: look for a checkpoint, and
- * give its weights to the model. KEEL_EARG: it is of another run. */
+ * give its weights to the model. Of several processes the first has the folder, and the others get
+ * the checkpoint from it; all must be of one run. KEEL_EARG: the checkpoint, or a process, is of
+ * another run. */
 keel_status keel_resume_open(keel_resume *r, keel_model *m, const keel_strategy *s,
                              const keel_dataset *data, const keel_fit_options *o);
 /* Once there are trainer, tally and history, and after on_train_begin. */
@@ -30,6 +33,8 @@ keel_status keel_resume_seek(keel_resume *r, keel_feed *f);
 
 void keel_resume_step(keel_resume *r, const keel_standing *st);
 void keel_resume_epoch(keel_resume *r, const keel_standing *st);
+/* Whether the fit is to end for a reason that has nothing to do with it, such as a signal. */
+bool keel_resume_from_outside(const keel_resume *r);
 /* A callback has stopped the fit within an epoch, whose end changes more than the rest of it would:
  * if the reason is outside, the last checkpoint is taken here. */
 void keel_resume_stop(keel_resume *r, const keel_standing *st);

@@ -42,6 +42,7 @@ struct keel_saver {
 void keel_saver_tell(keel_saver *s, const char *format, ...)
 {
     va_list ap;
+    if (!s) return;
     va_start(ap, format);
     vsnprintf(s->line, sizeof s->line, format, ap);
     va_end(ap);
@@ -160,7 +161,7 @@ static void set_aside(keel_saver *s, const char *path, const char *name, bool ot
     keel_text_free(&t);
 }
 
-keel_status keel_saver_newest(keel_saver *s, keel_checkpoint *out)
+keel_status keel_saver_newest(keel_saver *s, keel_checkpoint *out, char **path_out)
 {
     char **names = NULL;
     int64_t n = 0;
@@ -178,7 +179,10 @@ keel_status keel_saver_newest(keel_saver *s, keel_checkpoint *out)
                                        "anew, give another folder",
                                        s->folder, (long long)n);
         }
-        keel_free(path);
+        if (st == KEEL_OK && path_out)
+            *path_out = path;
+        else
+            keel_free(path);
     }
     free_names(names, n);
     return st;

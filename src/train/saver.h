@@ -20,9 +20,9 @@ keel_status keel_saver_open(keel_saver **out, const keel_checkpoint_options *o);
 /* Waits for the thread. NULL is allowed. */
 void keel_saver_close(keel_saver *s);
 
-/* The newest checkpoint that can be read. One that is damaged is told and set aside. KEEL_END:
- * there is none. */
-keel_status keel_saver_newest(keel_saver *s, keel_checkpoint *out);
+/* The newest checkpoint that can be read, and its path, which the caller frees. One that is damaged
+ * is told and set aside. KEEL_END: there is none. */
+keel_status keel_saver_newest(keel_saver *s, keel_checkpoint *out, char **path);
 
 /* Once the model's texts and the optimizer's state are there, before the first step. */
 keel_status keel_saver_begin(keel_saver *s, const keel_model *m);
@@ -37,6 +37,7 @@ void keel_saver_end(keel_saver *s, const keel_standing *st);
 /* Remove all checkpoints of the folder, and the folder if nothing else is in it. */
 void keel_saver_remove(keel_saver *s);
 
+/* NULL: nobody is told. */
 void keel_saver_tell(keel_saver *s, const char *format, ...) KEEL_PRINTF(2, 3);
 const char *keel_saver_line(const keel_saver *s); /* the last line that was told; NULL: none */
 

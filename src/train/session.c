@@ -1,5 +1,6 @@
 /* See session.h. */
 #include "train/session.h"
+#include "train/together.h"
 #include <string.h>
 
 keel_status keel_session_options(keel_fit_options *out, const keel_fit_options *given)
@@ -93,11 +94,22 @@ static keel_feed_options feed_options(const keel_dataset *d, const keel_fit_opti
     return f;
 }
 
+/* The rows of a step that this process has. */
+static void own_rows(const void *lanes, int64_t rows, int64_t *first, int64_t *end)
+{
+    const keel_lanes *l = lanes;
+    keel_lanes_rows(l, rows, l->process, first, end);
+}
+
 keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel_fit_options *o,
                               bool training, keel_dtype real, const keel_pairing *pairing,
-                              keel_account *account)
+                              keel_account *account, const keel_lanes *lanes)
 {
     keel_feed_options f = feed_options(d, o, training, real, pairing);
+    if (lanes->n_process > 1) {
+        f.part = own_rows;
+        f.part_context = lanes;
+    }
     f.account = account;
     if (training) {
         f.on_decision = o->explain_input;
@@ -162,6 +174,21 @@ static void tell_logs(keel_watch *r, const keel_trainer *t, const keel_tally *ta
     keel_tally_logs(&t->test, tally, &r->logs);
 }
 
+bool keel_session_goes_on(const keel_watch *r, keel_trainer *t)
+{
+    t->stops = r->stop_pass ? KEEL_STOPS_ITSELF : KEEL_STOPS_NOT;
+    return !r->stop_pass || t->strategy->comm; /* the others are told in the next step */
+}
+
+keel_status keel_session_end_pass(keel_watch *r, keel_trainer *t, keel_status s)
+{
+    keel_stops stops = (keel_stops)t->stops;
+    if (!t->strategy->comm) return s < 0 ? s : KEEL_OK;
+    if (!stops || s < 0) s = keel_together_begin(t->strategy, s, NULL, &stops);
+    if (stops) r->stop_pass = true;
+    return s < 0 ? s : KEEL_OK;
+}
+
 keel_status keel_session_test(keel_watch *r, keel_trainer *t, keel_feed *f, keel_tally *tally)
 {
     keel_status s = KEEL_OK;
@@ -178,10 +205,11 @@ keel_status keel_session_test(keel_watch *r, keel_trainer *t, keel_feed *f, keel
     KEEL_TRY(keel_watch_tell(r, KEEL_ON_test_begin));
     keel_live_take(&r->live);
     keel_test_begin(t);
-    while (!r->stop_pass && (s = keel_feed_next(f, &b)) == KEEL_OK) {
+    while (keel_session_goes_on(r, t) && (s = keel_feed_next(f, &b)) == KEEL_OK) {
         s = test_step(r, t, &b, tally);
         keel_feed_release(f, &b);
         if (s < 0) return s;
+        if (s == KEEL_END) break; /* another process stops */
         at->step++;
         at->rows += b.rows;
         at->seconds = keel_seconds() - start;
@@ -190,7 +218,7 @@ keel_status keel_session_test(keel_watch *r, keel_trainer *t, keel_feed *f, keel
         tell_logs(r, t, tally);
         KEEL_TRY(keel_watch_tell(r, KEEL_ON_test_batch_end));
     }
-    if (s < 0) return s;
+    KEEL_TRY(keel_session_end_pass(r, t, s));
     tell_logs(r, t, tally);
     return keel_watch_tell(r, KEEL_ON_test_end);
 }

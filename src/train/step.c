@@ -22,9 +22,11 @@
  * is no second. */
 #include "train/step.h"
 #include "base/memory.h"
+#include "graph/across.h"
 #include "train/mover.h"
 #include "train/penalty.h"
 #include "train/reduce.h"
+#include "train/together.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -64,7 +66,7 @@ static bool all_bounded(const keel_trainer *t)
 
 static char *reduced(const keel_trainer *t, int64_t offset)
 {
-    const int w = t->bound->part[0].worker;
+    const int w = t->strategy->comm ? 0 : t->bound->part[0].worker;
     return t->train.program->workspace[w].grad + offset * (int64_t)keel_dtype_size(t->store->real);
 }
 
@@ -105,9 +107,12 @@ static void reduce_my_tiles(const keel_trainer *t, keel_mover *x, int worker, do
     const keel_program *p = t->train.program;
     const keel_updater *u = &x->update;
     const size_t element = keel_dtype_size(t->store->real);
-    keel_gradient_part part[KEEL_LANES_MAX];
+    const bool together = p->across;
+    keel_gradient_part part[KEEL_PARTS_MAX];
     keel_vote *vote = &t->vote[worker];
-    for (int i = u->first_tile[worker]; i < u->first_tile[worker + 1]; i++) {
+    int begin_tile = u->first_tile[worker], end_tile = u->first_tile[worker + 1];
+    if (together) keel_together_tiles(t, x, worker, &begin_tile, &end_tile);
+    for (int i = begin_tile; i < end_tile; i++) {
         const keel_tile *tile = &u->tile[i];
         const keel_weight_info *info = &t->store->weight[tile->variable].info;
         const int64_t at = tile->offset * (int64_t)element;
@@ -127,7 +132,7 @@ static void reduce_my_tiles(const keel_trainer *t, keel_mover *x, int worker, do
                                 .orthogonal =
                                     keel_orthogonal_gradient(&t->orthogonal, tile->variable, first),
                                 .wants_norm = x->needs_norms };
-        if (is_tiled(t, tile)) {
+        if (is_tiled(t, tile) && !together) {
             part[0] = (keel_gradient_part){ .data = reduced(t, tile->offset) };
             bool checked = false, bad = false;
             make_tile(t, worker, tile, part[0].data, &checked, &bad, NULL, NULL);
@@ -139,13 +144,16 @@ static void reduce_my_tiles(const keel_trainer *t, keel_mover *x, int worker, do
                 continue;
             }
         } else
-            r.n_part = keel_gradient_parts(p, t->bound, tile->variable, first, part);
+            r.n_part = (together ? keel_across_parts : keel_gradient_parts)(
+                p, t->bound, tile->variable, first, part);
         if (!p->schedule.reached[tile->variable]) /* only the regulariser has a gradient */
             memset(part[0].data, 0, (size_t)tile->count * element);
         const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
         if (!keel_reduce_tile(t->store->real, &r) && vote->bad < 0) vote->bad = tile->variable;
         if (u->accumulator >= 0 && u->moves)
             keel_updater_join(u, tile, part[0].data, x->needs_norms ? &r.norm : NULL);
+        if (together && part[0].data != reduced(t, tile->offset)) /* the first part came from afar */
+            memcpy(reduced(t, tile->offset), part[0].data, (size_t)tile->count * element);
         timed(t, worker, KEEL_PHASE_REDUCE, begin);
         x->tile_norm[i] = r.norm;
         x->tile_scale[i] = 1;
@@ -341,7 +349,10 @@ static void train_part(keel_trainer *t, int worker)
     compare_vectors(t, worker);
     keel_program_run(p, t->bound, team, worker);
     t->vote[worker].bounded = t->may_move_at_once && keel_program_bounded(p, t->bound, worker);
-    keel_program_meet(p, team, worker);
+    if (p->across)
+        keel_together_sum(t, false, worker);
+    else
+        keel_program_meet(p, team, worker);
     if (first_failure(p, t) < 0) return;
     keel_scored_read(&t->train, t->bound, &score);
     if (score.weights == 0) {
@@ -351,10 +362,18 @@ static void train_part(keel_trainer *t, int worker)
     const double scale = score.finite ? 1 / (score.divisor * (double)t->loss_scale.now) : 0;
     const bool moves_at_once = score.finite && fabs(scale) <= 1 && all_bounded(t);
     t->vote[worker].bad = -1;
+    if (p->across) {
+        keel_together_scatter(t, worker);
+        if (first_failure(p, t) < 0) return;
+    }
     for (int k = 0; k < t->n_mover; k++)
         reduce_my_tiles(t, &t->mover[k], worker, scale, moves_at_once);
+    if (p->across) {
+        keel_together_vote(t, worker);
+        if (first_failure(p, t) < 0) return;
+    }
     if (!moves_at_once || !t->all_tiled) {
-        keel_program_meet(p, team, worker);
+        if (!p->across) keel_program_meet(p, team, worker);
         bool good = score.finite;
         for (int w = 0; w < t->strategy->lanes.n_worker; w++) good = good && t->vote[w].bad < 0;
         if (!good) return;
@@ -393,12 +412,13 @@ static void test_worker(void *context, int worker)
     keel_trainer *t = context;
     read_my_rows(t, t->test.program, worker);
     keel_program_run(t->test.program, t->bound, t->strategy->team, worker);
+    if (t->test.program->across) keel_together_sum(t, true, worker);
 }
 
 /* ---- the step -----------------------------------------------------------------------------------
  */
 
-static keel_status begin(keel_trainer *t, keel_scored *s, const keel_batch *b, uint64_t seed)
+static keel_status begin_alone(keel_trainer *t, keel_scored *s, const keel_batch *b, uint64_t seed)
 {
     keel_program *p = s->program;
     const keel_row_state *states = t->model ? t->model->row_states.state : NULL;
@@ -416,6 +436,16 @@ static keel_status begin(keel_trainer *t, keel_scored *s, const keel_batch *b, u
     t->no_op = false;
     t->batch = b;
     return keel_program_bind(p, b->rows, &t->bound);
+}
+
+static keel_status begin(keel_trainer *t, keel_scored *s, const keel_batch *b, uint64_t seed)
+{
+    t->common.status = KEEL_OK;
+    keel_stops stops = (keel_stops)t->stops;
+    const keel_status st =
+        keel_together_begin(t->strategy, begin_alone(t, s, b, seed), b, &stops);
+    t->stops = (int)stops;
+    return st;
 }
 
 /* The rows of output k of a finished step, one after another. */
@@ -448,6 +478,7 @@ static void keep_states(const keel_trainer *t, const keel_scored *s)
 
 static keel_status raise_failure(const keel_trainer *t, const keel_program *p, const keel_batch *b)
 {
+    if (t->common.status < 0) return keel_failure_raise(&t->common);
     /* report the first in row order, which a single device would report */
     for (int i = 0; i < t->bound->n_busy; i++) {
         const keel_piece *piece = &t->bound->piece[i];
@@ -457,6 +488,7 @@ static keel_status raise_failure(const keel_trainer *t, const keel_program *p, c
                                     "epoch %" PRIu32 ", step %" PRId64 ", device %s", b->epoch + 1,
                                     b->step + 1, t->strategy->name[piece->lane]);
     }
+    if (p->failure[0].status < 0) return keel_failure_raise(&p->failure[0]); /* other processes */
     return keel_fail(KEEL_EDEVICE, "a worker without rows failed");
 }
 
@@ -464,17 +496,15 @@ static keel_status raise_failure(const keel_trainer *t, const keel_program *p, c
 static keel_status not_finite(const keel_trainer *t, const keel_batch *b)
 {
     const keel_program *p = t->train.program;
-    const int64_t row = keel_program_bad_row(p);
-    for (int i = 0; row >= 0 && i < t->bound->n_busy; i++) {
-        const keel_piece *piece = &t->bound->piece[i];
-        if (row < piece->row + piece->rows)
-            return keel_fail(KEEL_ENUMERIC,
-                             "epoch %" PRIu32 ", step %" PRId64 ": the loss of row %" PRId64
-                             " on device %s is not finite; the weights are as before the step. "
-                             "Lower the learning rate or look at this row",
-                             b->epoch + 1, b->step + 1, (int64_t)b->first_row + row,
-                             t->strategy->name[piece->lane]);
-    }
+    const int64_t row = p->across ? t->bad_row : keel_program_bad_row(p);
+    char where[KEEL_COMM_NAME_MAX];
+    if (row >= 0)
+        return keel_fail(KEEL_ENUMERIC,
+                         "epoch %" PRIu32 ", step %" PRId64 ": the loss of row %" PRId64
+                         " on %s is not finite; the weights are as before the step. "
+                         "Lower the learning rate or look at this row",
+                         b->epoch + 1, b->step + 1, (int64_t)b->first_row + row,
+                         keel_together_where(t, row, where));
     for (int w = 0; w < t->strategy->lanes.n_worker; w++)
         if (t->vote[w].bad >= 0)
             return keel_fail(
@@ -510,7 +540,8 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
     keel_program *p = t->train.program;
     keel_score score;
     double loss = 0;
-    KEEL_TRY(begin(t, &t->train, b, seed));
+    const keel_status begun = begin(t, &t->train, b, seed);
+    if (begun != KEEL_OK) return begun;
     for (int w = 0; w < t->strategy->lanes.n_worker; w++) t->vote[w].bad = -1;
     for (int k = 0; k < t->n_mover; k++) {
         t->mover[k].rests = false;
@@ -551,7 +582,8 @@ void keel_test_begin(keel_trainer *t)
 keel_status keel_test_step(keel_trainer *t, const keel_batch *b, keel_tally *tally)
 {
     keel_score score;
-    KEEL_TRY(keel_forward_step(t, b, 0));
+    const keel_status s = keel_forward_step(t, b, 0);
+    if (s != KEEL_OK) return s;
     keel_scored_read(&t->test, t->bound, &score);
     keep_states(t, &t->test);
     keel_tally_add(tally, &t->test, t->bound, b->rows, score.loss + t->penalty, &score);
@@ -561,7 +593,8 @@ keel_status keel_test_step(keel_trainer *t, const keel_batch *b, keel_tally *tal
 keel_status keel_forward_step(keel_trainer *t, const keel_batch *b, uint64_t seed)
 {
     keel_program *p = t->test.program;
-    KEEL_TRY(begin(t, &t->test, b, seed));
+    const keel_status begun = begin(t, &t->test, b, seed);
+    if (begun != KEEL_OK) return begun;
     keel_team_run(t->strategy->team, test_worker, t);
     return first_failure(p, t) < 0 ? raise_failure(t, p, b) : KEEL_OK;
 }
@@ -569,9 +602,14 @@ keel_status keel_forward_step(keel_trainer *t, const keel_batch *b, uint64_t see
 keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const *out)
 {
     const keel_program *p = t->test.program;
-    KEEL_TRY(keel_forward_step(t, b, 0));
-    for (int k = 0; k < t->model->n_output; k++)
-        if (out[k]) copy_output(t, p, k, out[k]);
+    const keel_status s = keel_forward_step(t, b, 0);
+    if (s != KEEL_OK) return s;
+    for (int k = 0; k < t->model->n_output; k++) {
+        if (!out[k]) continue;
+        copy_output(t, p, k, out[k]);
+        KEEL_TRY(keel_together_rows(t->strategy, b->rows, out[k],
+                                    p->value[p->output[k]].row_bytes));
+    }
     keep_states(t, &t->test);
     return KEEL_OK;
 }

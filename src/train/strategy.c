@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "device/discover.h"
 #include <stdio.h>
+#include <string.h>
 
 keel_status keel_devices(keel_device_info *info, int max, int *count)
 {
@@ -46,10 +47,123 @@ out:
     return status;
 }
 
+/* ---- several processes ------------------------------------------------------------------------
+ */
+
+/* What the processes must know of each other, or have in common. */
+typedef struct introduction {
+    int32_t lanes, workers;
+    char version[24], computes_with[96];
+} introduction;
+
+static keel_status compare(keel_comm *c, const introduction *all)
+{
+    char name[KEEL_COMM_NAME_MAX];
+    for (int q = 1; q < c->group.count; q++) {
+        const introduction *a = &all[0], *b = &all[q];
+        if (strncmp(a->version, b->version, sizeof a->version) != 0)
+            return keel_fail(KEEL_EARG, "%s runs Keel %.24s, process 0 runs %.24s; install one "
+                                        "version everywhere",
+                             keel_comm_name(c, q, name), b->version, a->version);
+        if (strncmp(a->computes_with, b->computes_with, sizeof a->computes_with) != 0)
+            return keel_fail(KEEL_EARG,
+                             "%s computes with %.96s, process 0 with %.96s, so they would not round "
+                             "alike; give all of them --instructions with the lesser of the two, and "
+                             "one version of oneDNN",
+                             keel_comm_name(c, q, name), b->computes_with, a->computes_with);
+    }
+    return KEEL_OK;
+}
+
+static keel_status introduce(keel_strategy *s, introduction *all)
+{
+    keel_comm *c = s->comm;
+    introduction *own = &all[c->group.rank];
+    int64_t lanes = 0, workers = 0;
+    own->lanes = s->lanes.n_lane;
+    own->workers = s->lanes.n_worker;
+    snprintf(own->version, sizeof own->version, "%s", KEEL_VERSION);
+    snprintf(own->computes_with, sizeof own->computes_with, "%s", keel_computes_with());
+    KEEL_TRY(keel_comm_all_gather_equal(c, all, sizeof *all));
+    KEEL_TRY(compare(c, all));
+    for (int q = 0; q < c->group.count; q++) {
+        if (all[q].lanes < 1 || all[q].workers < 1 || all[q].lanes > KEEL_LANES_MAX)
+            return keel_fail(KEEL_EREMOTE, "process %d has %d devices", q, all[q].lanes);
+        s->lanes_before[q] = (int)lanes;
+        lanes += all[q].lanes;
+        workers += all[q].workers;
+    }
+    if (lanes > KEEL_ALL_LANES_MAX)
+        return keel_fail(KEEL_EARG, "%lld devices in %d processes; %d are possible",
+                         (long long)lanes, c->group.count, KEEL_ALL_LANES_MAX);
+    s->lanes_before[c->group.count] = (int)lanes;
+    keel_lanes_join(&s->lanes, c->group.rank, c->group.count, s->lanes_before, (int)workers);
+    return KEEL_OK;
+}
+
+keel_status keel_strategy_create_group(keel_strategy **out, const char *devices,
+                                       const keel_process_group *group)
+{
+    keel_cores cores;
+    KEEL_TRY(keel_cores_find(&cores));
+    return keel_strategy_create_group_on(out, devices, group, &cores);
+}
+
+keel_status keel_strategy_create_group_on(keel_strategy **out, const char *devices,
+                                          const keel_process_group *group, const keel_cores *cores)
+{
+    keel_strategy *s = NULL;
+    keel_comm *comm = NULL;
+    introduction *all = NULL;
+    KEEL_TRY(keel_comm_create(&comm, group));
+    keel_status status = keel_strategy_create_on(&s, devices, cores);
+    /* all learn of one that cannot open its devices */
+    status = keel_comm_agree(comm, status, NULL, 0, NULL);
+    if (status < 0) goto out;
+    if (group->count > 1) {
+        const size_t n = (size_t)group->count;
+        s->comm = comm;
+        comm = NULL;
+        s->lanes_before = keel_calloc(n + 1, sizeof *s->lanes_before);
+        all = keel_calloc(n, sizeof *all);
+        status = s->lanes_before && all ? KEEL_OK : KEEL_ENOMEM;
+        status = keel_comm_agree(s->comm, status, NULL, 0, NULL);
+        if (status >= 0) status = introduce(s, all);
+        if (status < 0) goto out;
+    }
+    *out = s;
+    s = NULL;
+out:
+    keel_free(all);
+    keel_strategy_destroy(s);
+    keel_comm_destroy(comm);
+    return status;
+}
+
+keel_status keel_strategy_timeout(keel_strategy *s, double seconds)
+{
+    if (!(seconds > 0))
+        return keel_fail(KEEL_EARG, "a timeout of %g s: must be above 0", seconds);
+    if (s->comm) s->comm->timeout = seconds;
+    return KEEL_OK;
+}
+
+int keel_strategy_processes(const keel_strategy *s)
+{
+    return s->lanes.n_process;
+}
+
+int keel_strategy_rank(const keel_strategy *s)
+{
+    return s->lanes.process;
+}
+
 void keel_strategy_destroy(keel_strategy *s)
 {
     if (!s) return;
     keel_team_destroy(s->team);
+    keel_comm_destroy(s->comm);
+    keel_free(s->lanes_before);
     keel_free(s->name);
     keel_free(s);
 }
@@ -82,10 +196,11 @@ int64_t keel_strategy_rows(const keel_strategy *s, int device, int64_t step_rows
 
 keel_status keel_strategy_reproducible(keel_strategy *s, int shards)
 {
-    if (shards < s->lanes.n_lane || shards > KEEL_SHARDS_MAX)
+    if (shards < s->lanes.all_lanes || shards > KEEL_SHARDS_MAX)
         return keel_fail(
             KEEL_EARG, "%d shards for %d %s: each device needs at least one, and %d is the maximum",
-            shards, s->lanes.n_lane, s->lanes.n_lane == 1 ? "device" : "devices", KEEL_SHARDS_MAX);
+            shards, s->lanes.all_lanes, s->lanes.all_lanes == 1 ? "device" : "devices",
+            KEEL_SHARDS_MAX);
     s->lanes.shards = shards;
     return KEEL_OK;
 }

@@ -128,7 +128,7 @@ void keel_trainer_look(keel_trainer *t)
     t->all_tiled = true;
     t->constrained = false;
     t->asks = false;
-    t->may_move_at_once = true;
+    t->may_move_at_once = !t->strategy->comm;
     for (int k = 0; k < t->n_mover; k++) {
         const keel_updater *u = &t->mover[k].update;
         if (t->mover[k].needs_norms || t->mover[k].when || u->n_pass > 1 || u->accumulator >= 0)
@@ -182,8 +182,13 @@ static keel_status make_tallies(const keel_trainer *t, keel_mover *x)
     x->tile_norm = keel_calloc((size_t)u->n_tile, sizeof *x->tile_norm);
     x->tile_scale = keel_calloc((size_t)u->n_tile, sizeof *x->tile_scale);
     x->tile_penalty = keel_calloc((size_t)u->n_tile, sizeof *x->tile_penalty);
-    return x->largest_tile && x->tile_norm && x->tile_scale && x->tile_penalty ? KEEL_OK
-                                                                               : KEEL_ENOMEM;
+    if (!x->largest_tile || !x->tile_norm || !x->tile_scale || !x->tile_penalty) return KEEL_ENOMEM;
+    for (int i = 0; i < u->n_tile; i++) {
+        const keel_weight_info *info = &t->store->weight[u->tile[i].variable].info;
+        x->tile_scale[i] = 1;
+        x->penalized = x->penalized || keel_penalizes(&info->penalty);
+    }
+    return KEEL_OK;
 }
 
 void keel_trainer_copy_state(keel_trainer *t, bool to_model)
@@ -279,6 +284,7 @@ keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy
                                          .reference_only = options->reference_kernels,
                                          .without = options->without_kernels,
                                          .float32 = options->float32,
+                                         .comm = strategy->comm,
                                          .dry = options->dry };
     if ((s = keel_arenas_create(&t->arenas, strategy->lanes.n_worker)) < 0) goto out;
     t->options.arenas = t->arenas;

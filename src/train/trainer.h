@@ -28,7 +28,7 @@ typedef struct keel_mover {
     double *tile_norm;    /* [n_tile] sum of squares of the reduced gradient */
     double *tile_penalty; /* [n_tile] its share of the regularisers */
     double *tile_scale;   /* [n_tile] factor that the update still applies to the gradient */
-    bool needs_norms;
+    bool needs_norms, penalized;
     int first_loss, n_loss; /* of a function: its losses among all of the step; else 0 */
     /* Asked at the commit point whether this step is applied; NULL: always. */
     bool (*when)(void *context, const keel_applying *now);
@@ -64,6 +64,9 @@ typedef struct keel_trainer {
     const keel_bound *bound;
     keel_vote *vote; /* [n_worker] */
     bool no_op;      /* the step's weights sum to 0 */
+    int stops;       /* keel_stops of together.h: whether this process wants a further step */
+    keel_failure common;  /* of a step that processes share: what one of them failed with */
+    int64_t bad_row;      /* of such a step, over all processes: see keel_program_bad_row */
 } keel_trainer;
 
 typedef struct keel_trainer_options {

@@ -1,5 +1,6 @@
 /* See watch.h. */
 #include "train/watch.h"
+#include "train/callbacks/watcher.h"
 #include "base/memory.h"
 #include <math.h>
 #include <stdarg.h>
@@ -53,10 +54,21 @@ keel_status keel_logs_set(keel_logs *logs, const char *name, double value)
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-keel_status keel_watch_begin(keel_watch *r, keel_model *m, const keel_fit_options *o, bool fits)
+/* A copy of a callback of Keel's own that does nothing but write. */
+static bool only_writes(const keel_callback *c)
+{
+    for (int i = 0; keel_watchers[i]; i++)
+        if (keel_watchers[i]->only_writes && c->on_epoch_end &&
+            keel_watchers[i]->on.on_epoch_end == c->on_epoch_end)
+            return true;
+    return false;
+}
+
+keel_status keel_watch_begin(keel_watch *r, keel_model *m, const keel_fit_options *o, bool fits,
+                             int rank)
 {
     int n = 0;
-    *r = (keel_watch){ .at = { .model = m, .fits = fits, .epochs = 1 } };
+    *r = (keel_watch){ .at = { .model = m, .fits = fits, .epochs = 1 }, .rank = rank };
     while (o->callbacks && o->callbacks[n]) n++;
     if (!(r->callback = keel_calloc((size_t)n, sizeof *r->callback))) return KEEL_ENOMEM;
     for (; r->n < n; r->n++) {
@@ -66,6 +78,8 @@ keel_status keel_watch_begin(keel_watch *r, keel_model *m, const keel_fit_option
             return keel_fail(KEEL_EARG, "callback %d: initialize it with KEEL_CALLBACK", r->n);
         }
         memcpy(&r->callback[r->n], given, given->size);
+        if (rank > 0 && only_writes(&r->callback[r->n]))
+            r->callback[r->n] = (keel_callback){ KEEL_CALLBACK, .name = given->name };
         for (int e = 0; e < KEEL_OCCASION_COUNT; e++)
             if (function_of(&r->callback[r->n], e)) r->heard |= 1U << e;
     }

@@ -40,6 +40,7 @@ typedef struct keel_watch {
     keel_model_live live;
     const keel_batch *batch; /* in train_batch_begin; else NULL */
     int input;               /* the field of the first input in it */
+    int rank;                /* of this process */
     bool stop;               /* a function of training returned KEEL_END */
     bool stop_pass;          /* one of test or predict did */
     bool stop_at_nan; /* a step whose loss is not finite ends the training, without an error */
@@ -48,8 +49,10 @@ typedef struct keel_watch {
     keel_text notes; /* what callbacks said, for the history's note */
 } keel_watch;
 
-/* Copy the list. On failure there is nothing to free. */
-keel_status keel_watch_begin(keel_watch *r, keel_model *m, const keel_fit_options *o, bool fits);
+/* Copy the list. rank: of this process; only process 0 writes files and shows lines. On failure
+ * there is nothing to free. */
+keel_status keel_watch_begin(keel_watch *r, keel_model *m, const keel_fit_options *o, bool fits,
+                             int rank);
 void keel_watch_end(keel_watch *r); /* also ends what keel_watch_go_live began */
 
 /* The model is live from here on. */

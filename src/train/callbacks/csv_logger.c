@@ -156,4 +156,5 @@ const keel_watcher keel_watcher_csv_logger = {
     },
     .check = check,
     .release = release,
+    .only_writes = true,
 };

@@ -128,4 +128,5 @@ const keel_watcher keel_watcher_progbar_logger = {
         .on_predict_batch_end = on_pass_batch_end,
     },
     .release = release,
+    .only_writes = true,
 };

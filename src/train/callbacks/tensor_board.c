@@ -214,7 +214,7 @@ static keel_status write_inputs(keel_watching *w, const keel_batch *b, int field
     const args_t *a = w->args.args;
     const keel_data_field *f = &b->spec[field];
     const int64_t *dim = f->shape.dim, n = keel_shape_count(&f->shape);
-    const int64_t rows = b->rows < a->write_inputs ? b->rows : a->write_inputs;
+    const int64_t rows = b->end < a->write_inputs ? b->end : a->write_inputs;
     keel_events_image image[INPUTS_MAX] = { { 0 } };
     keel_events *e;
     if (f->shape.rank != 3 || (dim[2] != 1 && dim[2] != 3 && dim[2] != 4))
@@ -332,4 +332,5 @@ const keel_watcher keel_watcher_tensor_board = {
     },
     .check = check,
     .release = release,
+    .only_writes = true,
 };

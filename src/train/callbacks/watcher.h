@@ -19,6 +19,7 @@ typedef struct keel_watcher {
     keel_status (*check)(const void *args);
     void (*release)(keel_watching *w);
     keel_status (*tensor)(keel_watching *w, int i, keel_callback_tensor *out);
+    bool only_writes; /* files or lines, and changes nothing: one process does it for all */
 } keel_watcher;
 
 /* One that was made: what the functions get. */

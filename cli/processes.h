@@ -1,0 +1,52 @@
+/* A command in several processes that a launcher started: mpirun, mpiexec, srun. Those of a command
+ * with KEEL_TOGETHER share each step. The first one (rank 0) prints and writes files; the others
+ * are silent, except for errors that it does not have, which begin with "rank 3 (host): ". All end
+ * with one exit code. */
+#ifndef KEEL_CLI_PROCESSES_H
+#define KEEL_CLI_PROCESSES_H
+#include "command.h"
+#include <keel/process_group.h>
+
+typedef struct keel_processes_options {
+    bool mpi;
+    double timeout; /* seconds; NAN: not given */
+} keel_processes_options;
+
+#define KEEL_PROCESSES_ROWS(T, member)                                                             \
+    KEEL_OPTION_ROW(T, member.mpi, "mpi", 0, false, KEEL_OPTION_FLAG, NULL, NULL,                  \
+                    "connect the processes by MPI also where no launcher is recognised; those "    \
+                    "that mpirun, mpiexec or srun started find each other without it"),            \
+        KEEL_OPTION_ROW(T, member.timeout, "timeout", 0, false, KEEL_OPTION_REAL, "S", NULL,       \
+                        "of several processes: end with an error if one is silent for S seconds "  \
+                        "(default: 60)")
+
+/* Before options are parsed: see whether and where a launcher started this process, and be silent
+ * if others speak. Returns -1 to continue, or an exit code after an error was printed. */
+int keel_processes_look(const keel_command *c);
+
+/* Connect the processes, or see that there is only this one. Returns as above. */
+int keel_processes_begin(const keel_processes_options *o);
+
+/* True in rank 0 and in a process that is alone. */
+bool keel_processes_first(void);
+
+/* On how many machines the processes are; 0 without other processes. */
+int keel_processes_machines(void);
+
+/* As keel_strategy_create, for the devices of all processes; all of them are here, or have failed
+ * and are in keel_processes_end. Returns as above. */
+int keel_processes_strategy(keel_strategy **out, const char *devices);
+
+/* After a fit that was stopped: the signal that the first of the processes with one got, 0: none.
+ */
+int keel_processes_signal(int number);
+
+/* Destroy the strategy (NULL: it was not made), and agree on an exit code, that of the first
+ * process that failed. Returns it. */
+int keel_processes_end(keel_strategy *s, int code);
+
+/* Before the process ends: print errors that were kept, since the first process may have the same.
+ */
+void keel_processes_leave(void);
+
+#endif

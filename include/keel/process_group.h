@@ -1,0 +1,78 @@
+/* Several processes that train one model: what Keel asks of whatever connects them. MPI is one such
+ * way (keel/mpi.h); a program may bring its own. */
+#ifndef KEEL_PROCESS_GROUP_H
+#define KEEL_PROCESS_GROUP_H
+#include <keel/train.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { KEEL_PROCESSES_MAX = 1024, KEEL_EXCHANGES_MAX = 64 };
+
+/* What one process sends to each process, and where it receives. Entry q is for process q; of no
+ * bytes there is no message, and one's own entry is not looked at. What p sends to q is as long as
+ * what q expects of p. */
+typedef struct keel_exchange {
+    const void *const *send; /* [count] */
+    const size_t *send_bytes;
+    void *const *receive;
+    const size_t *receive_bytes;
+} keel_exchange;
+
+/* The functions are called by one thread at a time. Exchanges with one number follow each other in
+ * the same order in all processes; those with different numbers are independent. `error` receives
+ * one line, at most `size` bytes. */
+typedef struct keel_process_group {
+    size_t size; /* sizeof(keel_process_group): KEEL_PROCESS_GROUP */
+    int rank, count;
+    double timeout; /* seconds that a process may be silent before it counts as lost; 0: 60 */
+    void *context;
+    /* The name of the machine that a process runs on. */
+    const char *(*host)(void *context, int rank);
+    /* Start exchange `number` (0 to KEEL_EXCHANGES_MAX - 1). All it points to stays as it is until
+     * `test` says that it is complete. 0; -1: failed. */
+    int (*start)(void *context, int number, const keel_exchange *e, char *error, size_t size);
+    /* Move it on. 1: complete; 0: not yet; -1: failed. */
+    int (*test)(void *context, int number, char *error, size_t size);
+    /* A process of which a message of this exchange has not come yet; -1: none. */
+    int (*awaited)(void *context, int number);
+    /* The end. failed: some process may not answer any more, so wait for nobody. */
+    void (*close)(void *context, bool failed);
+} keel_process_group;
+
+#define KEEL_PROCESS_GROUP .size = sizeof(keel_process_group)
+
+/* Open devices of this process and share each step with those of all others. All processes of the
+ * group call this, and afterwards call the same functions in the same order: fit, evaluate, predict.
+ * The result is that of one process with all the devices. keel_strategy_devices and its like tell of
+ * the devices of this process alone.
+ *
+ * Returns  KEEL_OK; as keel_strategy_create; KEEL_EREMOTE: another process failed or is silent, and
+ *          the text names it
+ * Owns     the caller destroys *out, which closes the group; after a failure the group is closed
+ * Threads  one
+ * Cost     one exchange of what devices there are
+ * Source   tf.distribute.MultiWorkerMirroredStrategy */
+keel_status keel_strategy_create_group(keel_strategy **out, const char *devices,
+                                       const keel_process_group *group);
+
+/* Change that timeout of the group.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: not above 0
+ * Owns     nothing changes hands
+ * Threads  any, while nothing runs on s */
+keel_status keel_strategy_timeout(keel_strategy *s, double seconds);
+
+/* The number of processes, and which of them this is; 1 and 0 without a group.
+ *
+ * Returns  the number
+ * Owns     nothing changes hands
+ * Threads  any */
+int keel_strategy_processes(const keel_strategy *s);
+int keel_strategy_rank(const keel_strategy *s);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

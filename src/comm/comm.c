@@ -1,0 +1,215 @@
+/* See comm.h. Who waits polls for 50 us and then sleeps between polls, longer and longer up to a
+ * fifth of a millisecond: a process that waits for another may share its core. */
+#include "comm/comm.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { SPIN_NS = 50000, NAP_FIRST_NS = 10000, NAP_MOST_NS = 200000, LOOK_NS = 20000000 };
+/* After an interruption, a process that is silent for so long counts as lost. */
+static const double PATIENCE_ONCE_INTERRUPTED = 2;
+
+/* ---- made and ended -------------------------------------------------------------------------- */
+
+static keel_status check(const keel_process_group *g)
+{
+    if (g->size != sizeof *g)
+        return keel_fail(KEEL_EARG, "a group of processes of another version of Keel (%zu bytes, "
+                                    "not %zu)", g->size, sizeof *g);
+    if (g->count < 1 || g->count > KEEL_PROCESSES_MAX)
+        return keel_fail(KEEL_EARG, "a group of %d processes; 1 to %d are possible", g->count,
+                         KEEL_PROCESSES_MAX);
+    if (g->rank < 0 || g->rank >= g->count)
+        return keel_fail(KEEL_EARG, "process %d of a group of %d", g->rank, g->count);
+    if (!g->host || !g->start || !g->test || !g->awaited || !g->close)
+        return keel_fail(KEEL_EARG, "a group of processes lacks a function");
+    return KEEL_OK;
+}
+
+keel_status keel_comm_create(keel_comm **out, const keel_process_group *group)
+{
+    const keel_status bad = check(group);
+    if (bad < 0) return bad; /* nothing of it can be called */
+    const size_t n = (size_t)group->count;
+    keel_comm *c = keel_calloc(1, sizeof *c);
+    if (!c) {
+        group->close(group->context, true);
+        return KEEL_ENOMEM;
+    }
+    c->group = *group;
+    c->timeout = group->timeout > 0 ? group->timeout : 60;
+    c->send = keel_calloc(n, sizeof *c->send);
+    c->receive = keel_calloc(n, sizeof *c->receive);
+    c->send_bytes = keel_calloc(n, sizeof *c->send_bytes);
+    c->receive_bytes = keel_calloc(n, sizeof *c->receive_bytes);
+    c->text = keel_calloc(n, KEEL_ERROR_MAX);
+    if (!c->send || !c->receive || !c->send_bytes || !c->receive_bytes || !c->text) {
+        c->lost = true;
+        keel_comm_destroy(c);
+        return KEEL_ENOMEM;
+    }
+    *out = c;
+    return KEEL_OK;
+}
+
+void keel_comm_destroy(keel_comm *c)
+{
+    if (!c) return;
+    c->group.close(c->group.context, c->lost);
+    keel_free(c->send);
+    keel_free(c->receive);
+    keel_free(c->send_bytes);
+    keel_free(c->receive_bytes);
+    keel_free(c->text);
+    keel_free(c);
+}
+
+char *keel_comm_name(const keel_comm *c, int rank, char out[KEEL_COMM_NAME_MAX])
+{
+    char host[KEEL_COMM_NAME_MAX / 2];
+    const char *name = c->group.host(c->group.context, rank);
+    keel_printable(host, sizeof host, name ? name : "?");
+    snprintf(out, KEEL_COMM_NAME_MAX, "process %d (%s)", rank, host);
+    return out;
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static keel_status lose(keel_comm *c, keel_status s)
+{
+    c->lost = true;
+    keel_failure_take(&c->first, s);
+    return s;
+}
+
+static keel_status silent(keel_comm *c, int number, double seconds, bool interrupted)
+{
+    char name[KEEL_COMM_NAME_MAX] = "a process";
+    const int rank = c->group.awaited(c->group.context, number);
+    if (rank >= 0) keel_comm_name(c, rank, name);
+    if (interrupted)
+        return lose(c, keel_fail(KEEL_EREMOTE, "%s has not answered for %.0f s while this process "
+                                               "was asked to end", name, seconds));
+    return lose(c, keel_fail(KEEL_EREMOTE, "%s has not answered for %.0f s; it or its network is "
+                                           "down, or --timeout is too short", name, seconds));
+}
+
+static keel_status wait_for(keel_comm *c, int number)
+{
+    char error[KEEL_ERROR_MAX / 2] = "", clean[KEEL_ERROR_MAX / 2], name[KEEL_COMM_NAME_MAX];
+    const int64_t start = keel_clock_ns();
+    int64_t nap = NAP_FIRST_NS, look = start + LOOK_NS, interrupted = 0;
+    for (;;) {
+        const int got = c->group.test(c->group.context, number, error, sizeof error);
+        if (got > 0) return KEEL_OK;
+        if (got < 0) {
+            const int rank = c->group.awaited(c->group.context, number);
+            return lose(c, keel_fail(KEEL_EREMOTE, "%s does not answer: %s",
+                                     rank < 0 ? "a process" : keel_comm_name(c, rank, name),
+                                     keel_printable(clean, sizeof clean, error)));
+        }
+        const int64_t now = keel_clock_ns();
+        if (now - start < SPIN_NS) continue;
+        if ((double)(now - start) * 1e-9 > c->timeout)
+            return silent(c, number, (double)(now - start) * 1e-9, false);
+        if (now > look) {
+            look = now + LOOK_NS;
+            if (!interrupted && c->interrupted && c->interrupted(c->interrupted_context))
+                interrupted = now;
+            if (interrupted && (double)(now - interrupted) * 1e-9 > PATIENCE_ONCE_INTERRUPTED)
+                return silent(c, number, (double)(now - start) * 1e-9, true);
+        }
+        nanosleep(&(struct timespec){ .tv_nsec = nap }, NULL);
+        nap = 2 * nap < NAP_MOST_NS ? 2 * nap : NAP_MOST_NS;
+    }
+}
+
+/* ---- exchanges ------------------------------------------------------------------------------- */
+
+keel_status keel_comm_exchange(keel_comm *c, const keel_exchange *e)
+{
+    enum { NUMBER = 0 };
+    char error[KEEL_ERROR_MAX / 2] = "", clean[KEEL_ERROR_MAX / 2];
+    if (c->group.count == 1) return KEEL_OK;
+    if (c->lost) return keel_failure_raise(&c->first);
+    for (int q = 0; q < c->group.count; q++)
+        if (q != c->group.rank) c->bytes += (int64_t)e->send_bytes[q];
+    if (c->group.start(c->group.context, NUMBER, e, error, sizeof error) < 0)
+        return lose(c, keel_fail(KEEL_EREMOTE, "the other processes cannot be reached: %s",
+                                 keel_printable(clean, sizeof clean, error)));
+    return wait_for(c, NUMBER);
+}
+
+keel_status keel_comm_all_gather(keel_comm *c, void *all, const size_t *at, const size_t *bytes)
+{
+    const int rank = c->group.rank;
+    for (int q = 0; q < c->group.count; q++) {
+        c->send[q] = (char *)all + at[rank];
+        c->send_bytes[q] = q == rank ? 0 : bytes[rank];
+        c->receive[q] = (char *)all + at[q];
+        c->receive_bytes[q] = q == rank ? 0 : bytes[q];
+    }
+    return keel_comm_exchange(c, &(keel_exchange){ c->send, c->send_bytes, c->receive,
+                                                   c->receive_bytes });
+}
+
+keel_status keel_comm_all_gather_equal(keel_comm *c, void *all, size_t bytes)
+{
+    const int rank = c->group.rank;
+    for (int q = 0; q < c->group.count; q++) {
+        c->send[q] = (char *)all + (size_t)rank * bytes;
+        c->receive[q] = (char *)all + (size_t)q * bytes;
+        c->send_bytes[q] = c->receive_bytes[q] = q == rank ? 0 : bytes;
+    }
+    return keel_comm_exchange(c, &(keel_exchange){ c->send, c->send_bytes, c->receive,
+                                                   c->receive_bytes });
+}
+
+keel_status keel_comm_broadcast(keel_comm *c, void *data, size_t bytes)
+{
+    const bool root = c->group.rank == 0;
+    for (int q = 0; q < c->group.count; q++) {
+        c->send[q] = c->receive[q] = data;
+        c->send_bytes[q] = root && q > 0 ? bytes : 0;
+        c->receive_bytes[q] = !root && q == 0 ? bytes : 0;
+    }
+    return keel_comm_exchange(c, &(keel_exchange){ c->send, c->send_bytes, c->receive,
+                                                   c->receive_bytes });
+}
+
+/* ---- agreement ------------------------------------------------------------------------------- */
+
+keel_status keel_comm_agree(keel_comm *c, keel_status mine, const int64_t *number, int n,
+                            int64_t *all)
+{
+    enum { WIDTH = KEEL_COMM_NUMBERS + 1 };
+    const int rank = c->group.rank, count = c->group.count;
+    int64_t say[KEEL_PROCESSES_MAX][WIDTH];
+    int first = -1;
+    char name[KEEL_COMM_NAME_MAX];
+    keel_failure f = { 0 };
+    c->told = false;
+    if (mine < 0) keel_failure_take(&f, mine);
+    memset(say[rank], 0, sizeof say[rank]);
+    say[rank][0] = mine;
+    for (int i = 0; i < n; i++) say[rank][i + 1] = number[i];
+    KEEL_TRY(keel_comm_all_gather_equal(c, say, sizeof say[rank]));
+    for (int q = count - 1; q >= 0; q--)
+        if (say[q][0] < 0) first = q;
+    if (first < 0) {
+        for (int q = 0; q < count && all; q++)
+            memcpy(all + q * n, &say[q][1], (size_t)n * sizeof *all);
+        return KEEL_OK;
+    }
+    memset(c->text + (size_t)rank * KEEL_ERROR_MAX, 0, KEEL_ERROR_MAX);
+    if (mine < 0) snprintf(c->text + (size_t)rank * KEEL_ERROR_MAX, KEEL_ERROR_MAX, "%s", f.text);
+    KEEL_TRY(keel_comm_all_gather_equal(c, c->text, KEEL_ERROR_MAX));
+    c->told = true;
+    char *text = c->text + (size_t)first * KEEL_ERROR_MAX;
+    text[KEEL_ERROR_MAX - 1] = '\0';
+    f.status = (keel_status)say[first][0];
+    snprintf(f.text, sizeof f.text, "%s", text);
+    return keel_fail_within(keel_failure_raise(&f), "%s", keel_comm_name(c, first, name));
+}

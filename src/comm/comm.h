@@ -1,0 +1,52 @@
+/* Exchanges between the processes of a group: started, waited for with patience, and given up after
+ * a time, with the name of who is silent. All calls are made by one thread of a process, and in the
+ * same order in every process. Nothing is allocated after keel_comm_create. */
+#ifndef KEEL_COMM_COMM_H
+#define KEEL_COMM_COMM_H
+#include "base/error.h"
+#include "keel/process_group.h"
+#include <stdint.h>
+
+typedef struct keel_comm {
+    keel_process_group group;
+    double timeout; /* seconds */
+    bool (*interrupted)(void *context); /* asked while waiting; NULL: nobody asks */
+    void *interrupted_context;
+    bool lost;           /* some process did not answer: every later exchange fails at once */
+    bool told;           /* all processes know that one of them failed */
+    keel_failure first;  /* the cause of `lost` */
+    const void **send;   /* [count], as the next three */
+    void **receive;
+    size_t *send_bytes, *receive_bytes;
+    char *text;          /* [count][KEEL_ERROR_MAX] of keel_comm_agree */
+    int64_t bytes;       /* sent to other processes so far */
+} keel_comm;
+
+/* Takes the group over: it is closed by keel_comm_destroy, or here on failure. KEEL_EARG: the group
+ * does not make sense. */
+keel_status keel_comm_create(keel_comm **out, const keel_process_group *group);
+void keel_comm_destroy(keel_comm *c); /* NULL is allowed */
+
+/* "process 3 (node7)" */
+enum { KEEL_COMM_NAME_MAX = 128 };
+char *keel_comm_name(const keel_comm *c, int rank, char out[KEEL_COMM_NAME_MAX]);
+
+/* One exchange. KEEL_EREMOTE: a process is lost, and the text names it. */
+keel_status keel_comm_exchange(keel_comm *c, const keel_exchange *e);
+
+/* Every process has bytes[rank] at all + at[rank]; afterwards each has those of all. */
+keel_status keel_comm_all_gather(keel_comm *c, void *all, const size_t *at, const size_t *bytes);
+/* The same with `bytes` of each, one after another. */
+keel_status keel_comm_all_gather_equal(keel_comm *c, void *all, size_t bytes);
+
+/* All get what process 0 has. */
+keel_status keel_comm_broadcast(keel_comm *c, void *data, size_t bytes);
+
+/* Each process says how it stands: a status, with the error text if it is a failure, and n numbers,
+ * at most KEEL_COMM_NUMBERS, which afterwards are in all[count][n]. If a process failed, the first
+ * of them by rank is raised everywhere. */
+enum { KEEL_COMM_NUMBERS = 8 };
+keel_status keel_comm_agree(keel_comm *c, keel_status mine, const int64_t *number, int n,
+                            int64_t *all);
+
+#endif

@@ -1,0 +1,239 @@
+/* See together.h. */
+#include "train/together.h"
+#include "base/hash.h"
+#include "graph/across.h"
+#include "tensor/shape.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- before a step --------------------------------------------------------------------------- */
+
+enum { EPOCH, STEP, ROWS, CONTENTS, STOPS, SAID };
+
+static keel_status differ(const keel_comm *c, int q, const int64_t *mine, const int64_t *theirs)
+{
+    char name[KEEL_COMM_NAME_MAX];
+    keel_comm_name(c, q, name);
+    if (mine[ROWS] == theirs[ROWS] && mine[STEP] == theirs[STEP] && mine[EPOCH] == theirs[EPOCH])
+        return keel_fail(KEEL_EDATA,
+                         "epoch %" PRId64 ", step %" PRId64 ": %s reads other rows than process %d; "
+                         "a stream must give the same rows to each process",
+                         mine[EPOCH] + 1, mine[STEP] + 1, name, c->group.rank);
+    if ((mine[ROWS] < 0) != (theirs[ROWS] < 0))
+        return keel_fail(KEEL_EDATA, "the data of %s ends at another step than that of process %d; "
+                                     "all processes must have the same data",
+                         mine[ROWS] < 0 ? "this process" : name, mine[ROWS] < 0 ? q : c->group.rank);
+    return keel_fail(KEEL_EDATA,
+                     "process %d is at epoch %" PRId64 ", step %" PRId64 " of %" PRId64 " rows, %s "
+                     "at epoch %" PRId64 ", step %" PRId64 " of %" PRId64
+                     " rows; all must have the same data and options",
+                     c->group.rank, mine[EPOCH] + 1, mine[STEP] + 1, mine[ROWS], name,
+                     theirs[EPOCH] + 1, theirs[STEP] + 1, theirs[ROWS]);
+}
+
+/* Of a stream each process reads all rows, so it can be seen whether they are the same. */
+static int64_t contents_of(const keel_batch *b)
+{
+    uint64_t sum = 0;
+    for (int i = 0; b && b->streamed && i < b->n_field; i++) {
+        const size_t row = (size_t)keel_shape_count(&b->spec[i].shape) *
+                           keel_dtype_size(b->spec[i].dtype);
+        if (!b->field[i] || b->spec[i].dtype == KEEL_STRING) continue;
+        const uint64_t both[2] = { sum, keel_fingerprint(b->field[i], (size_t)b->rows * row) };
+        sum = keel_fingerprint(both, sizeof both);
+    }
+    return (int64_t)sum;
+}
+
+keel_status keel_together_begin(keel_strategy *s, keel_status mine, const keel_batch *b,
+                                keel_stops *stops)
+{
+    keel_comm *c = s->comm;
+    int64_t all[KEEL_PROCESSES_MAX][SAID];
+    if (!c) return mine < 0 ? mine : KEEL_OK;
+    const int64_t say[SAID] = { [EPOCH] = b ? (int64_t)b->epoch : 0,
+                                [STEP] = b ? (int64_t)b->step : 0,
+                                [ROWS] = b ? b->rows : -1,
+                                [CONTENTS] = contents_of(b),
+                                [STOPS] = *stops };
+    KEEL_TRY(keel_comm_agree(c, mine, say, SAID, &all[0][0]));
+    for (int q = 0; q < c->group.count; q++)
+        if (all[q][STOPS] > (int64_t)*stops) *stops = (keel_stops)all[q][STOPS];
+    for (int q = 0; q < c->group.count; q++)
+        for (int i = 0; i < STOPS; i++)
+            if (all[q][i] != say[i]) {
+                c->told = true; /* all see it */
+                return differ(c, q, say, all[q]);
+            }
+    return *stops ? KEEL_END : KEEL_OK;
+}
+
+keel_status keel_together_leave(keel_strategy *s, keel_status mine)
+{
+    keel_failure f;
+    if (!s->comm || mine >= 0 || s->comm->told || s->comm->lost) return mine;
+    keel_failure_take(&f, mine);
+    keel_comm_agree(s->comm, mine, (int64_t[SAID]){ 0 }, SAID, NULL);
+    return keel_failure_raise(&f);
+}
+
+/* ---- after the rows -------------------------------------------------------------------------- */
+
+typedef struct summing {
+    keel_trainer *t;
+    keel_program *p;
+} summing;
+
+static keel_status first_failure(const keel_trainer *t, const keel_program *p)
+{
+    const keel_batch *b = t->batch;
+    for (int i = 0; i < t->bound->n_busy; i++) { /* in row order, as one device would report */
+        const keel_piece *piece = &t->bound->piece[i];
+        const keel_failure *f = &p->failure[piece->worker];
+        if (f->status < 0)
+            return keel_fail_within(keel_failure_raise(f),
+                                    "epoch %" PRIu32 ", step %" PRId64 ", device %s", b->epoch + 1,
+                                    b->step + 1, t->strategy->name[piece->lane]);
+    }
+    return p->failure[0].status < 0 ? keel_failure_raise(&p->failure[0]) : KEEL_OK;
+}
+
+static keel_status share_sums(void *context)
+{
+    const summing *x = context;
+    keel_trainer *t = x->t;
+    keel_comm *c = t->strategy->comm;
+    int64_t bad[KEEL_PROCESSES_MAX];
+    const int64_t own = keel_program_bad_row(x->p);
+    keel_status s = first_failure(t, x->p);
+    if (s == KEEL_OK) s = keel_sums_exchange(x->p, t->bound);
+    else if (!c->lost) {
+        keel_failure f;
+        keel_failure_take(&f, s);
+        keel_sums_exchange(x->p, t->bound); /* the others wait for it; the values do not count */
+        s = keel_failure_raise(&f);
+    }
+    s = keel_comm_agree(c, s, &own, 1, bad);
+    t->common = (keel_failure){ 0 };
+    t->bad_row = -1;
+    if (s < 0) {
+        keel_failure_take(&t->common, s);
+        return s;
+    }
+    for (int q = c->group.count - 1; q >= 0; q--)
+        if (bad[q] >= 0) t->bad_row = bad[q];
+    return KEEL_OK;
+}
+
+void keel_together_sum(keel_trainer *t, bool test, int worker)
+{
+    const keel_scored *s = test ? &t->test : &t->train;
+    keel_program_meet_across(s->program, t->strategy->team, worker, share_sums,
+                             &(summing){ t, s->program });
+}
+
+/* ---- gradients and votes --------------------------------------------------------------------- */
+
+static keel_status scatter(void *context)
+{
+    const keel_trainer *t = context;
+    return keel_across_scatter(t->train.program, t->bound);
+}
+
+void keel_together_scatter(keel_trainer *t, int worker)
+{
+    const keel_program *p = t->train.program;
+    keel_across_fold(p, t->bound, worker);
+    keel_program_meet_across(p, t->strategy->team, worker, scatter, t);
+}
+
+/* The tiles of a mover in the part of a process: they follow each other. */
+static void tiles_of(const keel_trainer *t, const keel_mover *x, int process, int *first, int *end)
+{
+    const keel_updater *u = &x->update;
+    const int64_t *border = t->train.program->across->first;
+    *first = *end = 0;
+    while (*first < u->n_tile && u->tile[*first].offset < border[process]) ++*first;
+    for (*end = *first; *end < u->n_tile && u->tile[*end].offset < border[process + 1];) ++*end;
+}
+
+void keel_together_tiles(const keel_trainer *t, const keel_mover *x, int worker, int *first,
+                         int *end)
+{
+    const keel_lanes *l = &t->strategy->lanes;
+    int a, b;
+    tiles_of(t, x, l->process, &a, &b);
+    *first = a + (int)((int64_t)(b - a) * worker / l->n_worker);
+    *end = a + (int)((int64_t)(b - a) * (worker + 1) / l->n_worker);
+}
+
+static keel_status gather_tiles(const keel_trainer *t, const keel_mover *x, double *of_tile)
+{
+    keel_across *a = t->train.program->across;
+    for (int q = 0; q < a->lanes->n_process; q++) {
+        int first, end;
+        tiles_of(t, x, q, &first, &end);
+        a->at[q] = (size_t)first * sizeof *of_tile;
+        a->bytes[q] = (size_t)(end - first) * sizeof *of_tile;
+    }
+    return keel_comm_all_gather(a->comm, of_tile, a->at, a->bytes);
+}
+
+static keel_status vote(void *context)
+{
+    keel_trainer *t = context;
+    keel_comm *c = t->strategy->comm;
+    int64_t bad = -1, all[KEEL_PROCESSES_MAX];
+    for (int w = t->strategy->lanes.n_worker - 1; w >= 0; w--)
+        if (t->vote[w].bad >= 0) bad = t->vote[w].bad;
+    for (int k = 0; k < t->n_mover; k++) {
+        keel_mover *x = &t->mover[k];
+        if (x->needs_norms) KEEL_TRY(gather_tiles(t, x, x->tile_norm));
+        if (x->penalized) KEEL_TRY(gather_tiles(t, x, x->tile_penalty));
+    }
+    KEEL_TRY(keel_across_share(t->train.program));
+    KEEL_TRY(keel_comm_agree(c, KEEL_OK, &bad, 1, all));
+    for (int w = 0; w < t->strategy->lanes.n_worker; w++) t->vote[w].bad = -1;
+    for (int q = c->group.count - 1; q >= 0; q--)
+        if (all[q] >= 0) t->vote[0].bad = (keel_variable)all[q];
+    return KEEL_OK;
+}
+
+void keel_together_vote(keel_trainer *t, int worker)
+{
+    keel_program_meet_across(t->train.program, t->strategy->team, worker, vote, t);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+keel_status keel_together_rows(keel_strategy *s, int64_t rows, void *data, int64_t bytes)
+{
+    keel_comm *c = s->comm;
+    size_t at[KEEL_PROCESSES_MAX], size[KEEL_PROCESSES_MAX];
+    if (!c) return KEEL_OK;
+    for (int q = 0; q < c->group.count; q++) {
+        int64_t first, end;
+        keel_lanes_rows(&s->lanes, rows, q, &first, &end);
+        at[q] = (size_t)(first * bytes);
+        size[q] = (size_t)((end - first) * bytes);
+    }
+    return keel_comm_all_gather(c, data, at, size);
+}
+
+const char *keel_together_where(const keel_trainer *t, int64_t row, char out[KEEL_COMM_NAME_MAX])
+{
+    const keel_strategy *s = t->strategy;
+    for (int i = 0; i < t->bound->n_busy; i++) {
+        const keel_piece *piece = &t->bound->piece[i];
+        if (row >= piece->row && row < piece->row + piece->rows) {
+            snprintf(out, KEEL_COMM_NAME_MAX, "device %s", s->name[piece->lane]);
+            return out;
+        }
+    }
+    for (int q = 0; s->comm && q < s->comm->group.count; q++) {
+        int64_t first, end;
+        keel_lanes_rows(&s->lanes, t->bound->rows, q, &first, &end);
+        if (row >= first && row < end) return keel_comm_name(s->comm, q, out);
+    }
+    return "no device";
+}

@@ -1,0 +1,120 @@
+#!/bin/bash
+# keel fit, evaluate and predict in several processes, as people type it: the same bits as in one process,
+# one voice, one exit code, and what is said where processes cannot find each other. Started by each MPI
+# that there is a plug-in and a launcher for.
+set -u
+cd "$KEEL_TEST_TMP" || exit 2
+failed=0
+export OMPI_MCA_btl=self,vader OMPI_MCA_hwloc_base_binding_policy=none TMPDIR=$KEEL_TEST_TMP
+DATA='synthetic(x=float32(4),y=int(3),rows=103)'
+
+fail()
+{
+    echo "error: $*"
+    failed=$((failed + 1))
+}
+
+start() # MPI N KEEL-ARGUMENT... [: N KEEL-ARGUMENT...]: out.txt, err.txt without the launcher's own words
+{
+    local mpi=$1 words=() got
+    words=(-n "$2" "$KEEL")
+    shift 2
+    while (($#)); do
+        if [[ $1 == : ]]; then
+            words+=(: -n "$2" "$KEEL")
+            shift
+        else
+            words+=("$1")
+        fi
+        shift
+    done
+    if [[ $mpi == openmpi ]]; then
+        timeout -k 5 60 mpirun.openmpi $( (($(id -u))) || echo --allow-run-as-root) --oversubscribe "${words[@]}" >out.txt 2>all.txt
+    else
+        timeout -k 5 60 mpiexec.mpich "${words[@]}" >out.txt 2>all.txt
+    fi
+    got=$?
+    grep -E '^(rank [0-9]+ \([^)]*\): )?keel' all.txt >err.txt
+    return $got
+}
+
+want() # CODE LINES PATTERN MPI N ARGUMENT...: so many lines of errors
+{
+    local code=$1 lines=$2 pattern=$3 got
+    shift 3
+    start "$@"
+    got=$?
+    ((got == code)) || fail "$*: exit code $got, not $code: $(head -c 600 all.txt)"
+    grep -qE -e "$pattern" out.txt err.txt || fail "$*: nothing like '$pattern' in: $(head -c 600 out.txt err.txt)"
+    (($(wc -l <err.txt) == lines)) || fail "$*: not $lines lines of errors: $(head -c 900 err.txt)"
+}
+
+alone() # CODE PATTERN ARGUMENT...: without a launcher
+{
+    local code=$1 pattern=$2 got
+    shift 2
+    "$KEEL" "$@" >out.txt 2>err.txt
+    got=$?
+    ((got == code)) || fail "$*: exit code $got, not $code: $(head -c 300 err.txt)"
+    grep -qE -e "$pattern" out.txt err.txt || fail "$*: nothing like '$pattern' in: $(head -c 300 out.txt err.txt)"
+}
+
+# ---- without a launcher -------------------------------------------------------------------------
+"$KEEL" new mlp --input 4 --classes 3 --sizes 8 -o m.keras >/dev/null || fail "keel new mlp"
+cluster='{"cluster": {"chief": ["c:1"], "worker": ["a:1", "b:2", "b:3"]}, "task": {"type": "worker"}}'
+TF_CONFIG=$cluster alone 2 'TF_CONFIG names 4 workers.*: mpirun -n 4 --host c,a,b:2 keel evaluate' \
+    evaluate m.keras --data "$DATA"
+OMPI_COMM_WORLD_SIZE=x OMPI_COMM_WORLD_RANK=0 PMI_SIZE=3 PMI_RANK=3 SLURM_PROCID=0 SLURM_NTASKS=4 \
+    alone 0 '103 in' evaluate m.keras --data "$DATA"
+alone 2 '--timeout is for several processes' evaluate m.keras --data "$DATA" --timeout 5
+alone 2 '--timeout -1: must be above 0' evaluate m.keras --data "$DATA" --timeout -1
+SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=3 SLURM_PROCID=0 \
+    alone 2 'srun started 3 processes without connecting them; use srun --mpi=pmix' evaluate m.keras --data "$DATA"
+PMI_RANK=0 PMI_SIZE=3 alone 2 'bench works in one process' bench m.keras --batch-size 8
+
+# a keel that was built without MPI
+mkdir bare
+cp -L "$KEEL" "$KEEL_BUILD"/libkeel.so.0 bare
+OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=3 LD_LIBRARY_PATH=bare KEEL=bare/keel \
+    alone 1 '3 processes, but .* no libkeel_mpi_openmpi.so .*; install libopenmpi-dev and openmpi-bin and build' \
+    evaluate m.keras --data "$DATA"
+rm -r bare
+((failed == 0)) || { echo "$failed failed"; exit 1; }
+
+# ---- with one -----------------------------------------------------------------------------------
+fit=(fit m.keras --data "$DATA" --batch-size 16 --epochs 2 --seed 7 --reproducible)
+alone 0 '^saved' "${fit[@]}" --devices cpu:0 -o one.keras
+alone 0 '103 x 3' predict one.keras --data "$DATA" -o one.npy
+alone 0 '103 in' evaluate one.keras --data "$DATA" --reproducible
+grep -v '^rows' out.txt >one.txt
+found=
+for mpi in openmpi mpich; do
+    launcher=mpirun.openmpi
+    [[ $mpi == openmpi ]] || launcher=mpiexec.mpich
+    [[ -e $KEEL_BUILD/libkeel_mpi_$mpi.so ]] && command -v $launcher >/dev/null || continue
+    found="$found $mpi"
+
+    want 0 0 ' 103 rows; 3 processes on 1 machine, the first with 1 device' $mpi 3 "${fit[@]}" --devices cpu:0 -o $mpi.keras --history $mpi.csv
+    (($(grep -c '^saved' out.txt) == 1)) || fail "$mpi: not one process speaks"
+    (($(wc -l <$mpi.csv) == 3)) || fail "$mpi: the history has not three lines"
+    alone 0 '103 x 3' predict $mpi.keras --data "$DATA" -o $mpi.npy
+    cmp -s one.npy $mpi.npy || fail "$mpi: one process and three learned other weights"
+    want 0 0 '103 x 3' $mpi 2 predict one.keras --data "$DATA" --devices cpu:0-1 -o together.npy --reproducible
+    alone 0 '103 x 3' predict one.keras --data "$DATA" -o alone.npy --reproducible
+    cmp -s alone.npy together.npy || fail "$mpi: one process and two predict other values"
+    want 0 0 '103 in' $mpi 2 evaluate one.keras --data "$DATA" --reproducible
+    grep -v '^rows' out.txt | cmp -s - one.txt || fail "$mpi: one process and two evaluate differently"
+
+    # errors: once, by whom they concern, with one exit code
+    want 2 1 '^keel fit: there is no option --epohcs' $mpi 3 fit m.keras --data "$DATA" --epohcs 2 -o x.keras
+    want 2 1 '^keel evaluate: nowhere/: does not exist' $mpi 3 evaluate m.keras --data nowhere/
+    want 2 1 '^rank 1 \(.*\): keel evaluate: nowhere/: does not exist' $mpi 1 evaluate m.keras --data "$DATA" \
+        : 1 evaluate m.keras --data nowhere/
+    want 1 1 "^keel fit: process 0 .*no devices of kind 'tpu'" $mpi 2 fit m.keras --data "$DATA" --devices tpu -o x.keras
+    want 1 1 '^keel fit: .*is not finite' $mpi 2 fit m.keras --data "$DATA" --optimizer sgd \
+        --learning-rate 1e38 --devices cpu:0 -o x.keras
+    rm -f x*.keras
+done
+[[ -n $found ]] || { echo "no launcher of an MPI was found"; exit 77; }
+((failed == 0)) || { echo "$failed failed"; exit 1; }
+echo "several processes:$found"

@@ -1,0 +1,303 @@
+/* Several processes have the bits of one: weights, the optimizer's state, BatchNorm's statistics,
+ * logs and predictions, for any number of processes and lanes. Processes are threads here. */
+#include "reproducible_works.h"
+#include "thread_group.h"
+#include "device/discover.h"
+#include "train/strategy.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SLOW = 1 };
+#else
+enum { SLOW = 0 };
+#endif
+
+/* One process: it opens `lanes` devices and runs the work. */
+typedef struct process {
+    const recipe *recipe;
+    keel_process_group group;
+    keel_dataset *data;
+    outcome outcome;
+    int lanes, workers;
+    double timeout;   /* seconds */
+    int64_t fails_at; /* its callback fails after this step, from 1; 0: never */
+    keel_status status;
+    char error[1024];
+} process;
+
+static keel_status step_ended(void *context, const keel_moment *at)
+{
+    const process *p = context;
+    if (at->step != p->fails_at) return KEEL_OK;
+    return keel_error_set(KEEL_ECALLBACK, "the test ends it");
+}
+
+static void *live(void *context)
+{
+    process *p = context;
+    keel_strategy *s = NULL;
+    keel_cores real, cores = { .n = p->workers };
+    char devices[32];
+    p->status = keel_cores_find(&real);
+    p->group.timeout = p->timeout;
+    for (int i = 0; i < p->workers; i++) cores.os[i] = real.os[i % real.n];
+    snprintf(devices, sizeof devices, p->lanes == 1 ? "cpu:0" : "cpu:0-%d", p->lanes - 1);
+    if (p->status >= 0)
+        p->status = keel_strategy_create_group_on(&s, devices, &p->group, &cores);
+    const keel_callback callback = { KEEL_CALLBACK, .on_train_batch_end = step_ended, .context = p };
+    if (p->status >= 0)
+        p->status = run_with(&p->outcome, p->recipe, s, p->data, KEEL_CALLBACKS(&callback));
+    if (p->status < 0) snprintf(p->error, sizeof p->error, "%s", keel_error());
+    keel_strategy_destroy(s);
+    return NULL;
+}
+
+static void run_all(process *p, int n)
+{
+    pthread_t thread[THREADS_MAX];
+    for (int i = 1; i < n; i++) assert_int_equal(pthread_create(&thread[i], NULL, live, &p[i]), 0);
+    live(&p[0]);
+    for (int i = 1; i < n; i++) pthread_join(thread[i], NULL);
+}
+
+/* Process i has lanes[i] lanes. */
+static void runs_as_one(const recipe *r, const outcome *one, int n, const int *lanes, int workers)
+{
+    thread_group group;
+    process p[THREADS_MAX] = { { 0 } };
+    char how[64];
+    thread_group_begin(&group, n);
+    for (int i = 0; i < n; i++) {
+        p[i] = (process){ .recipe = r,
+                          .group = thread_group_of(&group, i),
+                          .data = rows_of(r),
+                          .outcome.model = model_of(r),
+                          .lanes = lanes[i],
+                          .timeout = SLOW ? 60 : 20,
+                          .workers = workers < lanes[i] ? workers : lanes[i] };
+    }
+    run_all(p, n);
+    for (int i = 0; i < n; i++) {
+        if (p[i].status < 0)
+            fail_msg("%s, %d processes, process %d: %s", r->name, n, i, p[i].error);
+        snprintf(how, sizeof how, "process %d of %d with %d lanes", i, n, lanes[i]);
+        compare(one, &p[i].outcome, r, how);
+        assert_true(group.member[i].closed);
+    }
+    for (int i = 0; i < n; i++) {
+        forget(&p[i].outcome);
+        keel_dataset_destroy(p[i].data);
+    }
+    thread_group_end(&group);
+}
+
+static void bits_are_those_of_one_process(void **unused)
+{
+    static const int counts[] = { 2, 3, 4, 7, 8 };
+    (void)unused;
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
+        const recipe *r = &recipes[i];
+        outcome one = { .model = model_of(r) };
+        keel_dataset *d = rows_of(r);
+        keel_strategy *s;
+        must(keel_strategy_create(&s, "cpu:0"));
+        must(run_on(&one, r, s, d));
+        for (size_t c = 0; c < 5; c++) {
+            int lanes[THREADS_MAX], all = 0;
+            if (i > 0 && (c + i) % (SLOW ? 5 : 2)) continue;
+            for (int k = 0; k < counts[c]; k++)
+                all += lanes[k] = 1 + (int)(k + c + i) % (counts[c] > 4 ? 2 : 4);
+            if (all > r->shards) continue;
+            runs_as_one(r, &one, counts[c], lanes, 1 + (int)(i + c) % 2);
+        }
+        keel_strategy_destroy(s);
+        keel_dataset_destroy(d);
+        forget(&one);
+    }
+}
+
+/* ---- what goes wrong ------------------------------------------------------------------------- */
+
+enum { TROUBLED = 3 };
+
+typedef struct trouble {
+    process p[TROUBLED];
+    thread_group group;
+} trouble;
+
+static void begin_trouble(trouble *t, const recipe *r, double timeout)
+{
+    memset(t, 0, sizeof *t);
+    thread_group_begin(&t->group, TROUBLED);
+    for (int i = 0; i < TROUBLED; i++)
+        t->p[i] = (process){ .recipe = r,
+                             .group = thread_group_of(&t->group, i),
+                             .data = rows_of(r),
+                             .outcome.model = model_of(r),
+                             .lanes = 1 + i % 2,
+                             .workers = 1,
+                             .timeout = timeout };
+}
+
+static void end_trouble(trouble *t)
+{
+    for (int i = 0; i < TROUBLED; i++) {
+        assert_true(t->group.member[i].closed);
+        forget(&t->p[i].outcome);
+        keel_dataset_destroy(t->p[i].data);
+    }
+    thread_group_end(&t->group);
+}
+
+/* The weights of all who ended in the same way are the same: no step was half applied. */
+static void models_are_of_whole_steps(const trouble *t, int but)
+{
+    const outcome *first = NULL;
+    for (int i = 0; i < TROUBLED; i++) {
+        const outcome *o = &t->p[i].outcome;
+        if (i == but) continue;
+        if (first && o->model->compiled.iterations == first->model->compiled.iterations)
+            compare_weights(first, o, t->p[i].recipe, "a process after a failure");
+        first = o;
+    }
+}
+
+/* Process 1 falls silent at its k-th exchange, or cannot begin it. */
+static void fall(const recipe *r, int k, bool mute, int exchanges)
+{
+    trouble t;
+    begin_trouble(&t, r, SLOW ? 2 : 0.25);
+    if (mute)
+        t.group.member[1].mute_at = k;
+    else
+        t.group.member[1].fail_at = k;
+    run_all(t.p, TROUBLED);
+    for (int i = 0; i < TROUBLED; i++) {
+        if (t.p[i].status != KEEL_EREMOTE)
+            fail_msg("exchange %d of %d: process %d ends with %s: %s", k, exchanges, i,
+                     keel_status_name(t.p[i].status), t.p[i].error);
+        if (i != 1 && !strstr(t.p[i].error, "process 1 (here) has not answered"))
+            fail_msg("exchange %d of %d: process %d does not name process 1: %s", k, exchanges, i,
+                     t.p[i].error);
+    }
+    models_are_of_whole_steps(&t, 1);
+    end_trouble(&t);
+}
+
+static const recipe small_work = { "a small work", products, KEEL_FLOAT32, NULL, "adam",
+                                   KEEL_KEEP, 40, 16, false };
+
+static void a_process_that_is_lost_at_any_exchange_is_named_by_all(void **unused)
+{
+    (void)unused;
+    trouble t;
+    begin_trouble(&t, &small_work, 20);
+    run_all(t.p, TROUBLED);
+    const int all = t.group.member[1].exchanges;
+    for (int i = 0; i < TROUBLED; i++) assert_int_equal(t.p[i].status, KEEL_OK);
+    end_trouble(&t);
+    assert_true(all > 30);
+    for (int k = 1; k <= all; k += k < 20 && !SLOW ? 1 : 11) fall(&small_work, k, k % 2, all);
+}
+
+static void a_failure_of_one_process_is_that_of_all(void **unused)
+{
+    (void)unused;
+    trouble t;
+    begin_trouble(&t, &small_work, 20);
+    t.p[2].fails_at = 1;
+    run_all(t.p, TROUBLED);
+    for (int i = 0; i < TROUBLED; i++) {
+        assert_int_equal(t.p[i].status, KEEL_ECALLBACK);
+        if (i != 2) assert_non_null(strstr(t.p[i].error, "process 2 (here)"));
+        assert_non_null(strstr(t.p[i].error, "the test ends it"));
+    }
+    models_are_of_whole_steps(&t, -1);
+    end_trouble(&t);
+}
+
+/* ---- what a process reads -------------------------------------------------------------------- */
+
+typedef struct counting {
+    _Atomic int64_t rows;
+    size_t bytes[2];
+    int64_t odd; /* this row, from 1, is another than that of the others; 0: none */
+} counting;
+
+static keel_status count_row(void *context, const keel_tensor *in, keel_tensor *out,
+                             const keel_element_place *at)
+{
+    counting *c = context;
+    (void)at;
+    for (int i = 0; i < 2; i++) memcpy(out[i].data, in[i].data, c->bytes[i]);
+    if (++c->rows == c->odd) *(float *)out[0].data += 1;
+    return KEEL_OK;
+}
+
+static void put_count(process *p, counting *c, bool sequential)
+{
+    keel_dataset *d = p->data;
+    *c = (counting){ .bytes = { SIDE * SIDE * 3 * sizeof(float), sizeof(float) }, .odd = c->odd };
+    const keel_map m = { .size = sizeof m, .call = count_row, .context = c, .sequential = sequential };
+    must(keel_dataset_map(&p->data, d, &m));
+    keel_dataset_destroy(d);
+}
+
+/* Each process reads a stream for itself, so it is compared. */
+static void a_stream_that_differs_is_refused(void **unused)
+{
+    (void)unused;
+    for (int odd = 0; odd < 2; odd++) {
+        trouble t;
+        counting c[TROUBLED] = { [2].odd = odd ? 50 : 0 };
+        begin_trouble(&t, &small_work, 20);
+        for (int i = 0; i < TROUBLED; i++) put_count(&t.p[i], &c[i], true);
+        run_all(t.p, TROUBLED);
+        for (int i = 0; i < TROUBLED; i++) {
+            assert_int_equal(t.p[i].status, odd ? KEEL_EDATA : KEEL_OK);
+            if (odd && !strstr(t.p[i].error, "epoch 1, step 2: process"))
+                fail_msg("process %d: %s", i, t.p[i].error);
+        }
+        models_are_of_whole_steps(&t, -1);
+        end_trouble(&t);
+    }
+}
+
+static void a_process_reads_its_own_rows_alone(void **unused)
+{
+    (void)unused;
+    trouble t;
+    counting c[TROUBLED];
+    const int lanes[TROUBLED] = { 1, 2, 1 };
+    begin_trouble(&t, &small_work, 20);
+    for (int i = 0; i < TROUBLED; i++) {
+        c[i].odd = 0;
+        put_count(&t.p[i], &c[i], false);
+    }
+    run_all(t.p, TROUBLED);
+    int64_t before = 0;
+    for (int i = 0; i < TROUBLED; i++) {
+        int64_t own = 0;
+        for (int at = 0; at < ROWS; at += 40) { /* whole shards of each step, as lanes have them */
+            const int64_t n = ROWS - at < 40 ? ROWS - at : 40;
+            own += keel_cut_first(n, 16, keel_cut_first(16, 4, before + lanes[i])) -
+                   keel_cut_first(n, 16, keel_cut_first(16, 4, before));
+        }
+        before += lanes[i];
+        if (t.p[i].status < 0) fail_msg("%s", t.p[i].error);
+        /* two epochs, evaluate and predict; the identity of the run looks at 64 rows of all */
+        assert_int_equal(c[i].rows, 4 * own + 64);
+    }
+    end_trouble(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bits_are_those_of_one_process),
+        cmocka_unit_test(a_process_reads_its_own_rows_alone),
+        cmocka_unit_test(a_stream_that_differs_is_refused),
+        cmocka_unit_test(a_process_that_is_lost_at_any_exchange_is_named_by_all),
+        cmocka_unit_test(a_failure_of_one_process_is_that_of_all),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}

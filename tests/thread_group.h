@@ -1,0 +1,142 @@
+/* Processes of a group that are threads of one program, for tests. Messages are copied, and one that
+ * is not as long as the other side expects is an error, so that a wrong order of exchanges is seen. */
+#ifndef KEEL_TESTS_THREAD_GROUP_H
+#define KEEL_TESTS_THREAD_GROUP_H
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "keel/process_group.h"
+
+enum { THREADS_MAX = 8 };
+
+typedef struct thread_message {
+    struct thread_message *next;
+    size_t n_bytes;
+    char data[];
+} thread_message;
+
+typedef struct thread_group {
+    int count;
+    pthread_mutex_t lock;
+    thread_message *queue[THREADS_MAX][THREADS_MAX]; /* [from][to] */
+    struct thread_member {
+        struct thread_group *group;
+        int rank;
+        keel_exchange waits;
+        void *receive[THREADS_MAX];
+        size_t receive_bytes[THREADS_MAX];
+        bool closed;
+        int exchanges; /* so far */
+        int fail_at;   /* its start fails at this exchange; 0: never */
+        int mute_at;   /* it stops answering there: it sends nothing more */
+    } member[THREADS_MAX];
+} thread_group;
+
+static const char *thread_host(void *context, int rank)
+{
+    (void)context, (void)rank;
+    return "here";
+}
+
+static int thread_start(void *context, int number, const keel_exchange *e, char *error, size_t size)
+{
+    struct thread_member *m = context;
+    thread_group *g = m->group;
+    m->exchanges++;
+    if (number != 0 || m->exchanges == m->fail_at) {
+        snprintf(error, size, "the test says so");
+        return -1;
+    }
+    pthread_mutex_lock(&g->lock);
+    for (int q = 0; q < g->count; q++) {
+        m->receive[q] = e->receive[q];
+        m->receive_bytes[q] = q == m->rank ? 0 : e->receive_bytes[q];
+        if (q == m->rank || e->send_bytes[q] == 0) continue;
+        if (m->mute_at && m->exchanges >= m->mute_at) continue;
+        thread_message **at = &g->queue[m->rank][q], *new = malloc(sizeof *new + e->send_bytes[q]);
+        while (*at) at = &(*at)->next;
+        new->next = NULL;
+        new->n_bytes = e->send_bytes[q];
+        memcpy(new->data, e->send[q], e->send_bytes[q]);
+        *at = new;
+    }
+    pthread_mutex_unlock(&g->lock);
+    return 0;
+}
+
+static int thread_test(void *context, int number, char *error, size_t size)
+{
+    struct thread_member *m = context;
+    thread_group *g = m->group;
+    int state = 1;
+    (void)number;
+    pthread_mutex_lock(&g->lock);
+    for (int q = 0; q < g->count && state >= 0; q++) {
+        thread_message *first = g->queue[q][m->rank];
+        if (m->receive_bytes[q] == 0) continue;
+        if (!first) {
+            state = 0;
+            continue;
+        }
+        if (first->n_bytes != m->receive_bytes[q]) {
+            snprintf(error, size, "process %d sent %zu bytes where process %d expects %zu", q,
+                     first->n_bytes, m->rank, m->receive_bytes[q]);
+            state = -1;
+            break;
+        }
+        memcpy(m->receive[q], first->data, first->n_bytes);
+        m->receive_bytes[q] = 0;
+        g->queue[q][m->rank] = first->next;
+        free(first);
+    }
+    pthread_mutex_unlock(&g->lock);
+    return state;
+}
+
+static int thread_awaited(void *context, int number)
+{
+    const struct thread_member *m = context;
+    (void)number;
+    for (int q = 0; q < m->group->count; q++)
+        if (m->receive_bytes[q] > 0) return q;
+    return -1;
+}
+
+static void thread_close(void *context, bool failed)
+{
+    struct thread_member *m = context;
+    (void)failed;
+    m->closed = true;
+}
+
+static keel_process_group thread_group_of(thread_group *g, int rank)
+{
+    g->member[rank].group = g;
+    g->member[rank].rank = rank;
+    return (keel_process_group){ KEEL_PROCESS_GROUP,     .rank = rank,
+                                 .count = g->count,      .context = &g->member[rank],
+                                 .host = thread_host,    .start = thread_start,
+                                 .test = thread_test,    .awaited = thread_awaited,
+                                 .close = thread_close };
+}
+
+static void thread_group_begin(thread_group *g, int count)
+{
+    *g = (thread_group){ .count = count };
+    pthread_mutex_init(&g->lock, NULL);
+}
+
+static void thread_group_end(thread_group *g)
+{
+    for (int p = 0; p < g->count; p++)
+        for (int q = 0; q < g->count; q++)
+            while (g->queue[p][q]) {
+                thread_message *first = g->queue[p][q];
+                g->queue[p][q] = first->next;
+                free(first);
+            }
+    pthread_mutex_destroy(&g->lock);
+}
+
+#endif
