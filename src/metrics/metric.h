@@ -2,6 +2,7 @@
 #ifndef KEEL_METRICS_METRIC_H
 #define KEEL_METRICS_METRIC_H
 #include "base/field.h"
+#include "losses/along.h"
 #include "losses/loss.h"
 #include "ops/op.h"
 
@@ -20,8 +21,9 @@ typedef struct keel_metric {
     /* Puts the sums of later rows into `into`; either may be zeros, of no rows. NULL: sums are
      * added. */
     void (*merge)(const void *args, double *into, const double *from, int64_t n);
-    int direction; /* 1: more is better; -1: less; 0: neither is known */
-    bool one_dim;  /* rows must have one dim, as in Keras */
+    int direction;      /* 1: more is better; -1: less; 0: neither is known */
+    size_t axis_offset; /* of that int64_t in args; 0: none */
+    bool one_dim;       /* rows must have one dim, as in Keras */
     keel_status (*check)(const void *args, int64_t last); /* of args against rows; NULL: nothing */
     /* The result from `n` sums; of a mean these are weighted values, and weights. */
     double (*result)(const void *args, const double *sum, int64_t n);
@@ -33,6 +35,11 @@ int64_t keel_metric_sums(const keel_metric *m, const void *args, const keel_spec
 
 keel_status keel_metric_check(const keel_metric *m, const void *args, const keel_spec *prediction,
                               const keel_spec *target);
+/* How targets match predictions. */
+keel_target_kind keel_metric_target(const keel_metric *m, const void *args);
+/* What its axis means for such rows. As keel_along_loss. */
+keel_status keel_metric_along(keel_along *out, const keel_metric *m, const void *args,
+                              const keel_spec *prediction, const keel_spec *target);
 /* Add rows to sum [keel_metric_sums]; c is as for a loss, c->sum is not used. */
 void keel_metric_update(const keel_metric *m, int real, const keel_loss_call *c, double *sum);
 

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "graph/fuse.h"
+#include "losses/along.h"
 #include "ops/all.h"
 #include "ops/args.h"
 #include <math.h>
@@ -98,8 +99,10 @@ static keel_status score_inputs(builder *x, int k, keel_value in[4], int *n)
     return KEEL_OK;
 }
 
-/* Compute a cross-entropy of a softmax (or sigmoid) from the logits, as Keras does. */
-static keel_status take_logits(keel_graph *g, keel_scored_loss *l, keel_value *prediction)
+/* Compute a cross-entropy of a softmax (or sigmoid) from the logits, as Keras does; of a softmax if
+ * it runs along the same dim. */
+static keel_status take_logits(keel_graph *g, keel_scored_loss *l, int64_t along,
+                               keel_value *prediction)
 {
     const keel_loss *loss = l->args.loss;
     int made_by = g->value[*prediction].node;
@@ -112,7 +115,7 @@ static keel_status take_logits(keel_graph *g, keel_scored_loss *l, keel_value *p
     if (n->node.op != loss->logits_of) return KEEL_OK;
     if (n->node.op == &keel_op_softmax) {
         const int64_t axis = ((const keel_axis_args *)n->node.args)->axis;
-        if (axis != -1 && axis != last) return KEEL_OK;
+        if ((axis == -1 ? last : axis) != along) return KEEL_OK;
     }
     keel_object copy = { 0 }, original = { .type = &loss->type, .args = (void *)l->args.args };
     KEEL_TRY(keel_object_copy(&copy, &original));
@@ -144,11 +147,15 @@ static keel_status add_metric(builder *x, const keel_model_metric *mm)
     a->args = (keel_metric_args){ .metric = (const keel_metric *)o->type,
                                   .args = o->args,
                                   .weighted = mm->weighted };
-    const keel_status st = keel_metric_check(a->args.metric, o->args, prediction, target);
+    keel_along along;
+    keel_status st = keel_metric_along(&along, a->args.metric, o->args, prediction, target);
+    if (st >= 0) st = keel_metric_check(a->args.metric, o->args, &along.prediction, &along.target);
     if (st < 0) return keel_fail_within(st, "metric '%s'", mm->name);
     if (!(a->name = metric_name(s, x->m, mm))) return KEEL_ENOMEM;
     KEEL_TRY(score_inputs(x, mm->output, in, &n_in));
     x->g->layer = a->name;
+    KEEL_TRY(keel_along_emit(&along, keel_metric_target(a->args.metric, o->args), x->g,
+                             &in[KEEL_SCORE_PREDICTION], &in[KEEL_SCORE_TARGET]));
     const keel_op *op = a->args.metric->merge ? &keel_metric_merged_op : &keel_metric_op;
     const keel_node_parts parts = { .op = op, .args = &a->args, .n_in = n_in, .in = in };
     KEEL_TRY(keel_graph_add(x->g, &parts, &ignored, 1));
@@ -174,8 +181,8 @@ static keel_status count_losses(builder *x)
                                            .weight = x->m->compiled.loss_weight[k],
                                            .rows = x->rows } };
         const keel_status st =
-            keel_loss_check(l->args.loss, o->args, keel_graph_spec(x->g, x->output[k]),
-                            &x->pairing->target_spec[k], &l->elements);
+            keel_along_check(l->args.loss, o->args, keel_graph_spec(x->g, x->output[k]),
+                             &x->pairing->target_spec[k], &l->elements);
         if (st < 0) return keel_fail_within(st, "loss '%s'", o->type->name);
         l->name = loss_name(x->m, k);
         s->n_loss++;
@@ -189,10 +196,16 @@ keel_status keel_scored_emit_loss(const keel_scored *s, keel_scored_loss *l, kee
                                   keel_value *in, int n_in)
 {
     keel_value ignored;
-    KEEL_TRY(take_logits(g, l, &in[KEEL_SCORE_PREDICTION]));
+    keel_along along;
+    KEEL_TRY(keel_along_loss(&along, l->args.loss, l->args.args,
+                             keel_graph_spec(g, in[KEEL_SCORE_PREDICTION]),
+                             keel_graph_spec(g, in[KEEL_SCORE_TARGET])));
+    KEEL_TRY(take_logits(g, l, along.axis, &in[KEEL_SCORE_PREDICTION]));
     l->args.meets =
         s->apart && (n_in > KEEL_SCORE_MASK || !keel_loss_counts_rows(l->args.loss, l->args.args));
     g->layer = s->n_loss > 1 ? l->name : "loss";
+    KEEL_TRY(keel_along_emit(&along, l->args.loss->target, g, &in[KEEL_SCORE_PREDICTION],
+                             &in[KEEL_SCORE_TARGET]));
     const keel_node_parts parts = { .op = &keel_loss_op, .args = &l->args, .n_in = n_in, .in = in };
     KEEL_TRY(keel_graph_add(g, &parts, &ignored, 1));
     l->node = g->n_node - 1;
@@ -215,12 +228,33 @@ keel_status keel_scored_find_activities(keel_scored *s, const keel_graph *g)
     return KEEL_OK;
 }
 
+/* A loss without a reduction is a list of numbers, to which Keras can add nothing: it fails, or
+ * adds the rest of the loss to each of them. */
+static keel_status check_reductions(const builder *x)
+{
+    const keel_scored *s = x->s;
+    const char *other = s->n_loss > 1 ? "another loss" : s->n_activity ? "a loss of a layer" : NULL;
+    for (int k = 0; k < x->m->n_weight && !other; k++)
+        if (x->m->weight[k].trainable && keel_penalizes(&x->m->weight[k].info.penalty))
+            other = "a regularizer";
+    for (int i = 0; i < s->n_loss && other; i++) {
+        const keel_loss *l = s->loss[i].args.loss;
+        if (!keel_loss_is_reduced(l, s->loss[i].args.args))
+            return keel_fail(KEEL_EUNSUP,
+                             "%s: without a reduction it is no single number, to which Keras 3.15 "
+                             "cannot add that of %s: use reduction \"sum\"",
+                             l->type.name, other);
+    }
+    return KEEL_OK;
+}
+
 static keel_status add_scores(builder *x)
 {
     const keel_model_compiled *c = &x->m->compiled;
     for (int k = 0; k < KEEL_OUTPUTS_MAX; k++) x->target[k] = x->weight[k] = -1;
     KEEL_TRY(count_losses(x));
     KEEL_TRY(keel_scored_find_activities(x->s, x->g));
+    KEEL_TRY(check_reductions(x));
     x->s->apart = x->s->n_loss + x->s->n_activity > 1 || keel_model_scales_loss(x->m);
     for (int i = 0; i < c->n_metric; i++) KEEL_TRY(add_metric(x, &c->metric[i]));
     for (int i = 0; i < x->s->n_loss; i++) KEEL_TRY(add_loss(x, &x->s->loss[i]));
@@ -332,7 +366,8 @@ void keel_scored_read(const keel_scored *s, const keel_bound *b, keel_score *out
         double sums[KEEL_LOSS_SUMS];
         keel_program_sums(s->program, b, l->node, sums);
         const double divisor = keel_loss_divisor(l->args.loss, l->args.args, sums);
-        out->each[i] = divisor != 0 ? sums[0] / divisor : 0;
+        const double logged = keel_loss_logged_divisor(l->args.loss, l->args.args, sums);
+        out->each[i] = logged != 0 ? sums[0] / logged : 0;
         out->loss +=
             s->n_loss == 1 && l->args.weight == 1 ? out->each[i] : l->args.weight * out->each[i];
         out->weights += out->weighed[i] = sums[2];
