@@ -63,6 +63,7 @@ keel_status keel_metric_check(const keel_metric *m, const void *args, const keel
     if (m->type.registered && prediction->dtype != KEEL_FLOAT32)
         return keel_fail(KEEL_EUNSUP, "%s: a registered metric is of float32, the model of %s",
                          m->type.name, keel_dtype_name(prediction->dtype));
+    if (m->loss && m->loss->check) KEEL_TRY(m->loss->check(args, prediction, target, &d.elements));
     return m->check ? m->check(args, d.last) : KEEL_OK;
 }
 

@@ -27,7 +27,22 @@ typedef struct keel_metric {
     keel_status (*check)(const void *args, int64_t last); /* of args against rows; NULL: nothing */
     /* The result from `n` sums; of a mean these are weighted values, and weights. */
     double (*result)(const void *args, const double *sum, int64_t n);
+    /* Of a metric that may give several numbers: how many, and number i of them. If they are one,
+     * it is the result. NULL: always one. */
+    int64_t (*values)(const void *args, int64_t n);
+    double (*value)(const void *args, const double *sum, int64_t n, int64_t i);
 } keel_metric;
+
+/* The numbers that a metric gives from `n` sums, at least 1, and number i of them. */
+static inline int64_t keel_metric_values(const keel_metric *m, const void *args, int64_t n)
+{
+    return m->values ? m->values(args, n) : 1;
+}
+static inline double keel_metric_value(const keel_metric *m, const void *args, const double *sum,
+                                       int64_t n, int64_t i)
+{
+    return keel_metric_values(m, args, n) > 1 ? m->value(args, sum, n, i) : m->result(args, sum, n);
+}
 
 /* The number of sums; keel_metric_check was KEEL_OK. */
 int64_t keel_metric_sums(const keel_metric *m, const void *args, const keel_spec *prediction,
@@ -45,6 +60,8 @@ void keel_metric_update(const keel_metric *m, int real, const keel_loss_call *c,
 
 extern const keel_metric *const keel_metrics[]; /* generated; ends with NULL */
 const keel_type *keel_metric_find(const char *name);
+/* _functions.c. The metric that is the mean of a function of Keras's; NULL: none. */
+const keel_type *keel_metric_function(const char *name);
 const keel_type *keel_metric_registered(const char *name); /* _custom.c; NULL: none */
 /* Resolve "accuracy" and "crossentropy" by loss and shapes, as Keras does. */
 const char *keel_metric_resolve(const char *name, const char *loss, const keel_spec *prediction,

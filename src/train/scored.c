@@ -56,7 +56,11 @@ void keel_scored_names(const keel_scored *s, keel_logs *logs)
     logs->name[logs->count++] = "loss";
     for (int i = 0; s->n_loss > 1 && i < s->n_loss; i++)
         logs->name[logs->count++] = s->loss[i].name;
-    for (int i = 0; i < s->n_metric; i++) logs->name[logs->count++] = s->metric[i].name;
+    for (int i = 0; i < s->n_metric; i++) {
+        const keel_scored_metric *m = &s->metric[i];
+        for (int k = 0; k < m->values; k++)
+            logs->name[logs->count++] = m->value_name ? m->value_name[k] : m->name;
+    }
 }
 
 /* ---- building -------------------------------------------------------------------------------- */
@@ -126,6 +130,28 @@ static keel_status take_logits(keel_graph *g, keel_scored_loss *l, int64_t along
     return keel_graph_cast(g, n->in[0], g->real, prediction);
 }
 
+/* A metric that gives several numbers has a place in the logs for each. */
+static keel_status name_values(builder *x, keel_scored_metric *a)
+{
+    int places = x->s->n_loss + 1;
+    for (int i = 0; i < x->s->n_metric; i++) places += x->s->metric[i].values;
+    const int64_t n = keel_metric_values(a->args.metric, a->args.args, a->sums);
+    if (n > KEEL_SCORES_MAX - places)
+        return keel_fail(KEEL_EUNSUP, "metric '%s' gives %lld numbers; logs have room for %d more",
+                         a->name, (long long)n, KEEL_SCORES_MAX - places);
+    a->values = (int)n;
+    if (n == 1) return KEEL_OK;
+    if (!(a->value_name = keel_calloc((size_t)n, sizeof *a->value_name))) return KEEL_ENOMEM;
+    for (int k = 0; k < n; k++) {
+        keel_text t = { 0 };
+        keel_text_add(&t, "%s[%d]", a->name, k);
+        a->value_name[k] = t.failed ? NULL : keel_model_keep_name(x->m, t.data);
+        keel_text_free(&t);
+        if (!a->value_name[k]) return KEEL_ENOMEM;
+    }
+    return KEEL_OK;
+}
+
 static keel_status add_metric(builder *x, const keel_model_metric *mm)
 {
     keel_scored *s = x->s;
@@ -162,6 +188,7 @@ static keel_status add_metric(builder *x, const keel_model_metric *mm)
     a->node = x->g->n_node - 1;
     a->first = s->n_metric ? a[-1].first + a[-1].sums : 0;
     a->sums = x->g->node[a->node].node.sums;
+    KEEL_TRY(name_values(x, a));
     s->n_metric++;
     return KEEL_OK;
 }
@@ -336,7 +363,10 @@ void keel_scored_free(keel_scored *s)
         keel_scored_loss *l = &s->loss[i];
         if (l->own) keel_object_free(&(keel_object){ .type = &l->args.loss->type, .args = l->own });
     }
-    for (int i = 0; i < KEEL_SCORES_MAX; i++) keel_object_free(&s->metric[i].resolved);
+    for (int i = 0; i < KEEL_SCORES_MAX; i++) {
+        keel_object_free(&s->metric[i].resolved);
+        keel_free(s->metric[i].value_name);
+    }
     keel_free(s->field);
     keel_free(s->state);
     keel_free(s->activity);
