@@ -351,7 +351,7 @@ static void lists_that_do_not_fit_a_weight_are_refused(void **state)
         { "{\"value\": []}", "a list of 0", KEEL_ESHAPE },
         { "{\"value\": [[[1, 2]]]}", "3 dims", KEEL_ESHAPE },
         { "{\"value\": [[1, 2], [3]]}", "a list of 2", KEEL_ESHAPE },
-        { "{\"value\": [1, [2]]}", "numbers", KEEL_EARG },
+        { "{\"value\": [1, [2]]}", "a list of 1", KEEL_ESHAPE },
         { "{\"value\": [1, \"2\"]}", "numbers", KEEL_EARG },
     };
     const keel_shape s = KEEL_SHAPE(3, 2);
