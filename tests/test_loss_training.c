@@ -33,6 +33,7 @@ static keel_shape shape_of(const char *kind)
 {
     if (of_images(kind)) return KEEL_SHAPE(4, 4, 3);
     if (is(kind, "steps")) return KEEL_SHAPE(7, 3);
+    if (is(kind, "ids")) return KEEL_SHAPE(3);
     return KEEL_SHAPE(6);
 }
 
@@ -66,6 +67,18 @@ static keel_model *model_of(const char *kind, keel_dtype real)
             out[0] = must_call(m, "Softmax",
                                KEEL_ARGS(KEEL_ARG_STR("name", "shares"), KEEL_ARG_INT("axis", 1)),
                                out[0]);
+    } else if (is(kind, "low"))
+        out[0] = must_call(m, "Dense",
+                           KEEL_ARGS(KEEL_ARG_STR("name", "out"), KEEL_ARG_INT("units", 4),
+                                     KEEL_ARG_INT("lora_rank", 2),
+                                     KEEL_ARG_STR("kernel_regularizer", "l2")),
+                           x);
+    else if (is(kind, "ids")) {
+        out[0] = must_call(m, "Embedding",
+                           KEEL_ARGS(KEEL_ARG_STR("name", "out"), KEEL_ARG_INT("input_dim", 5),
+                                     KEEL_ARG_INT("output_dim", 4), KEEL_ARG_INT("lora_rank", 2)),
+                           x);
+        out[0] = must_call(m, "GlobalAveragePooling1D", NULL, out[0]);
     } else if (is(kind, "steps"))
         out[0] = dense(m, "out", 5, "linear", x);
     else {
@@ -111,7 +124,8 @@ static keel_dataset *rows_of(const char *kind, bool weighted)
     keel_dataset *d;
     for (int64_t i = 0; i < ROWS; i++) {
         for (int64_t k = 0; k < n; k++)
-            rows.x[i * n + k] = (float)(number(i, k, 7, 256) - 128) / 128;
+            rows.x[i * n + k] = is(kind, "ids") ? (float)number(i, k, 7, 5)
+                                                : (float)(number(i, k, 7, 256) - 128) / 128;
         for (int64_t k = 0; k < n_overlap; k++)
             rows.overlap[i * n_overlap + k] = (float)(number(i, k, 3, 3) / 2);
         for (int64_t k = 0; k < 8; k++) rows.class[i * 8 + k] = (int32_t)number(i, k, 3, 4);

@@ -19,7 +19,7 @@ import numpy as np
 from keras import layers
 
 EPOCHS, BATCH, ROWS = 3, 16, 26
-SHAPES = dict(vector=(6,), image=(4, 4, 3), soft=(4, 4, 3), hard=(4, 4, 3), classes=(4, 4, 3), labels=(6,), steps=(7, 3), two=(6,))
+SHAPES = dict(vector=(6,), low=(6,), ids=(3,), image=(4, 4, 3), soft=(4, 4, 3), hard=(4, 4, 3), classes=(4, 4, 3), labels=(6,), steps=(7, 3), two=(6,))
 
 
 def model(kind):
@@ -31,6 +31,11 @@ def model(kind):
             out = layers.Softmax(axis=1, name="shares")(out)
         if kind == "classes":  # Keras on TensorFlow takes class numbers for the last dim only
             out = layers.Permute((2, 3, 1))(out)
+    elif kind == "ids":
+        out = layers.Embedding(5, 4, lora_rank=2, name="out")(i)
+        out = layers.GlobalAveragePooling1D(name="mean")(out)
+    elif kind == "low":
+        out = layers.Dense(4, lora_rank=2, kernel_regularizer="l2", name="out")(i)
     elif kind == "steps":
         out = layers.Dense(5, name="out")(i)
     else:
@@ -69,6 +74,7 @@ def case(kind, name, config, weighted=False, real="float64", loss_weights=None):
     keras.config.set_floatx(real)
     keras.utils.clear_session()
     m, x, y = model(kind), (numbers(SHAPES[kind], 7, 256) - 128) / 128, targets(kind)
+    x = numbers(SHAPES[kind], 7, 5) if kind == "ids" else x
     given = [{k: v for k, v in c.items() if k != "axis"} if kind == "classes" else c for c in config]
     losses = [getattr(keras.losses, n)(**c) for n, c in zip(name, given)]
     m.compile(keras.optimizers.SGD(0.0625, momentum=0.5), losses if kind == "two" else losses[0],
@@ -141,5 +147,7 @@ for weighted in (False, True):
     cases.append(case("vector", ["MeanSquaredError"], [dict(reduction=None)], weighted))
     cases.append(case("vector", ["Tversky"], [dict(reduction=None)], weighted))
     cases.append(case("labels", ["Circle"], [dict(gamma=4.0, reduction=None)], weighted))
+cases.append(case("low", ["MeanSquaredError"], [{}], real="float32"))
+cases.append(case("ids", ["MeanSquaredError"], [{}], real="float32"))
 with open("loss_training.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")

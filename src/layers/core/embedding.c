@@ -1,25 +1,57 @@
 /* A row of a table for each integer: ids [S] give [S, output_dim]. With mask_zero, later layers
  * ignore places of 0. */
 #include "layers/core/_embedding.h"
+#include "layers/core/low_rank.h"
 
-static const keel_field fields[] = { KEEL_EMBEDDING_FIELDS, { 0 } };
+typedef struct args_t {
+    keel_embedding_args embedding; /* first */
+    keel_low_rank low_rank;
+} args_t;
+
+static const keel_field fields[] = { KEEL_EMBEDDING_FIELDS,
+                                     KEEL_LOW_RANK_FIELDS(args_t, low_rank),
+                                     { 0 } };
 
 static keel_status emit(keel_emit *e)
 {
-    keel_variable w;
-    keel_spec spec;
-    KEEL_TRY(keel_embedding_table(e, e->args, &w, &spec));
-    return keel_embedding_rows(e, e->args, &w, &spec);
+    const args_t *a = e->args;
+    const bool narrow = keel_low_rank_given(&a->low_rank);
+    keel_variable w, low[2];
+    keel_spec spec, low_spec[2];
+    keel_value x;
+    if (narrow && a->embedding.embeddings_constraint.type)
+        return keel_fail(KEEL_EUNSUP,
+                         "lora_rank with an embeddings_constraint: Keras refuses it, too");
+    KEEL_TRY(keel_embedding_table(e, &a->embedding, narrow, &w, &spec));
+    KEEL_TRY(keel_embedding_rows(e, &a->embedding, &w, &spec));
+    if (!narrow) return KEEL_OK;
+    KEEL_TRY(keel_low_rank_weights(e, &a->low_rank, "embeddings", a->embedding.input_dim,
+                                   a->embedding.output_dim, &a->embedding.embeddings_regularizer,
+                                   low, low_spec));
+    KEEL_TRY(keel_emit_weighted(e, &keel_op_gather, NULL, low, low_spec, 1, &x));
+    return keel_low_rank_add(e, &a->low_rank, x, low[1], &low_spec[1], e->out[0], e->out);
+}
+
+static double low_rank(const void *args)
+{
+    return keel_low_rank_scale(&((const args_t *)args)->low_rank);
+}
+
+static keel_status to_config(const void *args, json_t *config)
+{
+    return keel_low_rank_config(&((const args_t *)args)->low_rank, config);
 }
 
 const keel_layer keel_layer_embedding = {
     .type = { .name = "Embedding",
               .module = "keras.layers",
               .help = "A row of a table for each whole number.",
-              .args_size = sizeof(keel_embedding_args),
+              .args_size = sizeof(args_t),
               .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .uncast = true,
     .emit = emit,
+    .to_config = to_config,
+    .low_rank = low_rank,
 };

@@ -18,6 +18,8 @@ typedef struct args_t {
 
 static const keel_field fields[] = {
     KEEL_EMBEDDING_FIELDS,
+    KEEL_REFUSE("lora_rank", "null", "low-rank adaptation"),
+    KEEL_REFUSE("lora_alpha", "null", "low-rank adaptation"),
     KEEL_BOOL(args_t, tie_weights, "true", "the product uses the transposed table"),
     KEEL_CHOICE(args_t, reverse_dtype, "null", "float32|bfloat16|float16",
                 "the type in which logits are stored; null: that of input and policy"),
@@ -95,7 +97,7 @@ static keel_status emit(keel_emit *e)
     keel_variable table, own = 0;
     keel_spec table_spec, own_spec = { 0 };
     KEEL_TRY(read_reverse(e, &reverse));
-    KEEL_TRY(keel_embedding_table(e, &a->table, &table, &table_spec));
+    KEEL_TRY(keel_embedding_table(e, &a->table, false, &table, &table_spec));
     if (!a->tie_weights) {
         const keel_weight_decl decl = { .name = "reverse_embeddings",
                                         .shape =
