@@ -234,7 +234,7 @@ static keel_status run_with(outcome *o, const recipe *r, keel_strategy *s, const
                             const keel_callback *const *callbacks)
 {
     const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = r->batch_size, .epochs = 2,
-                                       .end = r->end,    .callbacks = callbacks };
+                                       .end = r->end, .callbacks = callbacks };
     keel_status st = keel_strategy_reproducible(s, r->shards);
     if (st >= 0) st = keel_fit(o->model, s, d, &options, &o->history);
     if (st >= 0) st = keel_evaluate(o->model, s, d, &options, &o->logs);
@@ -257,8 +257,7 @@ static void forget(outcome *o)
 static void same(const char *what, const void *a, const void *b, size_t bytes, const recipe *r,
                  const char *how)
 {
-    if (memcmp(a, b, bytes))
-        fail_msg("%s: %s of %s differs from one lane's", r->name, what, how);
+    if (memcmp(a, b, bytes)) fail_msg("%s: %s of %s differs from one lane's", r->name, what, how);
 }
 
 static void same_tensor(const char *what, const keel_tensor *a, const keel_tensor *b,

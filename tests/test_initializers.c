@@ -341,6 +341,35 @@ static void regularizers_give_their_factors(void **state)
     assert_null(keel_regularizer_find("Orthogonal"));
 }
 
+static void lists_that_do_not_fit_a_weight_are_refused(void **state)
+{
+    const struct {
+        const char *config, *says;
+        keel_status want;
+    } cases[] = {
+        { "{\"value\": [1, 2, 3]}", "a list of 3", KEEL_ESHAPE },
+        { "{\"value\": []}", "a list of 0", KEEL_ESHAPE },
+        { "{\"value\": [[[1, 2]]]}", "3 dims", KEEL_ESHAPE },
+        { "{\"value\": [[1, 2], [3]]}", "a list of 2", KEEL_ESHAPE },
+        { "{\"value\": [1, [2]]}", "a list of 1", KEEL_ESHAPE },
+        { "{\"value\": [1, \"2\"]}", "numbers", KEEL_EARG },
+    };
+    const keel_shape s = KEEL_SHAPE(3, 2);
+    const keel_type *type = keel_initializer_find("constant");
+    double out[6];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *j = json_loads(cases[i].config, 0, NULL);
+        void *args = keel_calloc(1, type->args_size);
+        assert_int_equal(keel_fields_read(type, j, args), KEEL_OK);
+        const keel_status got = ((const keel_initializer *)type)->fill(args, &s, &chance, 0, out);
+        if (got != cases[i].want || !strstr(keel_error(), cases[i].says))
+            fail_msg("%s: %d, '%s'", cases[i].config, got, keel_error());
+        json_decref(j);
+        keel_fields_free(type, args);
+        keel_free(args);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +380,7 @@ int main(void)
         cmocka_unit_test(kernels_without_chance_are_those_of_keras),
         cmocka_unit_test(orthogonal_gives_orthonormal_columns_or_rows),
         cmocka_unit_test(shapes_and_arguments_that_do_not_fit_are_refused),
+        cmocka_unit_test(lists_that_do_not_fit_a_weight_are_refused),
         cmocka_unit_test(no_memory_is_reported),
         cmocka_unit_test(fans_are_those_of_keras),
         cmocka_unit_test(fans_can_be_those_of_given_dims),

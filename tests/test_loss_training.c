@@ -24,10 +24,16 @@ static bool is(const char *kind, const char *other)
     return !strcmp(kind, other);
 }
 
+static bool of_images(const char *kind)
+{
+    return is(kind, "image") || is(kind, "soft") || is(kind, "hard") || is(kind, "classes");
+}
+
 static keel_shape shape_of(const char *kind)
 {
-    if (is(kind, "image")) return KEEL_SHAPE(4, 4, 3);
+    if (of_images(kind)) return KEEL_SHAPE(4, 4, 3);
     if (is(kind, "steps")) return KEEL_SHAPE(7, 3);
+    if (is(kind, "ids")) return KEEL_SHAPE(3);
     return KEEL_SHAPE(6);
 }
 
@@ -42,19 +48,38 @@ static keel_symbol dense(keel_model *m, const char *name, int64_t units, const c
 
 static keel_model *model_of(const char *kind, keel_dtype real)
 {
-    const keel_shape shape = shape_of(kind);
+    const keel_shape in = shape_of(kind);
     keel_symbol x, out[2];
     keel_model *m;
     must(keel_model_create(&m, NULL, real, 1));
-    must(keel_model_input(m, &shape, NULL, &x));
-    if (is(kind, "image"))
+    must(keel_model_input(m, &in, NULL, &x));
+    if (of_images(kind)) {
+        const char *const shape = is(kind, "soft")   ? "linear"
+                                  : is(kind, "hard") ? "hard_sigmoid"
+                                                     : "sigmoid";
         out[0] =
             must_call(m, "Conv2D",
                       KEEL_ARGS(KEEL_ARG_STR("name", "out"), KEEL_ARG_INT("filters", 2),
                                 KEEL_ARG_INT("kernel_size", 3), KEEL_ARG_STR("padding", "same"),
-                                KEEL_ARG_STR("activation", "sigmoid")),
+                                KEEL_ARG_STR("activation", shape)),
                       x);
-    else if (is(kind, "steps"))
+        if (is(kind, "soft"))
+            out[0] = must_call(m, "Softmax",
+                               KEEL_ARGS(KEEL_ARG_STR("name", "shares"), KEEL_ARG_INT("axis", 1)),
+                               out[0]);
+    } else if (is(kind, "low"))
+        out[0] = must_call(m, "Dense",
+                           KEEL_ARGS(KEEL_ARG_STR("name", "out"), KEEL_ARG_INT("units", 4),
+                                     KEEL_ARG_INT("lora_rank", 2),
+                                     KEEL_ARG_STR("kernel_regularizer", "l2")),
+                           x);
+    else if (is(kind, "ids")) {
+        out[0] = must_call(m, "Embedding",
+                           KEEL_ARGS(KEEL_ARG_STR("name", "out"), KEEL_ARG_INT("input_dim", 5),
+                                     KEEL_ARG_INT("output_dim", 4), KEEL_ARG_INT("lora_rank", 2)),
+                           x);
+        out[0] = must_call(m, "GlobalAveragePooling1D", NULL, out[0]);
+    } else if (is(kind, "steps"))
         out[0] = dense(m, "out", 5, "linear", x);
     else {
         x = dense(m, "body", 8, "tanh", x);
@@ -80,7 +105,7 @@ static int64_t number(int64_t i, int64_t k, int64_t step, int64_t modulus)
 
 static struct {
     float x[ROWS * WIDEST], overlap[ROWS * WIDEST], weight[ROWS];
-    int32_t label[ROWS], symbol[ROWS * 3];
+    int32_t label[ROWS], symbol[ROWS * 3], class[ROWS * 8];
 } rows;
 
 static keel_tensor of_rows(keel_dtype dtype, keel_shape shape, void *data)
@@ -94,14 +119,16 @@ static keel_dataset *rows_of(const char *kind, bool weighted)
 {
     const keel_shape shape = shape_of(kind);
     const int64_t n = keel_shape_count(&shape);
-    const keel_shape overlap = is(kind, "image") ? KEEL_SHAPE(4, 4, 2) : KEEL_SHAPE(4);
+    const keel_shape overlap = of_images(kind) ? KEEL_SHAPE(4, 4, 2) : KEEL_SHAPE(4);
     const int64_t n_overlap = keel_shape_count(&overlap);
     keel_dataset *d;
     for (int64_t i = 0; i < ROWS; i++) {
         for (int64_t k = 0; k < n; k++)
-            rows.x[i * n + k] = (float)(number(i, k, 7, 256) - 128) / 128;
+            rows.x[i * n + k] = is(kind, "ids") ? (float)number(i, k, 7, 5)
+                                                : (float)(number(i, k, 7, 256) - 128) / 128;
         for (int64_t k = 0; k < n_overlap; k++)
             rows.overlap[i * n_overlap + k] = (float)(number(i, k, 3, 3) / 2);
+        for (int64_t k = 0; k < 8; k++) rows.class[i * 8 + k] = (int32_t)number(i, k, 3, 4);
         for (int64_t k = 0; k < 3; k++)
             rows.symbol[i * 3 + k] = (int32_t)(k <= i % 3 ? 1 + number(i, k, 5, 4) : 0);
         rows.label[i] = (int32_t)number(i, 0, 0, 5);
@@ -116,6 +143,10 @@ static keel_dataset *rows_of(const char *kind, bool weighted)
     int count = 1;
     if (is(kind, "steps"))
         field[count++] = (keel_array_field){ "y", KEEL_ROLE_TARGET, NULL, of_symbols, { 0 } };
+    else if (is(kind, "classes"))
+        field[count++] = (keel_array_field){
+            "y", KEEL_ROLE_TARGET, NULL, of_rows(KEEL_INT32, KEEL_SHAPE(4, 2), rows.class), { 0 }
+        };
     else if (is(kind, "labels"))
         field[count++] = (keel_array_field){ "y", KEEL_ROLE_TARGET, NULL, of_labels, { 0 } };
     else

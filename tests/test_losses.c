@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include "base/memory.h"
 #include "golden.h"
+#include "losses/along.h"
 #include "losses/loss.h"
 
 static const keel_loss *make(const char *name, const char *config, void **args)
@@ -369,23 +370,55 @@ static void shapes_and_arguments_that_do_not_fit_are_refused(void **state)
         keel_free(args);
     }
     void *args;
-    const keel_loss *l = make("mse", "{\"reduction\": \"none\", \"name\": \"mine\"}", &args);
+    const keel_loss *l = make("mse", NULL, &args);
     const keel_spec p = { KEEL_FLOAT32, four }, whole = { KEEL_INT32, four };
     int64_t elements;
-    assert_int_equal(keel_loss_check(l, args, &p, &p, &elements), KEEL_EUNSUP);
-    keel_fields_free(&l->type, args);
-    keel_free(args);
-    l = make("mse", NULL, &args);
     assert_int_equal(keel_loss_check(l, args, &p, &whole, &elements), KEEL_EARG);
     keel_fields_free(&l->type, args);
     keel_free(args);
-    json_t *axis = json_pack("{s:i}", "axis", 1);
-    const keel_type *type = keel_loss_find("categorical_crossentropy");
-    args = keel_calloc(1, type->args_size);
-    assert_int_equal(keel_fields_read(type, axis, args), KEEL_EUNSUP);
-    keel_fields_free(&l->type, args);
-    keel_free(args);
-    json_decref(axis);
+}
+
+static void an_axis_moves_to_the_end_or_is_refused(void **state)
+{
+    const keel_shape grid = KEEL_SHAPE(2, 3, 4), rest = KEEL_SHAPE(3, 4), line = KEEL_SHAPE(4);
+    const struct {
+        const char *loss, *config;
+        const keel_shape *p, *t;
+        keel_status want;
+        int64_t elements, last;
+    } cases[] = {
+        { "bce", "{\"axis\": 1}", &grid, &grid, KEEL_OK, 12, 2 },
+        { "bce", "{\"axis\": -2}", &grid, &grid, KEEL_OK, 8, 3 },
+        { "bce", "{\"axis\": 3}", &grid, &grid, KEEL_OK, 6, 4 },
+        { "cosine_similarity", "{\"axis\": 1}", &line, &line, KEEL_OK, 1, 4 },
+        { "sparse_categorical_crossentropy", "{\"axis\": 1}", &grid, &rest, KEEL_OK, 12, 2 },
+        { "sparse_categorical_crossentropy", "{\"axis\": 2}", &grid, &rest, KEEL_ESHAPE, 0, 0 },
+        { "bce", "{\"axis\": 1}", &grid, &rest, KEEL_ESHAPE, 0, 0 },
+        { "bce", "{\"axis\": 0}", &grid, &grid, KEEL_EUNSUP, 0, 0 }, /* the batch */
+        { "bce", "{\"axis\": -4}", &grid, &grid, KEEL_EUNSUP, 0, 0 },
+        { "bce", "{\"axis\": 4}", &grid, &grid, KEEL_EARG, 0, 0 },
+        { "bce", "{\"axis\": -5}", &grid, &grid, KEEL_EARG, 0, 0 },
+        { "cce", "{\"axis\": 1, \"label_smoothing\": 0.1}", &grid, &grid, KEEL_EUNSUP, 0, 0 },
+        { "CategoricalFocalCrossentropy", "{\"axis\": 1, \"alpha\": [0.5, 1]}", &grid, &grid,
+          KEEL_EUNSUP, 0, 0 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        void *args;
+        const keel_loss *l = make(cases[i].loss, cases[i].config, &args);
+        const keel_spec p = { KEEL_FLOAT32, *cases[i].p }, t = { KEEL_FLOAT32, *cases[i].t };
+        keel_along along = { 0 };
+        int64_t elements = 0;
+        const keel_status s = keel_along_check(l, args, &p, &t, &elements);
+        if (s != cases[i].want) fail_msg("case %zu: %d, %s", i, s, keel_error());
+        assert_int_equal(elements, cases[i].elements);
+        if (s >= 0) {
+            const keel_shape *moved = &along.prediction.shape;
+            assert_int_equal(keel_along_loss(&along, l, args, &p, &t), KEEL_OK);
+            assert_int_equal(moved->dim[moved->rank - 1], cases[i].last);
+        }
+        keel_fields_free(&l->type, args);
+        keel_free(args);
+    }
 }
 
 static void cross_entropies_take_logits_when_told(void **state)
@@ -531,6 +564,7 @@ int main(void)
         cmocka_unit_test(labels_outside_the_classes_are_named),
         cmocka_unit_test(labels_may_be_whole_numbers_of_any_type),
         cmocka_unit_test(shapes_and_arguments_that_do_not_fit_are_refused),
+        cmocka_unit_test(an_axis_moves_to_the_end_or_is_refused),
         cmocka_unit_test(cross_entropies_take_logits_when_told),
         cmocka_unit_test(the_gradient_of_ctc_is_central_differences),
         cmocka_unit_test(symbols_that_cannot_be_spelled_are_named),

@@ -118,7 +118,6 @@ static void arguments_that_give_no_number_or_no_class_are_refused(void **state)
     static const struct {
         const char *metric, *config, *says;
     } bad[] = {
-        { "Precision", "{\"thresholds\": [0.2, 0.7]}", "thresholds" },
         { "Precision", "{\"thresholds\": 1.5}", "thresholds" },
         { "Recall", "{\"top_k\": 0}", "top_k" },
         { "Recall", "{\"class_id\": 3}", "class_id 3" },
@@ -128,9 +127,7 @@ static void arguments_that_give_no_number_or_no_class_are_refused(void **state)
         { "AUC", "{\"num_thresholds\": 1}", "num_thresholds" },
         { "AUC", "{\"curve\": \"ROCK\"}", "curve" },
         { "AUC", "{\"label_weights\": [1, 2]}", "label_weights" },
-        { "F1Score", "{}", "average" },
         { "FBetaScore", "{\"average\": \"micro\", \"beta\": -1.0}", "beta" },
-        { "R2Score", "{\"class_aggregation\": null}", "class_aggregation" },
         { "IoU", "{\"num_classes\": 3, \"target_class_ids\": [3]}", "3 is none" },
         { "OneHotIoU", "{\"num_classes\": 2, \"target_class_ids\": [1]}", "num_classes 2" },
         { "OneHotMeanIoU", "{\"num_classes\": 3, \"sparse_y_pred\": true}", "sparse_y_pred" },

@@ -133,9 +133,9 @@ static const struct {
                "\"weighted_metrics\":{\"d\":{\"class_name\":\"function\",\"config\":\"own\"}}}"),
       KEEL_EUNSUP, "3 parts are not supported: optimizer 'adamant'; metric 'auk'; metric 'own'" },
     { COMPILED("{\"optimizer\":\"adamant\",\"loss\":{\"class_name\":\"CategoricalCrossentropy\","
-               "\"config\":{\"axis\":1}}}"),
+               "\"config\":{\"dtype\":\"float16\"}}}"),
       KEEL_EUNSUP,
-      "2 parts are not supported: optimizer 'adamant'; loss: CategoricalCrossentropy: axis" },
+      "2 parts are not supported: optimizer 'adamant'; loss: CategoricalCrossentropy: dtype" },
     { COMPILED_WITH(LAYER("MyLayer", "one", "", ""),
                     "{\"optimizer\":\"adamant\",\"loss\":\"hunge\",\"metrics\":[\"auk\"]}"),
       KEEL_EUNSUP,
@@ -207,15 +207,12 @@ static const struct {
     { "{\"optimizer\":\"sgd\",\"loss\":{\"class_name\":\"__tuple__\",\"items\":[\"mse\"]}}",
       "MeanSquaredError", NULL, 0 },
     /* metrics that Keel has, but not with these arguments, and one that it does not have */
-    { "{\"optimizer\":\"sgd\",\"loss\":\"mse\",\"metrics\":[{\"class_name\":\"R2Score\",\"config\":"
-      "{"
-      "\"class_aggregation\":null}},\"mae\",{\"class_name\":\"Precision\",\"config\":{"
-      "\"thresholds\":"
-      "[0.2,0.7]}},{\"module\":\"mine\",\"class_name\":\"Odd\",\"config\":{}}]}",
+    { "{\"optimizer\":\"sgd\",\"loss\":\"mse\",\"metrics\":[{\"class_name\":\"MeanIoU\",\"config\":"
+      "{\"num_classes\":3,\"axis\":1}},\"mae\",{\"class_name\":\"TopKCategoricalAccuracy\","
+      "\"config\":{\"k\":0}},{\"module\":\"mine\",\"class_name\":\"Odd\",\"config\":{}}]}",
       "MeanSquaredError", "mae", 1,
-      "R2Score (class_aggregation must be one of uniform_average, variance_weighted_average, not "
-      "null), Precision (thresholds: 2 give as many numbers, and a log has one; use a metric for "
-      "each), Odd" },
+      "MeanIoU (axis (Keras fails to add up along another) must be -1, not 1: nothing else is "
+      "supported), TopKCategoricalAccuracy (k must be at least 1, not 0), Odd" },
 };
 
 static void every_form_of_compile_config_is_read(void **state)

@@ -41,9 +41,9 @@ static void *live(void *context)
     p->group.timeout = p->timeout;
     for (int i = 0; i < p->workers; i++) cores.os[i] = real.os[i % real.n];
     snprintf(devices, sizeof devices, p->lanes == 1 ? "cpu:0" : "cpu:0-%d", p->lanes - 1);
-    if (p->status >= 0)
-        p->status = keel_strategy_create_group_on(&s, devices, &p->group, &cores);
-    const keel_callback callback = { KEEL_CALLBACK, .on_train_batch_end = step_ended, .context = p };
+    if (p->status >= 0) p->status = keel_strategy_create_group_on(&s, devices, &p->group, &cores);
+    const keel_callback callback = { KEEL_CALLBACK, .on_train_batch_end = step_ended,
+                                     .context = p };
     if (p->status >= 0)
         p->status = run_with(&p->outcome, p->recipe, s, p->data, KEEL_CALLBACKS(&callback));
     if (p->status < 0) snprintf(p->error, sizeof p->error, "%s", keel_error());
@@ -184,7 +184,7 @@ static void fall(const recipe *r, int k, bool mute, int exchanges)
 }
 
 static const recipe small_work = { "a small work", products, KEEL_FLOAT32, NULL, "adam",
-                                   KEEL_KEEP, 40, 16, false };
+                                   KEEL_KEEP,      40,       16,           false };
 
 static void a_process_that_is_lost_at_any_exchange_is_named_by_all(void **unused)
 {
@@ -237,7 +237,9 @@ static void put_count(process *p, counting *c, bool sequential)
 {
     keel_dataset *d = p->data;
     *c = (counting){ .bytes = { SIDE * SIDE * 3 * sizeof(float), sizeof(float) }, .odd = c->odd };
-    const keel_map m = { .size = sizeof m, .call = count_row, .context = c, .sequential = sequential };
+    const keel_map m = {
+        .size = sizeof m, .call = count_row, .context = c, .sequential = sequential
+    };
     must(keel_dataset_map(&p->data, d, &m));
     keel_dataset_destroy(d);
 }

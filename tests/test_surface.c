@@ -82,7 +82,6 @@ static const struct {
     { "Metric", "base of metrics in Python" },
     { "Mean", "takes values, not targets and predictions" },
     { "Sum", "takes values, not targets and predictions" },
-    { "MeanMetricWrapper", "its function is Python code" },
     { "Optimizer", "base of optimizers in Python" },
     { "LearningRateSchedule", "base of schedules in Python" },
     { "Initializer", "base of initializers in Python" },
@@ -181,13 +180,22 @@ static void add_arguments(keel_text *out, const json_t *args, const keel_type *t
     }
 }
 
+/* It becomes the metric of its function when a file is read. */
+static bool is_wrapper(const char *class_name)
+{
+    return !strcmp(class_name, "MeanMetricWrapper");
+}
+
 static void add_group(keel_text *out, const json_t *names, int group)
 {
     const char *name;
     json_t *v;
     int there = 0;
-    json_object_foreach((json_t *)names, name, v) there +=
-        groups[group].find(golden_text(v, "class")) != NULL;
+    json_object_foreach((json_t *)names, name, v)
+    {
+        const char *class_name = golden_text(v, "class");
+        there += groups[group].find(class_name) || is_wrapper(class_name);
+    }
     keel_text_add(out, "\n## %s\n%d of %d names of `keras.%s`.\n\n", groups[group].title, there,
                   (int)json_object_size(names), groups[group].group);
     keel_text_add(out,
@@ -208,7 +216,14 @@ static void add_group(keel_text *out, const json_t *names, int group)
     {
         const char *class_name = golden_text(v, "class");
         if (!*class_name || groups[group].find(class_name)) continue;
-        keel_text_add(out, "| %s | missing: %s | | |\n", name, reason(class_name));
+        if (is_wrapper(class_name))
+            keel_text_add(
+                out,
+                "| %s | trains here, around a function of Keras's | fn, and its arguments "
+                "| |\n",
+                name);
+        else
+            keel_text_add(out, "| %s | missing: %s | | |\n", name, reason(class_name));
     }
 }
 

@@ -1,5 +1,6 @@
-/* Processes of a group that are threads of one program, for tests. Messages are copied, and one that
- * is not as long as the other side expects is an error, so that a wrong order of exchanges is seen. */
+/* Processes of a group that are threads of one program, for tests. Messages are copied, and one
+ * that is not as long as the other side expects is an error, so that a wrong order of exchanges is
+ * seen. */
 #ifndef KEEL_TESTS_THREAD_GROUP_H
 #define KEEL_TESTS_THREAD_GROUP_H
 #include <pthread.h>
@@ -114,10 +115,10 @@ static keel_process_group thread_group_of(thread_group *g, int rank)
 {
     g->member[rank].group = g;
     g->member[rank].rank = rank;
-    return (keel_process_group){ KEEL_PROCESS_GROUP,     .rank = rank,
-                                 .count = g->count,      .context = &g->member[rank],
-                                 .host = thread_host,    .start = thread_start,
-                                 .test = thread_test,    .awaited = thread_awaited,
+    return (keel_process_group){ KEEL_PROCESS_GROUP,   .rank = rank,
+                                 .count = g->count,    .context = &g->member[rank],
+                                 .host = thread_host,  .start = thread_start,
+                                 .test = thread_test,  .awaited = thread_awaited,
                                  .close = thread_close };
 }
 

@@ -44,9 +44,9 @@ typedef struct keel_process_group {
 #define KEEL_PROCESS_GROUP .size = sizeof(keel_process_group)
 
 /* Open devices of this process and share each step with those of all others. All processes of the
- * group call this, and afterwards call the same functions in the same order: fit, evaluate, predict.
- * The result is that of one process with all the devices. keel_strategy_devices and its like tell of
- * the devices of this process alone.
+ * group call this, and afterwards call the same functions in the same order: fit, evaluate,
+ * predict. The result is that of one process with all the devices. keel_strategy_devices and its
+ * like tell of the devices of this process alone.
  *
  * Returns  KEEL_OK; as keel_strategy_create; KEEL_EREMOTE: another process failed or is silent, and
  *          the text names it

@@ -8,6 +8,7 @@
 typedef struct keel_activation {
     keel_type type;      /* name = alias = Keras's function name: "relu", "leaky_relu" */
     const keel_op *op;   /* NULL: linear, no op */
+    bool has_axis;       /* its args begin with an int64_t axis, counted with the batch */
     const void *op_args; /* the op's args for Keras's defaults; NULL: the args of the keel_object
                             (threshold), or zeros */
 } keel_activation;

@@ -145,13 +145,16 @@ static keel_status read_float(const keel_type *type, const keel_field *f, const 
     return KEEL_OK;
 }
 
+/* null (Python's None) is the choice "none", where there is one. */
 static keel_status read_choice(const keel_type *type, const keel_field *f, const json_t *v,
                                int *out)
 {
     int index = 0;
     const char *word = f->choices;
-    const char *given = json_is_string(v) ? json_string_value(v) : "";
-    const size_t n = json_is_string(v) ? json_string_length(v) : 0;
+    const bool none =
+        json_is_null(v) || (json_is_string(v) && !strcmp(json_string_value(v), "None"));
+    const char *given = none ? "none" : json_is_string(v) ? json_string_value(v) : "";
+    const size_t n = none ? strlen(given) : json_is_string(v) ? json_string_length(v) : 0;
     for (; word; index++) {
         const size_t length = strcspn(word, "|");
         if (n && n == length && !memcmp(word, given, n)) {

@@ -16,8 +16,10 @@ static const double PATIENCE_ONCE_INTERRUPTED = 2;
 static keel_status check(const keel_process_group *g)
 {
     if (g->size != sizeof *g)
-        return keel_fail(KEEL_EARG, "a group of processes of another version of Keel (%zu bytes, "
-                                    "not %zu)", g->size, sizeof *g);
+        return keel_fail(KEEL_EARG,
+                         "a group of processes of another version of Keel (%zu bytes, "
+                         "not %zu)",
+                         g->size, sizeof *g);
     if (g->count < 1 || g->count > KEEL_PROCESSES_MAX)
         return keel_fail(KEEL_EARG, "a group of %d processes; 1 to %d are possible", g->count,
                          KEEL_PROCESSES_MAX);
@@ -90,10 +92,14 @@ static keel_status silent(keel_comm *c, int number, double seconds, bool interru
     const int rank = c->group.awaited(c->group.context, number);
     if (rank >= 0) keel_comm_name(c, rank, name);
     if (interrupted)
-        return lose(c, keel_fail(KEEL_EREMOTE, "%s has not answered for %.0f s while this process "
-                                               "was asked to end", name, seconds));
-    return lose(c, keel_fail(KEEL_EREMOTE, "%s has not answered for %.0f s; it or its network is "
-                                           "down, or --timeout is too short", name, seconds));
+        return lose(c, keel_fail(KEEL_EREMOTE,
+                                 "%s has not answered for %.0f s while this process "
+                                 "was asked to end",
+                                 name, seconds));
+    return lose(c, keel_fail(KEEL_EREMOTE,
+                             "%s has not answered for %.0f s; it or its network is "
+                             "down, or --timeout is too short",
+                             name, seconds));
 }
 
 static keel_status wait_for(keel_comm *c, int number)
@@ -151,8 +157,8 @@ keel_status keel_comm_all_gather(keel_comm *c, void *all, const size_t *at, cons
         c->receive[q] = (char *)all + at[q];
         c->receive_bytes[q] = q == rank ? 0 : bytes[q];
     }
-    return keel_comm_exchange(c, &(keel_exchange){ c->send, c->send_bytes, c->receive,
-                                                   c->receive_bytes });
+    return keel_comm_exchange(
+        c, &(keel_exchange){ c->send, c->send_bytes, c->receive, c->receive_bytes });
 }
 
 keel_status keel_comm_all_gather_equal(keel_comm *c, void *all, size_t bytes)
@@ -163,8 +169,8 @@ keel_status keel_comm_all_gather_equal(keel_comm *c, void *all, size_t bytes)
         c->receive[q] = (char *)all + (size_t)q * bytes;
         c->send_bytes[q] = c->receive_bytes[q] = q == rank ? 0 : bytes;
     }
-    return keel_comm_exchange(c, &(keel_exchange){ c->send, c->send_bytes, c->receive,
-                                                   c->receive_bytes });
+    return keel_comm_exchange(
+        c, &(keel_exchange){ c->send, c->send_bytes, c->receive, c->receive_bytes });
 }
 
 keel_status keel_comm_broadcast(keel_comm *c, void *data, size_t bytes)
@@ -175,8 +181,8 @@ keel_status keel_comm_broadcast(keel_comm *c, void *data, size_t bytes)
         c->send_bytes[q] = root && q > 0 ? bytes : 0;
         c->receive_bytes[q] = !root && q == 0 ? bytes : 0;
     }
-    return keel_comm_exchange(c, &(keel_exchange){ c->send, c->send_bytes, c->receive,
-                                                   c->receive_bytes });
+    return keel_comm_exchange(
+        c, &(keel_exchange){ c->send, c->send_bytes, c->receive, c->receive_bytes });
 }
 
 /* ---- agreement ------------------------------------------------------------------------------- */

@@ -9,17 +9,17 @@
 
 typedef struct keel_comm {
     keel_process_group group;
-    double timeout; /* seconds */
+    double timeout;                     /* seconds */
     bool (*interrupted)(void *context); /* asked while waiting; NULL: nobody asks */
     void *interrupted_context;
-    bool lost;           /* some process did not answer: every later exchange fails at once */
-    bool told;           /* all processes know that one of them failed */
-    keel_failure first;  /* the cause of `lost` */
-    const void **send;   /* [count], as the next three */
+    bool lost;          /* some process did not answer: every later exchange fails at once */
+    bool told;          /* all processes know that one of them failed */
+    keel_failure first; /* the cause of `lost` */
+    const void **send;  /* [count], as the next three */
     void **receive;
     size_t *send_bytes, *receive_bytes;
-    char *text;          /* [count][KEEL_ERROR_MAX] of keel_comm_agree */
-    int64_t bytes;       /* sent to other processes so far */
+    char *text;    /* [count][KEEL_ERROR_MAX] of keel_comm_agree */
+    int64_t bytes; /* sent to other processes so far */
 } keel_comm;
 
 /* Takes the group over: it is closed by keel_comm_destroy, or here on failure. KEEL_EARG: the group

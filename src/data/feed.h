@@ -58,8 +58,8 @@ typedef struct keel_feed_options {
      * always the same. NULL: all. */
     void (*part)(const void *context, int64_t rows, int64_t *first, int64_t *end);
     const void *part_context; /* borrowed */
-    const int64_t *bucket;      /* [bucket_count] lengths that rows are padded to, ascending; NULL:
-                                   to the longest row of the batch */
+    const int64_t *bucket;    /* [bucket_count] lengths that rows are padded to, ascending; NULL:
+                                 to the longest row of the batch */
     int64_t bucket_count;
     const keel_input_watch *watch; /* borrowed until keel_feed_create returns; NULL: none */
     /* All buffers are taken from this account, which may serve several feeds; borrowed until the
@@ -80,8 +80,9 @@ typedef struct keel_batch {
     int64_t duplicates; /* wrap: the number of rows, at the end, that this pass has twice */
     uint64_t first_row; /* rows of this epoch before this batch: keys all random numbers. Where a
                            pipeline makes the batches, as if each before it were full */
-    int64_t first, end; /* the rows that were read, or may be by keel_feed_read; others are not there */
-    double weight_sum;  /* of their first field of weights; without one, the number of rows */
+    int64_t first,
+        end; /* the rows that were read, or may be by keel_feed_read; others are not there */
+    double weight_sum; /* of their first field of weights; without one, the number of rows */
     uint32_t epoch;
     int64_t step; /* number in the epoch, from 0 */
     int slot;

@@ -146,7 +146,8 @@ static keel_status check_weights(const keel_feed *f, const keel_row *row, int64_
 static void tell_of_files(const keel_feed *f, const keel_slot *s, int64_t i, pass_order *order)
 {
     keel_position at;
-    for (int64_t k = i > s->batch.first ? i + FILES_AHEAD : i + 1; k <= i + FILES_AHEAD && k < s->batch.end; k++) {
+    for (int64_t k = i > s->batch.first ? i + FILES_AHEAD : i + 1;
+         k <= i + FILES_AHEAD && k < s->batch.end; k++) {
         const keel_dataset *d = row_place(f, s, k, order, &at);
         keel_dataset_soon(d, at);
     }
@@ -366,8 +367,8 @@ static void read_here(keel_feed *f, keel_slot *s)
     if (f->o.leaves_rows && f->source->in_memory && f->weight < 0 && !f->may_fail)
         s->batch.unread = f;
     else
-        s->failed = read_noted(f, s, s->batch.first, s->batch.end, &f->scratch, &s->failure) <
-                    s->batch.end;
+        s->failed =
+            read_noted(f, s, s->batch.first, s->batch.end, &f->scratch, &s->failure) < s->batch.end;
     if (!s->failed && keel_faults_move(&s->faults, &f->trail->faults) < 0) {
         s->failed = true;
         keel_failure_take(&s->failure, KEEL_ENOMEM);

@@ -320,8 +320,11 @@ static keel_status finish_batch(const keel_feed *f, keel_slot *s)
     keel_batch *b = &s->batch;
     int64_t failed;
     if (f->staged) KEEL_TRY(keel_feed_unstage(f, s));
-    *b = (keel_batch){ .n_field = f->n_field, .spec = s->field, .rows = t->filled, .end = t->filled,
-                         .streamed = true };
+    *b = (keel_batch){ .n_field = f->n_field,
+                       .spec = s->field,
+                       .rows = t->filled,
+                       .end = t->filled,
+                       .streamed = true };
     memcpy(b->field, s->at, (size_t)f->n_field * sizeof *b->field);
     /* Of batches that a pipeline makes, the place of a row counts full ones, as by number. */
     const bool by_batch = f->spec->batched && f->dataset->origin->applied;

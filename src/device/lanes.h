@@ -6,8 +6,9 @@
  * with its part of the lane's rows; the sums are the same, and no team of threads waits inside a
  * kernel. (On convolutions, two threads with half the rows each were faster than a team of two.)
  *
- * If several processes share a step, their lanes are counted one process after another, and the step
- * is cut among all of them. A process has consecutive rows, so it finds its own without asking. */
+ * If several processes share a step, their lanes are counted one process after another, and the
+ * step is cut among all of them. A process has consecutive rows, so it finds its own without
+ * asking. */
 #ifndef KEEL_DEVICE_LANES_H
 #define KEEL_DEVICE_LANES_H
 #include "base/error.h"
@@ -38,11 +39,11 @@ typedef struct keel_lanes {
     keel_lane_part part[KEEL_LANES_MAX]; /* in lane order; a worker's parts ascend */
     int core[KEEL_LANES_MAX];            /* [n_worker] the operating system's number of its core */
 
-    int n_process, process;   /* 1 and 0: this process is alone */
+    int n_process, process;    /* 1 and 0: this process is alone */
     int first_lane, all_lanes; /* of this process among the lanes of all, and their number */
     int all_workers;
-    const int *lanes_before; /* [n_process + 1] lanes of the processes before each; borrowed; NULL if
-                                alone */
+    const int *lanes_before; /* [n_process + 1] lanes of the processes before each; borrowed; NULL
+                                if alone */
 } keel_lanes;
 
 /* Parse "cpu:0-3", "cpu:0,cpu:1", "cpu:0+1", or "cpu" and NULL (every core is a lane). Numbers

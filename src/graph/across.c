@@ -19,10 +19,9 @@ keel_status keel_process_nodes_make(keel_process_nodes *out, const keel_lanes *l
         (rows ? keel_lanes_rows : keel_lanes_range)(l, n, q, &at, &end);
         for (int slot = 0; at < end; at = next, slot++) {
             next = keel_tree_next(n, at, end);
-            out->node[out->n++] =
-                (keel_part){ .worker = q,
-                             .slot = slot,
-                             .closes = keel_tree_closes(n, at, next, 0, n, true) };
+            out->node[out->n++] = (keel_part){
+                .worker = q, .slot = slot, .closes = keel_tree_closes(n, at, next, 0, n, true)
+            };
         }
         out->before[q + 1] = out->n;
     }
@@ -259,8 +258,8 @@ keel_status keel_across_scatter(const keel_program *p, const keel_bound *b)
             x->receive[q] = x->received + (nodes->before[q] + k) * part;
             x->bytes[q] = comes && q != me ? (size_t)part : 0;
         }
-        KEEL_TRY(keel_comm_exchange(x->comm, &(keel_exchange){ x->send, x->send_bytes, x->receive,
-                                                               x->bytes }));
+        KEEL_TRY(keel_comm_exchange(
+            x->comm, &(keel_exchange){ x->send, x->send_bytes, x->receive, x->bytes }));
     }
     return KEEL_OK;
 }

@@ -12,20 +12,20 @@
 typedef struct keel_across {
     keel_comm *comm;
     const keel_lanes *lanes;
-    size_t *at, *bytes;         /* [n_process] of one exchange */
-    double *records, *sums;     /* nodes of all processes */
-    int64_t sums_length;        /* doubles of one node of each op with sums */
-    double *temporary;          /* to merge sums */
+    size_t *at, *bytes;     /* [n_process] of one exchange */
+    double *records, *sums; /* nodes of all processes */
+    int64_t sums_length;    /* doubles of one node of each op with sums */
+    double *temporary;      /* to merge sums */
 
-    keel_tile *tile;            /* [n_tile] of all trained weights, in flat order */
+    keel_tile *tile; /* [n_tile] of all trained weights, in flat order */
     int n_tile;
-    int64_t *first;             /* [n_process + 1] elements of the flat range */
-    int own_most, all_most;     /* gradient nodes of this process, and of all, in any step */
-    char *more;                 /* [own_most - 1][n_grad] its nodes; the first is in the workspace of
-                                   worker 0 */
-    char *received;             /* [all_most][first[process + 1] - first[process]] */
+    int64_t *first;         /* [n_process + 1] elements of the flat range */
+    int own_most, all_most; /* gradient nodes of this process, and of all, in any step */
+    char *more;             /* [own_most - 1][n_grad] its nodes; the first is in the workspace of
+                               worker 0 */
+    char *received;         /* [all_most][first[process + 1] - first[process]] */
     const void **send;
-    void **receive;             /* [n_process], as the next */
+    void **receive; /* [n_process], as the next */
     size_t *send_bytes;
 } keel_across;
 

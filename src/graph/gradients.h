@@ -26,8 +26,8 @@ void keel_gradients_add(keel_dtype real, const keel_addition *a);
 
 /* The parts of a weight's gradient that workers have left after a step, in row order, from element
  * `first` of the weight on. Each part is pushed on a stack, and then `closes` sums are made of the
- * two top ones. Returns the number of parts, at most KEEL_LANES_MAX (of all processes: KEEL_PROCESSES_MAX, too). The first part is where the
- * total is wanted. */
+ * two top ones. Returns the number of parts, at most KEEL_LANES_MAX (of all processes:
+ * KEEL_PROCESSES_MAX, too). The first part is where the total is wanted. */
 typedef struct keel_gradient_part {
     void *data;
     int closes;

@@ -274,8 +274,8 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
 /* In a run: all workers meet. The wait is timed if timing is on. */
 void keel_program_meet(const keel_program *p, keel_team *team, int worker);
 
-/* In a run: all workers meet, one of them exchanges something with the other processes, and all meet
- * again. A failure is that of worker 0. Alone, nothing happens. */
+/* In a run: all workers meet, one of them exchanges something with the other processes, and all
+ * meet again. A failure is that of worker 0. Alone, nothing happens. */
 void keel_program_meet_across(const keel_program *p, keel_team *team, int worker,
                               keel_status (*exchange)(void *context), void *context);
 

@@ -240,8 +240,7 @@ typedef struct merging {
     double *temporary; /* a stack as high as the tree */
 } merging;
 
-static void push_node(const merging *m, keel_record *part, int *n, const double *at,
-                      int closes)
+static void push_node(const merging *m, keel_record *part, int *n, const double *at, int closes)
 {
     const int64_t stride = m->length + 1;
     part[(*n)++] = (keel_record){ at[0], at + 1 };
@@ -263,7 +262,8 @@ static int leave(const merging *m, const keel_record *part, int n, double *out)
     return n;
 }
 
-/* Merges what the workers of this process have left into its largest nodes: alone, into the root. */
+/* Merges what the workers of this process have left into its largest nodes: alone, into the root.
+ */
 static int merge_own(const keel_bound *b, const merging *m, const double *const *stack, double *out)
 {
     keel_record part[KEEL_TREE_NODES_MAX + 1];
@@ -290,8 +290,8 @@ static merging merging_of(const keel_program *p, int segment, double *temporary)
     const keel_segment *s = &p->schedule.segment[segment];
     const keel_node *n = &p->graph->node[s->merge].node;
     return (merging){ .node = n,
-                      .combine = keel_records_combine(
-                          n, s->merge_backward ? KEEL_PARTIAL_BACKWARD : KEEL_PARTIAL),
+                      .combine = keel_records_combine(n, s->merge_backward ? KEEL_PARTIAL_BACKWARD
+                                                                           : KEEL_PARTIAL),
                       .length = s->merge_backward ? n->partial_backward : n->partial,
                       .upward = keel_segment_upward(segment - 1),
                       .temporary = temporary };
@@ -311,8 +311,8 @@ void keel_records_merge(const keel_program *p, const keel_bound *b, int segment,
     const keel_segment *s = &p->schedule.segment[segment];
     const keel_workspace *workspace = &p->workspace[worker];
     const merging m = merging_of(p, segment, (double *)workspace->scratch);
-    double *merged = workspace->merged +
-                     (s->merge_backward ? p->merged_backward_at : p->merged_at)[s->merge];
+    double *merged =
+        workspace->merged + (s->merge_backward ? p->merged_backward_at : p->merged_at)[s->merge];
     if (p->across)
         merge_all(b, &m, p->across->records, merged);
     else
@@ -375,8 +375,8 @@ static void sum_all(const keel_program *p, const keel_bound *b, const merging *m
     int n = 0;
     for (int q = 0; q < p->lanes->n_process; q++) {
         const int own = nodes->before[q + 1] - nodes->before[q];
-        const double *at = x->sums + nodes->before[q] * x->sums_length +
-                           own * (p->sums_at[node] / p->slots);
+        const double *at =
+            x->sums + nodes->before[q] * x->sums_length + own * (p->sums_at[node] / p->slots);
         for (int k = 0; k < own; k++)
             push_node(m, part, &n, at + k * (m->length + 1),
                       nodes->node[nodes->before[q] + k].closes);

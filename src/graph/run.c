@@ -75,11 +75,9 @@ static keel_status exchange_records(void *context)
 static void meet_after(const keel_program *p, const keel_bound *b, int g, keel_team *team,
                        int worker)
 {
-    const bool merges =
-        g + 1 < p->schedule.n_segment && p->schedule.segment[g + 1].merge >= 0;
+    const bool merges = g + 1 < p->schedule.n_segment && p->schedule.segment[g + 1].merge >= 0;
     if (p->across && merges)
-        keel_program_meet_across(p, team, worker, exchange_records,
-                                 &(exchanging){ p, b, g + 1 });
+        keel_program_meet_across(p, team, worker, exchange_records, &(exchanging){ p, b, g + 1 });
     else
         keel_program_meet(p, team, worker);
 }

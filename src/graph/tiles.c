@@ -90,7 +90,8 @@ static void widen_to(summand *s, int64_t skip, int64_t end, int64_t element)
         memset(s->at + skip * element, 0, (size_t)((end - skip) * element));
     else {
         if (skip < was) memset(s->at + skip * element, 0, (size_t)((was - skip) * element));
-        if (end > was_end) memset(s->at + was_end * element, 0, (size_t)((end - was_end) * element));
+        if (end > was_end)
+            memset(s->at + was_end * element, 0, (size_t)((end - was_end) * element));
     }
     s->part = (keel_tile_part){ .skip = skip, .count = end - skip };
 }

@@ -22,6 +22,7 @@ typedef struct keel_kernel_args { /* first in the arguments of the layer */
         KEEL_OBJECT(keel_kernel_args, bias_constraint, "null", keel_constraint_find,               \
                     "of the bias")
 
+keel_weight_decl keel_kernel_decl(const keel_kernel_args *a, const keel_shape *shape, int lead);
 /* Adds the kernel, and the bias if the layer uses one. lead: keel_weight_decl. */
 keel_status keel_emit_kernel(keel_emit *e, const keel_kernel_args *a, const keel_shape *shape,
                              int lead, keel_weights *w);

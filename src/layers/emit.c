@@ -100,6 +100,19 @@ int keel_emit_masked(const keel_emit *e)
     return -1;
 }
 
+static keel_status axis_of_row(const keel_shape *row, int64_t axis, int64_t *row_axis)
+{
+    const int64_t rank = row->rank + 1;
+    if (axis < -rank || axis >= rank)
+        return keel_fail(KEEL_EARG, "axis %lld: the input has %lld dims with the batch",
+                         (long long)axis, (long long)rank);
+    if (axis == 0 || axis == -rank)
+        return keel_fail(KEEL_EUNSUP, "axis %lld is the batch: rows do not see each other",
+                         (long long)axis);
+    *row_axis = (axis < 0 ? axis + rank : axis) - 1;
+    return KEEL_OK;
+}
+
 keel_status keel_emit_activation(keel_emit *e, const keel_object *activation, keel_value in,
                                  keel_value *out)
 {
@@ -109,6 +122,17 @@ keel_status keel_emit_activation(keel_emit *e, const keel_object *activation, ke
         return KEEL_OK;
     }
     const void *args = a->op_args ? a->op_args : a->type.args_size ? activation->args : NULL;
+    keel_axis_args along = { .axis = -1 };
+    if (a->has_axis) {
+        const keel_shape *row = &keel_graph_spec(e->graph, in)->shape;
+        const int64_t axis = *(const int64_t *)args;
+        if (axis != -1 && e->direct) /* TimeDistributed may call it on all steps at once */
+            return keel_fail(KEEL_EUNSUP, "activation %s with axis %lld in a layer inside another",
+                             a->type.name, (long long)axis);
+        KEEL_TRY(axis_of_row(row, axis, &along.axis));
+        if (along.axis == row->rank - 1) along.axis = -1;
+        args = &along;
+    }
     return keel_emit_op(e, &(keel_node_parts){ .op = a->op, .args = args, .n_in = 1, .in = &in },
                         out);
 }
@@ -194,15 +218,7 @@ void keel_same_padding(const keel_shape *places, bool same, const keel_ints *siz
 
 keel_status keel_row_axis(const keel_emit *e, int64_t axis, int64_t *row_axis)
 {
-    const int64_t rank = keel_emit_in(e, 0)->shape.rank + 1;
-    if (axis < -rank || axis >= rank)
-        return keel_fail(KEEL_EARG, "axis %lld: the input has %lld dims with the batch",
-                         (long long)axis, (long long)rank);
-    if (axis == 0 || axis == -rank)
-        return keel_fail(KEEL_EUNSUP, "axis %lld is the batch: rows do not see each other",
-                         (long long)axis);
-    *row_axis = (axis < 0 ? axis + rank : axis) - 1;
-    return KEEL_OK;
+    return axis_of_row(&keel_emit_in(e, 0)->shape, axis, row_axis);
 }
 
 keel_status keel_channels_last(int data_format)

@@ -18,6 +18,7 @@ typedef struct keel_weight_decl {
     bool state;                     /* not trainable by its kind: moving mean */
     int lead; /* keel_weight_info.lead; an initializer takes its fans from that matrix, too */
     const keel_object *constraint; /* NULL or type NULL: none */
+    bool besides; /* Keras's files do not have it: it begins anew, and Keel's have it by its name */
 } keel_weight_decl;
 
 /* The weights of an op, in its order. The op may see another shape than the file: spec[i]. */
@@ -148,6 +149,9 @@ typedef struct keel_layer {
     keel_status (*read_asset)(void *args, const char *text, size_t n_bytes);
     bool (*asset)(const void *args, const char **text, size_t *n_bytes);
     float *(*idf)(const void *args, int64_t *n);
+    /* What the product of the two last weights, which are `besides`, counts in the first, which is
+     * frozen: files have the sum as the first weight. 0: there is no such product. NULL: never. */
+    double (*low_rank)(const void *args);
     const char *asset_again; /* a layer inside Keras's class that has the file and the numbers
                                 again, in its own group; NULL: none */
 } keel_layer;

@@ -114,7 +114,8 @@ static void run(const keel_loss_call *c, int real, const keel_loss_all *all)
     const size_t row_bytes = (size_t)g.count * (real ? sizeof(double) : sizeof(float));
     const double groups = (double)g.groups;
     /* Keras: a sum over rows is one number, which counts once if rows have no weights */
-    const bool once = g.over_rows && a->reduction == KEEL_REDUCTION_SUM && !c->weight;
+    const bool sums = a->reduction == KEEL_REDUCTION_SUM || a->reduction == KEEL_REDUCTION_NONE;
+    const bool once = g.over_rows && sums && !c->weight;
     const double loss = g.over_rows ? losses_of(a, all->record, g.groups) : 0;
     for (int64_t i = 0; i < c->rows; i++) {
         const void *p = (const char *)c->y_pred + (size_t)i * row_bytes;
@@ -125,7 +126,7 @@ static void run(const keel_loss_call *c, int real, const keel_loss_all *all)
         const double *of = all->record;
         if (g.over_rows) {
             sum[0] = once ? loss / (double)all->rows : w * loss / groups;
-            sum[1] = 1;
+            sum[1] = once ? 1 / (double)all->rows : 1;
             sum[2] = w;
             factor = once ? 1 : all->weights / groups;
         } else {

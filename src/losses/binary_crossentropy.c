@@ -14,7 +14,7 @@ static const keel_field fields[] = {
     KEEL_LOSS_FIELDS(args_t),
     KEEL_BOOL(args_t, from_logits, "false", "predictions are logits, not probabilities"),
     KEEL_FLOAT(args_t, label_smoothing, "0.0", 0, 1, "moves targets toward one half"),
-    KEEL_REFUSE("axis", "-1", "the mean is taken over the last axis"),
+    KEEL_SCORE_AXIS(args_t),
     { 0 },
 };
 
@@ -31,6 +31,7 @@ const keel_loss keel_loss_binary_crossentropy = {
         .fields = fields,
     },
     .reduction_offset = offsetof(args_t, reduction),
+    .axis_offset = offsetof(args_t, axis),
     .of = REALS(of),
     .logits_of = &keel_op_sigmoid,
     .from_logits_offset = offsetof(args_t, from_logits),

@@ -11,6 +11,7 @@ typedef struct args_t {
     int reduction;
     bool apply_class_balancing, from_logits;
     double alpha, gamma, label_smoothing;
+    int64_t axis;
 } args_t;
 
 static const keel_field fields[] = {
@@ -21,7 +22,7 @@ static const keel_field fields[] = {
     KEEL_FLOAT(args_t, gamma, "2.0", 0, 1e30, "how little right predictions count"),
     KEEL_BOOL(args_t, from_logits, "false", "predictions are logits, not probabilities"),
     KEEL_FLOAT(args_t, label_smoothing, "0.0", 0, 1, "move targets toward one half"),
-    KEEL_REFUSE("axis", "-1", "the mean is taken over the last axis"),
+    KEEL_SCORE_AXIS(args_t),
     { 0 },
 };
 
@@ -37,6 +38,7 @@ const keel_loss keel_loss_binary_focal_crossentropy = {
         .fields = fields,
     },
     .reduction_offset = offsetof(args_t, reduction),
+    .axis_offset = offsetof(args_t, axis),
     .of = REALS(of),
     .logits_of = &keel_op_sigmoid,
     .from_logits_offset = offsetof(args_t, from_logits),

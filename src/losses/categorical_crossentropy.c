@@ -15,9 +15,14 @@ static const keel_field fields[] = {
     KEEL_LOSS_FIELDS(args_t),
     KEEL_BOOL(args_t, from_logits, "false", "predictions are logits, not probabilities"),
     KEEL_FLOAT(args_t, label_smoothing, "0.0", 0, 1, "moves targets toward 1 / classes"),
-    KEEL_REFUSE("axis", "-1", "classes are the last axis"),
+    KEEL_SCORE_AXIS(args_t),
     { 0 },
 };
+
+static const char *along_last(const void *args)
+{
+    return ((const args_t *)args)->label_smoothing > 0 ? "label_smoothing" : NULL;
+}
 
 #define REAL_FILE "losses/categorical_crossentropy.c"
 #include "ops/real.h"
@@ -32,6 +37,8 @@ const keel_loss keel_loss_categorical_crossentropy = {
         .fields = fields,
     },
     .reduction_offset = offsetof(args_t, reduction),
+    .axis_offset = offsetof(args_t, axis),
+    .along_last = along_last,
     .target = KEEL_TARGET_ONE_HOT,
     .of = REALS(of),
     .logits_of = &keel_op_softmax,

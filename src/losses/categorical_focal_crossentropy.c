@@ -9,6 +9,7 @@ typedef struct args_t {
     bool from_logits;
     keel_reals alpha; /* one, or one for each class */
     double gamma, label_smoothing;
+    int64_t axis;
 } args_t;
 
 static const keel_field fields[] = {
@@ -23,9 +24,15 @@ static const keel_field fields[] = {
     KEEL_FLOAT(args_t, gamma, "2.0", 0, 1e30, "how little right predictions count"),
     KEEL_BOOL(args_t, from_logits, "false", "predictions are logits, not probabilities"),
     KEEL_FLOAT(args_t, label_smoothing, "0.0", 0, 1, "move targets toward one over the classes"),
-    KEEL_REFUSE("axis", "-1", "classes are the last axis"),
+    KEEL_SCORE_AXIS(args_t),
     { 0 },
 };
+
+static const char *along_last(const void *args)
+{
+    const args_t *a = args;
+    return a->alpha.count > 1 ? "alpha" : a->label_smoothing > 0 ? "label_smoothing" : NULL;
+}
 
 static keel_status check(const void *args, const keel_spec *prediction, const keel_spec *target,
                          int64_t *elements)
@@ -52,6 +59,8 @@ const keel_loss keel_loss_categorical_focal_crossentropy = {
         .fields = fields,
     },
     .reduction_offset = offsetof(args_t, reduction),
+    .axis_offset = offsetof(args_t, axis),
+    .along_last = along_last,
     .target = KEEL_TARGET_ONE_HOT,
     .check = check,
     .of = REALS(of),

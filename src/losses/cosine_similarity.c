@@ -4,13 +4,11 @@
 #ifndef REAL
 #include "losses/each.h"
 
-typedef struct args_t {
-    int reduction;
-} args_t;
+typedef keel_loss_with_axis args_t;
 
 static const keel_field fields[] = {
     KEEL_LOSS_FIELDS(args_t),
-    KEEL_REFUSE("axis", "-1", "vectors lie along the last axis"),
+    KEEL_SCORE_AXIS(args_t),
     { 0 },
 };
 
@@ -26,6 +24,7 @@ const keel_loss keel_loss_cosine_similarity = {
         .fields = fields,
     },
     .reduction_offset = offsetof(args_t, reduction),
+    .axis_offset = offsetof(args_t, axis),
     .of = REALS(of),
 };
 

@@ -35,12 +35,24 @@ double keel_loss_divisor(const keel_loss *l, const void *args, const double sum[
     if (sum[2] == 0) return 0;
     switch (reduction_of(l, args)) {
     case KEEL_REDUCTION_SUM:
+    case KEEL_REDUCTION_NONE: /* the gradient of a list of losses is that of their sum */
         return 1;
     case KEEL_MEAN_WITH_SAMPLE_WEIGHT:
         return sum[2];
     default:
         return sum[1];
     }
+}
+
+double keel_loss_logged_divisor(const keel_loss *l, const void *args, const double sum[3])
+{
+    if (keel_loss_is_reduced(l, args)) return keel_loss_divisor(l, args, sum);
+    return sum[2] == 0 ? 0 : sum[1];
+}
+
+bool keel_loss_is_reduced(const keel_loss *l, const void *args)
+{
+    return reduction_of(l, args) != KEEL_REDUCTION_NONE;
 }
 
 bool keel_loss_counts_rows(const keel_loss *l, const void *args)
@@ -52,11 +64,6 @@ keel_status keel_loss_check(const keel_loss *l, const void *args, const keel_spe
                             const keel_spec *target, int64_t *elements)
 {
     keel_dense d = { 0 };
-    if (reduction_of(l, args) == KEEL_REDUCTION_NONE)
-        return keel_fail(KEEL_EUNSUP,
-                         "%s: reduction \"none\" gives no single number to minimize; use "
-                         "\"sum_over_batch_size\" or \"sum\"",
-                         l->type.name);
     KEEL_TRY(keel_target_check(l->target, l->type.name, prediction, target, &d));
     *elements = d.elements;
     return l->check ? l->check(args, prediction, target, elements) : KEEL_OK;

@@ -10,7 +10,7 @@ typedef enum keel_reduction {
     KEEL_REDUCTION_SUM,           /* do not divide */
     KEEL_MEAN_WITH_SAMPLE_WEIGHT, /* divide by the sum of weights */
     KEEL_REDUCTION_MEAN,          /* another name of sum_over_batch_size */
-    KEEL_REDUCTION_NONE,          /* refused by keel_loss_check */
+    KEEL_REDUCTION_NONE,          /* do not divide, but log the mean */
 } keel_reduction;
 
 /* The fields of every Keras loss; `reduction` is an int. */
@@ -20,6 +20,11 @@ typedef enum keel_reduction {
                 "divisor of the sum over the batch"),                                              \
         KEEL_IGNORE("name", "of the loss"),                                                        \
         KEEL_REFUSE("dtype", "null", "a loss is computed in the type of the predictions")
+
+/* The field of a loss or metric that runs along one dim; `axis` is an int64_t. */
+#define KEEL_SCORE_AXIS(args)                                                                      \
+    KEEL_INT(args, axis, "-1", -KEEL_RANK_MAX - 1, KEEL_RANK_MAX,                                  \
+             "the dim it runs along, 0 being the batch")
 
 /* How targets match predictions, whose rows are elements of `last` numbers each. */
 typedef enum keel_target_kind {
@@ -115,6 +120,9 @@ typedef struct keel_loss {
      * logits into probabilities, softmax or sigmoid; NULL: none. */
     const keel_op *logits_of;
     size_t from_logits_offset; /* of that bool in args, if there is a logits_of */
+    size_t axis_offset;        /* of that int64_t in args (losses/along.h); 0: none */
+    /* The argument, if it is given, that Keras takes along the last dim whatever the axis is. */
+    const char *(*along_last)(const void *args);
 } keel_loss;
 
 /* The arguments of a loss that has no others than a reduction. */
@@ -123,12 +131,17 @@ typedef struct keel_loss_plain {
 } keel_loss_plain;
 extern const keel_field keel_loss_plain_fields[];
 
+/* The arguments of a loss, or of a metric, that has no others than these. */
+typedef struct keel_loss_with_axis {
+    int reduction;
+    int64_t axis;
+} keel_loss_with_axis;
+
 extern const keel_loss *const keel_losses[]; /* generated; ends with NULL */
 const keel_type *keel_loss_find(const char *name);
 const keel_type *keel_loss_registered(const char *name); /* _custom.c; NULL: none */
 
-/* Check that prediction and target match and that the reduction gives one number. *elements: loss
- * elements of one row. */
+/* Check that prediction and target match. *elements: loss elements of one row. */
 keel_status keel_loss_check(const keel_loss *l, const void *args, const keel_spec *prediction,
                             const keel_spec *target, int64_t *elements);
 /* Compute the losses of rows, with weights and mask. real: 0 float32, 1 float64. The shapes must
@@ -144,6 +157,9 @@ void keel_loss_use_logits(const keel_loss *l, void *args); /* it becomes true */
 /* The divisor of sum[0], by the reduction in the loss's args; 0 if the weights of the step sum to
  * 0. */
 double keel_loss_divisor(const keel_loss *l, const void *args, const double sum[3]);
+/* That of the loss in logs, which differs without a reduction. */
+double keel_loss_logged_divisor(const keel_loss *l, const void *args, const double sum[3]);
+bool keel_loss_is_reduced(const keel_loss *l, const void *args); /* not "none" */
 
 /* For losses and metrics: a row is `elements` groups of `last` numbers. */
 typedef struct keel_dense {

@@ -16,7 +16,7 @@ static const keel_field fields[] = {
     KEEL_LOSS_FIELDS(args_t),
     KEEL_BOOL(args_t, from_logits, "false", "predictions are logits, not probabilities"),
     KEEL_INT(args_t, ignore_class, "null", 0, 0, "elements with this label are left out"),
-    KEEL_REFUSE("axis", "-1", "classes are the last axis"),
+    KEEL_SCORE_AXIS(args_t),
     { 0 },
 };
 
@@ -32,6 +32,7 @@ const keel_loss keel_loss_sparse_categorical_crossentropy = {
         .fields = fields,
     },
     .reduction_offset = offsetof(args_t, reduction),
+    .axis_offset = offsetof(args_t, axis),
     .target = KEEL_TARGET_LABEL,
     .of = REALS(of),
     .left_out = true,

@@ -10,28 +10,19 @@ static bool is_even(const keel_confusion *a)
 static int64_t thresholds_of(const keel_confusion *a)
 {
     if (is_even(a)) return a->num_thresholds;
-    return a->outside ? a->thresholds.count + 2 : 1;
+    if (a->outside) return a->thresholds.count + 2;
+    return a->thresholds.count > 1 ? a->thresholds.count : 1;
 }
 
 const keel_field keel_confusion_count_fields[] = { KEEL_CONFUSION_THRESHOLD,
                                                    KEEL_METRIC_FIELDS,
                                                    { 0 } };
 
-keel_status keel_confusion_one(void *args)
-{
-    const keel_confusion *a = args;
-    if (a->thresholds.count <= 1) return KEEL_OK;
-    return keel_fail(KEEL_EUNSUP,
-                     "thresholds: %d give as many numbers, and a log has one; use a "
-                     "metric for each",
-                     a->thresholds.count);
-}
-
 keel_status keel_confusion_count(void *args)
 {
     keel_confusion *a = args;
     a->top_k = a->class_id = KEEL_INT_NULL;
-    return keel_confusion_one(args);
+    return KEEL_OK;
 }
 
 keel_status keel_confusion_at_least(void *args)
@@ -63,13 +54,10 @@ static int64_t below(const keel_confusion *a, float p)
         n = (int64_t)ceilf(cut * (float)(a->num_thresholds - 1));
         return n == 0 && a->outside ? 1 : n;
     }
-    if (!a->outside) {
-        const double least = a->top_k == KEEL_INT_NULL ? 0.5 : -1e10; /* Keras's NEG_INF */
-        return p > (float)(a->thresholds.count ? a->thresholds.at[0] : least);
-    }
-    n += p > -1e-7f;
+    if (!a->outside && a->thresholds.count == 0)
+        return p > (a->top_k == KEEL_INT_NULL ? 0.5F : -1e10F); /* Keras's NEG_INF */
     for (int i = 0; i < a->thresholds.count; i++) n += p > (float)a->thresholds.at[i];
-    return n + (p > 1 + 1e-7f);
+    return a->outside ? n + (p > -1e-7F) + (p > 1 + 1e-7F) : n;
 }
 
 /* Is element j among the k largest of n? Among equals the first are. */
@@ -124,10 +112,22 @@ void keel_confusion_down(keel_counts *c, const double *sum, int64_t n, int64_t i
     c->true_negatives -= sum[n + 1 + i + 1];
 }
 
-keel_counts keel_confusion_single(const double *sum)
+int64_t keel_confusion_values(const void *args, int64_t n)
 {
-    keel_counts c = keel_confusion_none(sum, 1);
-    keel_confusion_down(&c, sum, 1, 0);
+    (void)n;
+    const keel_confusion *a = args;
+    return a->thresholds.count > 1 ? a->thresholds.count : 1;
+}
+
+keel_counts keel_confusion_above(const void *args, const double *sum, int64_t i)
+{
+    const keel_confusion *a = args;
+    const int64_t n = thresholds_of(a);
+    keel_counts c = keel_confusion_none(sum, n);
+    int64_t lower = 0; /* the histogram is by thresholds in ascending order */
+    for (int k = 0; k < a->thresholds.count; k++)
+        lower += a->thresholds.at[k] < a->thresholds.at[i];
+    for (int64_t k = n - 1; k >= lower; k--) keel_confusion_down(&c, sum, n, k);
     return c;
 }
 

@@ -6,7 +6,7 @@
 #include "metrics/metric.h"
 
 typedef struct keel_confusion {
-    keel_reals thresholds; /* ascending */
+    keel_reals thresholds; /* of AUC ascending */
     int64_t
         num_thresholds; /* if `thresholds` is empty: that many, evenly from 0 to 1; 0 or 1: 0.5 */
     bool outside;       /* before the first threshold one just below 0, behind the last one just
@@ -23,7 +23,8 @@ typedef struct keel_confusion {
     {                                                                                              \
         .key = "thresholds", .kind = KEEL_FIELD_REALS, .count = 1, .dflt = "null",                 \
         .offset = offsetof(keel_confusion, thresholds), .max = 1,                                  \
-        .help = "a prediction above it counts as positive (default 0.5)"                           \
+        .help =                                                                                    \
+            "a prediction above it counts as positive (default 0.5); several give several numbers" \
     }
 #define KEEL_CONFUSION_CLASS                                                                       \
     KEEL_INT(keel_confusion, class_id, "null", 0, 1e9, "look at this class alone")
@@ -31,9 +32,8 @@ typedef struct keel_confusion {
     KEEL_INT(keel_confusion, top_k, "null", 1, 1e9,                                                \
              "the k largest predictions are the positive ones")
 
-/* keel_type.ready of metrics with one threshold: several would give several numbers. Of a count,
- * which has no other arguments; and of a metric at a least rate, which has no top_k. */
-keel_status keel_confusion_one(void *args);
+/* keel_type.ready of a count, which has no other arguments than thresholds; and of a metric at a
+ * least rate, which has no top_k. */
 keel_status keel_confusion_count(void *args);
 keel_status keel_confusion_at_least(void *args);
 
@@ -65,7 +65,22 @@ typedef struct keel_counts {
  * keel_confusion_none puts the negatives. `sum` is one histogram of n thresholds. */
 keel_counts keel_confusion_none(const double *sum, int64_t n);
 void keel_confusion_down(keel_counts *c, const double *sum, int64_t n, int64_t i);
-keel_counts keel_confusion_single(const double *sum); /* of one threshold */
+/* The counts at threshold i of the arguments, in whose order they are. */
+keel_counts keel_confusion_above(const void *args, const double *sum, int64_t i);
+int64_t keel_confusion_values(const void *args, int64_t n); /* one for each threshold */
+
+/* The results of a metric that is OF(counts) at each threshold. */
+#define KEEL_CONFUSION_RESULTS(OF)                                                                 \
+    static double value(const void *args, const double *sum, int64_t n, int64_t i)                 \
+    {                                                                                              \
+        (void)n;                                                                                   \
+        const keel_counts c = keel_confusion_above(args, sum, i);                                  \
+        return OF(&c);                                                                             \
+    }                                                                                              \
+    static double result(const void *args, const double *sum, int64_t n)                           \
+    {                                                                                              \
+        return value(args, sum, n, 0);                                                             \
+    }
 
 static inline double keel_ratio(double a, double b) /* 0 if b is 0 */
 {

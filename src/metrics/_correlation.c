@@ -3,7 +3,7 @@
 #include "metrics/_correlation.h"
 
 const keel_field keel_correlation_fields[] = {
-    KEEL_REFUSE("axis", "-1", "samples lie along the last axis"),
+    KEEL_SCORE_AXIS(keel_loss_with_axis),
     KEEL_METRIC_FIELDS,
     { 0 },
 };

@@ -4,7 +4,7 @@
 #include "metrics/metric.h"
 
 typedef struct keel_fbeta {
-    int average;            /* "micro|macro|weighted"; -1: refused */
+    int average;            /* "micro|macro|weighted"; -1: a score for each class */
     double beta, threshold; /* threshold NAN: the largest prediction is the positive one */
 } keel_fbeta;
 
@@ -14,20 +14,23 @@ typedef struct keel_fbeta {
       .offset = offsetof(keel_fbeta, average),                                                     \
       .dflt = "null",                                                                              \
       .choices = "micro|macro|weighted",                                                           \
-      .help = "of all classes: their counts, their scores, or their scores by targets" },          \
+      .help = "of all classes: their counts, their scores, or their scores by targets; "           \
+              "null: a number for each" },                                                         \
     {                                                                                              \
         .key = "threshold", .kind = KEEL_FIELD_FLOAT, .offset = offsetof(keel_fbeta, threshold),   \
         .dflt = "null", .min = 1e-30, .max = 1,                                                    \
         .help = "a prediction above it counts as positive (default: the largest does)"             \
     }
 
-keel_status keel_fbeta_check(const keel_fbeta *a, const char *metric); /* of keel_type.ready */
 int64_t keel_fbeta_sums(const void *args, int64_t last);
 void keel_fbeta_add(const keel_loss_call *c, int real, double *sum);
 double keel_fbeta_result(const void *args, const double *sum, int64_t n);
+int64_t keel_fbeta_values(const void *args, int64_t n);
+double keel_fbeta_value(const void *args, const double *sum, int64_t n, int64_t i);
 
 #define KEEL_FBETA_METRIC                                                                          \
     .target = KEEL_TARGET_ONE_HOT, .one_dim = true, .sums = keel_fbeta_sums,                       \
-    .add = keel_fbeta_add, .result = keel_fbeta_result
+    .add = keel_fbeta_add, .result = keel_fbeta_result, .values = keel_fbeta_values,               \
+    .value = keel_fbeta_value
 
 #endif

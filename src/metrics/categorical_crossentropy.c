@@ -8,7 +8,7 @@ typedef keel_crossentropy
 static const keel_field fields[] = {
     KEEL_BOOL(args_t, from_logits, "false", "predictions are logits, not probabilities"),
     KEEL_FLOAT(args_t, label_smoothing, "0", 0, 1, "smooths the targets, as in the loss"),
-    KEEL_REFUSE("axis", "-1", "only the last axis"),
+    KEEL_SCORE_AXIS(args_t),
     KEEL_METRIC_FIELDS,
     { 0 },
 };
@@ -22,6 +22,7 @@ const keel_metric keel_metric_categorical_crossentropy = {
         .args_size = sizeof(args_t),
         .fields = fields,
     },
+    .axis_offset = offsetof(args_t, axis),
     .direction = -1,
     .loss = &keel_loss_categorical_crossentropy,
     .result = keel_metric_mean,

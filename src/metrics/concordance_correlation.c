@@ -18,9 +18,11 @@ const keel_metric keel_metric_concordance_correlation = {
         .name = "ConcordanceCorrelation",
         .module = "keras.metrics",
         .help = "how well predictions and targets along the last axis agree",
+        .args_size = sizeof(keel_loss_with_axis),
         .fields = keel_correlation_fields,
     },
     .direction = 1,
+    .axis_offset = offsetof(keel_loss_with_axis, axis),
     .of = REALS(of),
     .result = keel_metric_mean,
 };

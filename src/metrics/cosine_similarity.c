@@ -4,7 +4,7 @@
 extern const keel_loss keel_loss_cosine_similarity;
 
 static const keel_field fields[] = {
-    KEEL_REFUSE("axis", "-1", "vectors lie along the last axis"),
+    KEEL_SCORE_AXIS(keel_loss_with_axis),
     KEEL_METRIC_FIELDS,
     { 0 },
 };
@@ -19,9 +19,10 @@ const keel_metric keel_metric_cosine_similarity = {
         .name = "CosineSimilarity",
         .module = "keras.metrics",
         .help = "cosine of the angle between predictions and targets",
-        .args_size = sizeof(keel_loss_plain),
+        .args_size = sizeof(keel_loss_with_axis),
         .fields = fields,
     },
+    .axis_offset = offsetof(keel_loss_with_axis, axis),
     .direction = 1,
     .loss = &keel_loss_cosine_similarity,
     .result = result,

@@ -14,20 +14,6 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-keel_status keel_fbeta_check(const keel_fbeta *a, const char *metric)
-{
-    if (a->average >= 0) return KEEL_OK;
-    return keel_fail(KEEL_EUNSUP,
-                     "%s: average: null gives a number for each class, and a log has one; say "
-                     "micro, macro or weighted",
-                     metric);
-}
-
-static keel_status ready(void *args)
-{
-    return keel_fbeta_check(args, "FBetaScore");
-}
-
 int64_t keel_fbeta_sums(const void *args, int64_t last)
 {
     (void)args;
@@ -72,6 +58,7 @@ double keel_fbeta_result(const void *args, const double *sum, int64_t n)
     const int64_t classes = n / COUNTS;
     double all[COUNTS] = { 0 }, scores = 0;
     for (int64_t i = 0; i < n; i++) all[i % COUNTS] += sum[i];
+    if (a->average < 0) return classes > 0 ? score(a, sum) : 0;
     if (a->average == MICRO) return score(a, all);
     for (int64_t j = 0; j < classes; j++) {
         const double *count = sum + j * COUNTS;
@@ -82,6 +69,17 @@ double keel_fbeta_result(const void *args, const double *sum, int64_t n)
     return scores;
 }
 
+int64_t keel_fbeta_values(const void *args, int64_t n)
+{
+    return ((const keel_fbeta *)args)->average < 0 ? n / COUNTS : 1;
+}
+
+double keel_fbeta_value(const void *args, const double *sum, int64_t n, int64_t i)
+{
+    (void)n;
+    return score(args, sum + i * COUNTS);
+}
+
 const keel_metric keel_metric_fbeta_score = {
     .type = {
         .name = "FBetaScore",
@@ -90,7 +88,6 @@ const keel_metric keel_metric_fbeta_score = {
         .help = "weighted harmonic mean of precision and recall",
         .args_size = sizeof(keel_fbeta),
         .fields = fields,
-        .ready = ready,
     },
     .direction = 1,
     KEEL_FBETA_METRIC,

@@ -43,7 +43,7 @@ double keel_metric_mean(const void *args, const double *sum, int64_t n)
     return sum[1] != 0 ? sum[0] / sum[1] : 0;
 }
 
-static keel_target_kind target_of(const keel_metric *m, const void *args)
+keel_target_kind keel_metric_target(const keel_metric *m, const void *args)
 {
     if (m->kind) return m->kind(args);
     return m->loss ? m->loss->target : m->target;
@@ -54,7 +54,7 @@ keel_status keel_metric_check(const keel_metric *m, const void *args, const keel
 {
     keel_dense d = { 0 };
     char shape[96];
-    KEEL_TRY(keel_target_check(target_of(m, args), m->type.name, prediction, target, &d));
+    KEEL_TRY(keel_target_check(keel_metric_target(m, args), m->type.name, prediction, target, &d));
     if (m->one_dim && prediction->shape.rank != 1) {
         keel_shape_text(shape, &prediction->shape);
         return keel_fail(KEEL_ESHAPE, "%s: one row of predictions is %s; it must have one dim",
@@ -63,14 +63,27 @@ keel_status keel_metric_check(const keel_metric *m, const void *args, const keel
     if (m->type.registered && prediction->dtype != KEEL_FLOAT32)
         return keel_fail(KEEL_EUNSUP, "%s: a registered metric is of float32, the model of %s",
                          m->type.name, keel_dtype_name(prediction->dtype));
+    if (m->loss && m->loss->check) KEEL_TRY(m->loss->check(args, prediction, target, &d.elements));
     return m->check ? m->check(args, d.last) : KEEL_OK;
+}
+
+keel_status keel_metric_along(keel_along *out, const keel_metric *m, const void *args,
+                              const keel_spec *prediction, const keel_spec *target)
+{
+    const keel_loss none = { .type = m->type };
+    if (!m->axis_offset) return keel_along_loss(out, &none, args, prediction, target);
+    if (m->loss) return keel_along_loss(out, m->loss, args, prediction, target);
+    const int64_t axis = *(const int64_t *)((const char *)args + m->axis_offset);
+    return keel_along_find(out, axis, keel_metric_target(m, args), m->type.name, prediction,
+                           target);
 }
 
 int64_t keel_metric_sums(const keel_metric *m, const void *args, const keel_spec *prediction,
                          const keel_spec *target)
 {
     keel_dense d = { 0 };
-    if (!m->sums || keel_target_check(target_of(m, args), "", prediction, target, &d) < 0) return 2;
+    if (!m->sums || keel_target_check(keel_metric_target(m, args), "", prediction, target, &d) < 0)
+        return 2;
     return m->sums(args, d.last);
 }
 
@@ -78,7 +91,7 @@ int64_t keel_metric_sums(const keel_metric *m, const void *args, const keel_spec
 void keel_metric_update(const keel_metric *m, int real, const keel_loss_call *c, double *sum)
 {
     const keel_loss *l = m->loss;
-    const keel_target_kind kind = target_of(m, c->args);
+    const keel_target_kind kind = keel_metric_target(m, c->args);
     double sums[3] = { 0 };
     keel_loss_call of = *c;
     keel_dense d = { 0 };

@@ -2,6 +2,7 @@
 #ifndef KEEL_METRICS_METRIC_H
 #define KEEL_METRICS_METRIC_H
 #include "base/field.h"
+#include "losses/along.h"
 #include "losses/loss.h"
 #include "ops/op.h"
 
@@ -20,12 +21,28 @@ typedef struct keel_metric {
     /* Puts the sums of later rows into `into`; either may be zeros, of no rows. NULL: sums are
      * added. */
     void (*merge)(const void *args, double *into, const double *from, int64_t n);
-    int direction; /* 1: more is better; -1: less; 0: neither is known */
-    bool one_dim;  /* rows must have one dim, as in Keras */
+    int direction;      /* 1: more is better; -1: less; 0: neither is known */
+    size_t axis_offset; /* of that int64_t in args; 0: none */
+    bool one_dim;       /* rows must have one dim, as in Keras */
     keel_status (*check)(const void *args, int64_t last); /* of args against rows; NULL: nothing */
     /* The result from `n` sums; of a mean these are weighted values, and weights. */
     double (*result)(const void *args, const double *sum, int64_t n);
+    /* Of a metric that may give several numbers: how many, and number i of them. If they are one,
+     * it is the result. NULL: always one. */
+    int64_t (*values)(const void *args, int64_t n);
+    double (*value)(const void *args, const double *sum, int64_t n, int64_t i);
 } keel_metric;
+
+/* The numbers that a metric gives from `n` sums, at least 1, and number i of them. */
+static inline int64_t keel_metric_values(const keel_metric *m, const void *args, int64_t n)
+{
+    return m->values ? m->values(args, n) : 1;
+}
+static inline double keel_metric_value(const keel_metric *m, const void *args, const double *sum,
+                                       int64_t n, int64_t i)
+{
+    return keel_metric_values(m, args, n) > 1 ? m->value(args, sum, n, i) : m->result(args, sum, n);
+}
 
 /* The number of sums; keel_metric_check was KEEL_OK. */
 int64_t keel_metric_sums(const keel_metric *m, const void *args, const keel_spec *prediction,
@@ -33,11 +50,18 @@ int64_t keel_metric_sums(const keel_metric *m, const void *args, const keel_spec
 
 keel_status keel_metric_check(const keel_metric *m, const void *args, const keel_spec *prediction,
                               const keel_spec *target);
+/* How targets match predictions. */
+keel_target_kind keel_metric_target(const keel_metric *m, const void *args);
+/* What its axis means for such rows. As keel_along_loss. */
+keel_status keel_metric_along(keel_along *out, const keel_metric *m, const void *args,
+                              const keel_spec *prediction, const keel_spec *target);
 /* Add rows to sum [keel_metric_sums]; c is as for a loss, c->sum is not used. */
 void keel_metric_update(const keel_metric *m, int real, const keel_loss_call *c, double *sum);
 
 extern const keel_metric *const keel_metrics[]; /* generated; ends with NULL */
 const keel_type *keel_metric_find(const char *name);
+/* _functions.c. The metric that is the mean of a function of Keras's; NULL: none. */
+const keel_type *keel_metric_function(const char *name);
 const keel_type *keel_metric_registered(const char *name); /* _custom.c; NULL: none */
 /* Resolve "accuracy" and "crossentropy" by loss and shapes, as Keras does. */
 const char *keel_metric_resolve(const char *name, const char *loss, const keel_spec *prediction,

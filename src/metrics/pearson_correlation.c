@@ -16,9 +16,11 @@ const keel_metric keel_metric_pearson_correlation = {
         .name = "PearsonCorrelation",
         .module = "keras.metrics",
         .help = "correlation of predictions and targets along the last axis",
+        .args_size = sizeof(keel_loss_with_axis),
         .fields = keel_correlation_fields,
     },
     .direction = 1,
+    .axis_offset = offsetof(keel_loss_with_axis, axis),
     .of = REALS(of),
     .result = keel_metric_mean,
 };

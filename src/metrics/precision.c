@@ -5,13 +5,7 @@ static const keel_field fields[] = {
     KEEL_CONFUSION_THRESHOLD, KEEL_CONFUSION_TOP, KEEL_CONFUSION_CLASS, KEEL_METRIC_FIELDS, { 0 },
 };
 
-static double result(const void *args, const double *sum, int64_t n)
-{
-    (void)args;
-    (void)n;
-    const keel_counts c = keel_confusion_single(sum);
-    return keel_precision(&c);
-}
+KEEL_CONFUSION_RESULTS(keel_precision)
 
 const keel_metric keel_metric_precision = {
     .type = {
@@ -20,9 +14,10 @@ const keel_metric keel_metric_precision = {
         .help = "share of the predictions above the threshold whose targets are positive",
         .args_size = sizeof(keel_confusion),
         .fields = fields,
-        .ready = keel_confusion_one,
     },
     .direction = 1,
     KEEL_CONFUSION_METRIC,
     .result = result,
+    .values = keel_confusion_values,
+    .value = value,
 };

@@ -5,7 +5,7 @@
 #include <math.h>
 
 typedef struct args_t {
-    int class_aggregation; /* -1: refused */
+    int class_aggregation; /* -1: a score for each number of a row */
     int64_t num_regressors;
 } args_t;
 
@@ -13,8 +13,13 @@ enum { UNIFORM, BY_VARIANCE };
 enum { SUM, SQUARES, RESIDUAL, WEIGHT, COUNTS };
 
 static const keel_field fields[] = {
-    KEEL_CHOICE(args_t, class_aggregation, "\"uniform_average\"",
-                "uniform_average|variance_weighted_average", "how several numbers become one"),
+    { .key = "class_aggregation",
+      .kind = KEEL_FIELD_CHOICE,
+      .offset = offsetof(args_t, class_aggregation),
+      .dflt = "\"uniform_average\"",
+      .nullable = true,
+      .choices = "uniform_average|variance_weighted_average",
+      .help = "how several numbers become one (null: a score for each)" },
     KEEL_INT(args_t, num_regressors, "0", 0, 1e9, "of the adjusted score; 0: not adjusted"),
     KEEL_METRIC_FIELDS,
     { 0 },
@@ -45,24 +50,47 @@ static void add(const keel_loss_call *c, int real, double *sum)
     }
 }
 
+/* The score of number j of the rows, and the sum that it explains a share of. */
+static double score(const double *sum, int64_t j, double *total)
+{
+    const double *count = sum + j * COUNTS;
+    *total = 0;
+    if (count[WEIGHT] == 0) return 0;
+    *total = count[SQUARES] - count[SUM] * (count[SUM] / count[WEIGHT]);
+    const double raw = 1 - count[RESIDUAL] / *total;
+    return isinf(raw) ? 0 : raw;
+}
+
+static double adjusted(const args_t *a, double score, double samples)
+{
+    const double regressors = (double)a->num_regressors;
+    if (regressors == 0 || regressors >= samples - 1) return score; /* as Keras, which warns */
+    return 1 - (1 - score) * (samples - 1) / (samples - regressors - 1);
+}
+
 static double result(const void *args, const double *sum, int64_t n)
 {
     const args_t *a = args;
-    const int64_t last = n / COUNTS;
-    const double samples = sum[n - 1], regressors = (double)a->num_regressors;
-    double scores = 0, weights = 0;
-    for (int64_t j = 0; j < last; j++) {
-        const double *count = sum + j * COUNTS;
-        if (count[WEIGHT] == 0) continue;
-        const double total = count[SQUARES] - count[SUM] * (count[SUM] / count[WEIGHT]);
-        const double raw = 1 - count[RESIDUAL] / total;
+    double scores = 0, weights = 0, total;
+    for (int64_t j = 0; j < n / COUNTS; j++) {
+        const double own = score(sum, j, &total);
+        if (sum[j * COUNTS + WEIGHT] == 0) continue;
         const double weight = a->class_aggregation == BY_VARIANCE ? total : 1;
-        scores += weight * (isinf(raw) ? 0 : raw);
+        scores += weight * own;
         weights += weight;
     }
-    const double score = weights != 0 ? scores / weights : 0;
-    if (regressors == 0 || regressors >= samples - 1) return score; /* as Keras, which warns */
-    return 1 - (1 - score) * (samples - 1) / (samples - regressors - 1);
+    return adjusted(a, weights != 0 ? scores / weights : 0, sum[n - 1]);
+}
+
+static int64_t values(const void *args, int64_t n)
+{
+    return ((const args_t *)args)->class_aggregation < 0 ? n / COUNTS : 1;
+}
+
+static double value(const void *args, const double *sum, int64_t n, int64_t i)
+{
+    double total;
+    return adjusted(args, score(sum, i, &total), sum[n - 1]);
 }
 
 const keel_metric keel_metric_r2_score = {
@@ -79,4 +107,6 @@ const keel_metric keel_metric_r2_score = {
     .sums = sums,
     .add = add,
     .result = result,
+    .values = values,
+    .value = value,
 };

@@ -8,7 +8,7 @@ typedef keel_sparse_crossentropy
 static const keel_field fields[] = {
     KEEL_BOOL(args_t, from_logits, "false", "predictions are logits, not probabilities"),
     KEEL_INT(args_t, ignore_class, "null", 0, 0, "elements with this label are left out"),
-    KEEL_REFUSE("axis", "-1", "only the last axis"),
+    KEEL_SCORE_AXIS(args_t),
     KEEL_METRIC_FIELDS,
     { 0 },
 };
@@ -21,6 +21,7 @@ const keel_metric keel_metric_sparse_categorical_crossentropy = {
         .args_size = sizeof(args_t),
         .fields = fields,
     },
+    .axis_offset = offsetof(args_t, axis),
     .direction = -1,
     .loss = &keel_loss_sparse_categorical_crossentropy,
     .result = keel_metric_mean,

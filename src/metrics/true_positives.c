@@ -1,12 +1,12 @@
 /* Weight of positive targets with a prediction above the threshold. */
 #include "metrics/_confusion.h"
 
-static double result(const void *args, const double *sum, int64_t n)
+static double of(const keel_counts *c)
 {
-    (void)args;
-    (void)n;
-    return keel_confusion_single(sum).true_positives;
+    return c->true_positives;
 }
+
+KEEL_CONFUSION_RESULTS(of)
 
 const keel_metric keel_metric_true_positives = {
     .type = {
@@ -19,4 +19,6 @@ const keel_metric keel_metric_true_positives = {
     },
     KEEL_CONFUSION_METRIC,
     .result = result,
+    .values = keel_confusion_values,
+    .value = value,
 };

@@ -240,7 +240,7 @@ keel_status keel_model_new_weight(keel_model *m, int layer, const keel_weight_de
     keel_status s = KEEL_OK;
     keel_model *root = keel_model_outermost(m);
     keel_model_layer *l = &m->layer[layer];
-    keel_model_weight w = { .owner = m, .layer = layer, .state = d->state };
+    keel_model_weight w = { .owner = m, .layer = layer, .state = d->state, .besides = d->besides };
     keel_text name = { 0 };
     if (l->n_weight == KEEL_LAYER_WEIGHTS_MAX)
         return keel_fail(KEEL_EUNSUP, "more than %d weights", KEEL_LAYER_WEIGHTS_MAX);
@@ -290,7 +290,7 @@ static keel_shape matrix_of(const keel_weight_info *w)
     return matrix;
 }
 
-static keel_status fill_weight(keel_model *m, int weight)
+keel_status keel_model_fill_weight(keel_model *m, int weight)
 {
     keel_model_weight *w = &m->weight[weight];
     const int64_t n = keel_shape_count(&w->info.spec.shape);
@@ -311,7 +311,7 @@ static keel_status fill_weight(keel_model *m, int weight)
 keel_status keel_model_fill_weights(keel_model *m)
 {
     for (int i = 0; i < m->n_weight; i++)
-        if (!m->weight[i].data) KEEL_TRY(fill_weight(m, i));
+        if (!m->weight[i].data) KEEL_TRY(keel_model_fill_weight(m, i));
     return KEEL_OK;
 }
 

@@ -248,24 +248,45 @@ static keel_status leave_out(const json_t *v, keel_model_compiled *c)
     return KEEL_OK;
 }
 
-/* A MeanMetricWrapper around a function of Keras's is the metric of that function, with what else
- * stands beside it as arguments: *out, new. Any other entry is itself. */
-static keel_status unwrap(const json_t *v, json_t **out)
+/* The function of an entry that is one, or of a MeanMetricWrapper around one; NULL: it is a class.
+ */
+static const char *function_of(const json_t *v)
 {
     const char *class_name = class_of(v);
-    const json_t *config = json_object_get(v, "config"), *fn = json_object_get(config, "fn");
-    if (!class_name || strcmp(class_name, "MeanMetricWrapper") != 0) {
-        *out = json_incref((json_t *)v);
-        return KEEL_OK;
-    }
-    const char *name = fn ? name_in(fn) : NULL;
-    const keel_metric *metric = name ? (const keel_metric *)keel_metric_find(name) : NULL;
-    if (!metric || metric->result != keel_metric_mean)
-        return keel_fail(KEEL_EUNSUP, "metric: MeanMetricWrapper of '%.60s'", name ? name : "?");
-    json_t *args = json_copy((json_t *)config);
+    if (class_name && !strcmp(class_name, "MeanMetricWrapper"))
+        v = json_object_get(json_object_get(v, "config"), "fn");
+    return class_of(v) && !strcmp(class_of(v), "function") && !keel_custom_name(v) ? name_in(v)
+                                                                                   : NULL;
+}
+
+/* A function of Keras's is the metric that is its mean, and what else stands beside it in a
+ * MeanMetricWrapper are its arguments. */
+static keel_status read_metric(const json_t *v, keel_object *out)
+{
+    const char *function = function_of(v);
+    const json_t *config = json_object_get(v, "config");
+    const bool wrapper = class_of(v) && !strcmp(class_of(v), "MeanMetricWrapper");
+    if (!wrapper && (!function || !keel_metric_function(function)))
+        return keel_kind_read(out, v, &keel_kind_metric);
+    const char *other = name_in(json_object_get(config, "fn"));
+    if (!function)
+        return keel_fail(KEEL_EUNSUP,
+                         "metric: MeanMetricWrapper of '%.60s', which is no function of Keras's",
+                         other ? other : "?");
+    if (!keel_metric_function(function))
+        return keel_fail(KEEL_EUNSUP,
+                         "metric: MeanMetricWrapper of '%.60s', which gives no number "
+                         "for each row",
+                         function);
+    json_t *args = wrapper ? json_copy((json_t *)config) : json_object();
     json_object_del(args, "fn");
-    *out = json_pack("{s:s, s:o?}", "class_name", metric->type.name, "config", args);
-    return *out ? KEEL_OK : keel_fail(KEEL_ENOMEM, "out of memory reading compile_config");
+    json_object_del(args, "name");
+    json_object_del(args, "dtype");
+    json_t *entry = json_pack("{s:s, s:o?}", "class_name", function, "config", args);
+    if (!entry) return keel_fail(KEEL_ENOMEM, "out of memory reading compile_config");
+    const keel_status s = keel_object_read(out, entry, keel_metric_function, "metric");
+    json_decref(entry);
+    return s;
 }
 
 static bool waits_for_target(const char *name)
@@ -279,11 +300,8 @@ static keel_status add_metric(const json_t *v, int output, bool weighted, keel_m
     keel_model_metric metric = { .output = output, .weighted = weighted };
     if (c->n_metric == 2 * KEEL_METRICS_MAX)
         return keel_fail(KEEL_EUNSUP, "more than %d metrics", 2 * KEEL_METRICS_MAX);
-    json_t *entry = NULL;
-    keel_status s = unwrap(v, &entry);
-    if (s >= 0 && !waits_for_target(json_string_value(v)))
-        s = keel_kind_read(&metric.metric, entry, &keel_kind_metric);
-    json_decref(entry);
+    keel_status s = KEEL_OK;
+    if (!waits_for_target(json_string_value(v))) s = read_metric(v, &metric.metric);
     const bool known = name_in(v) && keel_metric_find(name_in(v)); /* but not with such arguments */
     if (c->by_file && (s == KEEL_EUNSUP || (s == KEEL_EARG && known))) return leave_out(v, c);
     if (s < 0) return s;
@@ -462,6 +480,8 @@ static void try_one(const teller *t, const json_t *v, const keel_kind *kind)
     if (kind == &keel_kind_metric && waits_for_target(json_string_value(v))) return;
     if (kind == &keel_kind_optimizer)
         s = read_optimizer(v, &c);
+    else if (kind == &keel_kind_metric)
+        s = read_metric(v, &c.loss[0]);
     else
         s = keel_kind_read(&c.loss[0], v, kind);
     keel_compiled_free(&c);
@@ -470,7 +490,8 @@ static void try_one(const teller *t, const json_t *v, const keel_kind *kind)
         name = name_in(json_object_get(json_object_get(v, "config"), "inner_optimizer"));
     if (custom && kind->registers && !kind->find(custom))
         snprintf(what, sizeof what, "%s '%.100s' (see %s)", kind->what, custom, kind->registers);
-    else if (name && !kind->find(name) && !keel_multi_find(name))
+    else if (name && !kind->find(name) && !keel_multi_find(name) &&
+             strcmp(name, "MeanMetricWrapper") != 0)
         snprintf(what, sizeof what, "%s '%.60s'", kind->what, name);
     else
         snprintf(what, sizeof what, "%.160s", keel_error());

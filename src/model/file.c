@@ -17,11 +17,44 @@ enum { CONFIG_BYTES_MAX = 64 << 20, MEMBERS_MAX = 4096 };
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* keel_layer.low_rank. */
+static double scale_of(const keel_model_layer *l)
+{
+    return l->kind->low_rank && l->n_weight >= 3 ? l->kind->low_rank(l->args) : 0;
+}
+
+/* Where a file of Keel has the first weight of such a layer without the product. */
+static keel_status base_path(const keel_model_weight *w, keel_text *out)
+{
+    const char *own = strrchr(w->info.name, '/'), *number = strrchr(w->path, '/');
+    keel_text_add(out, "%.*s/lora_%s", (int)(number - w->path), w->path, own ? own + 1 : "");
+    return out->failed ? KEEL_ENOMEM : KEEL_OK;
+}
+
+keel_status keel_model_stored_weight(const keel_model *m, const keel_weights *file, int i,
+                                     const keel_weight **out)
+{
+    const keel_model_weight *w = &m->weight[i];
+    const keel_model_layer *l = &w->owner->layer[w->layer];
+    *out = NULL;
+    if (scale_of(l) != 0 && l->weight[0] == i) {
+        keel_text path = { 0 };
+        const keel_status s = base_path(w, &path);
+        if (s >= 0) *out = keel_weights_find(file, path.data);
+        keel_text_free(&path);
+        KEEL_TRY(s);
+    }
+    if (!*out) *out = keel_weights_find(file, w->path);
+    return KEEL_OK;
+}
+
 static keel_status read_weight(keel_model *m, const keel_weights *file, int i)
 {
     keel_model_weight *w = &m->weight[i];
     char has[96], wants[96];
-    const keel_weight *found = keel_weights_find(file, w->path);
+    const keel_weight *found;
+    KEEL_TRY(keel_model_stored_weight(m, file, i, &found));
+    if (!found && w->besides) return keel_model_fill_weight(m, i);
     if (!found)
         return keel_fail(KEEL_EFORMAT, "model.weights.h5: %s is missing (%s)", w->path,
                          w->info.name);
@@ -32,7 +65,7 @@ static keel_status read_weight(keel_model *m, const keel_weights *file, int i)
                          w->path, w->info.name, has, wants);
     }
     KEEL_TRY(keel_model_alloc_weight(m, i));
-    return keel_weights_read(file, w->path, m->dtype, &w->info.spec.shape, w->data);
+    return keel_weights_read(file, found->path, m->dtype, &w->info.spec.shape, w->data);
 }
 
 #define A_MODEL_IS "a model is a .keras file as Keras 3 saves it, or a whole model in an .h5 file"
@@ -94,7 +127,8 @@ static keel_status check_counts(const keel_model *m, const keel_weights *file)
         keel_text next = { 0 };
         if (!l->path) continue;
         keel_text_add(&next, "%s/vars/%d", l->path,
-                      l->n_weight + (l->kind->counts && l->n_weight > 0) + l->kind->first_again);
+                      l->n_weight + (l->kind->counts && l->n_weight > 0) + l->kind->first_again -
+                          (scale_of(l) != 0 ? 2 : 0));
         const bool more = !next.failed && keel_weights_find(file, next.data);
         const bool failed = next.failed;
         keel_text_free(&next);
@@ -318,6 +352,11 @@ static keel_status add_layer_group(keel_weights *file, const keel_model_layer *l
     return s;
 }
 
+static double real_at(const void *data, bool f64, int64_t i)
+{
+    return f64 ? ((const double *)data)[i] : (double)((const float *)data)[i];
+}
+
 /* keel_layer.counts. */
 static keel_status add_count(keel_weights *file, const keel_model_layer *l)
 {
@@ -345,6 +384,48 @@ static keel_status add_first_again(keel_weights *file, copies *kept, const keel_
     return s;
 }
 
+/* keel_layer.low_rank: the sum, which Keras takes for the kernel, */
+static keel_status add_sum(const keel_model *root, const keel_model_layer *l, keel_weights *file,
+                           copies *kept)
+{
+    const keel_model_weight *w = &root->weight[l->weight[0]];
+    const keel_model_weight *a = &root->weight[l->weight[l->n_weight - 2]];
+    const keel_model_weight *b = &root->weight[l->weight[l->n_weight - 1]];
+    const keel_shape *shape = &w->info.spec.shape;
+    const int64_t columns = shape->dim[shape->rank - 1], rank = b->info.spec.shape.dim[0];
+    const int64_t rows = keel_shape_count(shape) / columns;
+    const bool f64 = root->dtype == KEEL_FLOAT64;
+    const double scale = scale_of(l);
+    void *sum = keel_calloc((size_t)keel_shape_count(shape), keel_dtype_size(root->dtype));
+    if (!sum) return KEEL_ENOMEM;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) {
+            double product = 0;
+            for (int64_t k = 0; k < rank; k++)
+                product +=
+                    real_at(a->data, f64, i * rank + k) * real_at(b->data, f64, k * columns + j);
+            const double v = real_at(w->data, f64, i * columns + j) + scale * product;
+            if (f64)
+                ((double *)sum)[i * columns + j] = v;
+            else
+                ((float *)sum)[i * columns + j] = (float)v;
+        }
+    kept->data[kept->count++] = sum;
+    return add_reals(file, kept, w->path, shape, root->dtype, sum);
+}
+
+/* and the kernel itself, from which Keel goes on. */
+static keel_status add_base(const keel_model *root, const keel_model_layer *l, keel_weights *file,
+                            copies *kept)
+{
+    const keel_model_weight *w = &root->weight[l->weight[0]];
+    keel_text path = { 0 };
+    keel_status s = base_path(w, &path);
+    if (s >= 0) s = add_reals(file, kept, path.data, &w->info.spec.shape, root->dtype, w->data);
+    keel_text_free(&path);
+    return s;
+}
+
 /* The layers of m, which is `root` or inside it; root has the weights. */
 static keel_status add_layers(const keel_model *root, const keel_model *m, keel_weights *file,
                               copies *kept)
@@ -356,8 +437,12 @@ static keel_status add_layers(const keel_model *root, const keel_model *m, keel_
         if (l->kind->first_again) KEEL_TRY(add_first_again(file, kept, root, l));
         for (int k = 0; k < l->n_weight; k++) {
             const keel_model_weight *w = &root->weight[l->weight[k]];
-            KEEL_TRY(add_reals(file, kept, w->path, &w->info.spec.shape, root->dtype, w->data));
+            if (k == 0 && scale_of(l) != 0)
+                KEEL_TRY(add_sum(root, l, file, kept));
+            else
+                KEEL_TRY(add_reals(file, kept, w->path, &w->info.spec.shape, root->dtype, w->data));
         }
+        if (scale_of(l) != 0) KEEL_TRY(add_base(root, l, file, kept));
         if (l->kind->counts && l->n_weight > 0) KEEL_TRY(add_count(file, l));
         if (l->inner) KEEL_TRY(add_layers(root, l->inner, file, kept));
     }
@@ -369,7 +454,7 @@ static keel_status weights_image(const keel_model *m, void **image, size_t *n_by
     keel_status s = KEEL_OK;
     keel_weights *file = NULL;
     const keel_model_compiled *c = &m->compiled;
-    copies kept = { .data = keel_calloc(2 * (size_t)(m->n_weight + c->n_state) +
+    copies kept = { .data = keel_calloc(4 * (size_t)(m->n_weight + c->n_state) +
                                             4 * (size_t)c->n_optimizer + 2,
                                         sizeof *kept.data) };
     if (!kept.data) return KEEL_ENOMEM;

@@ -11,12 +11,15 @@
 
 enum { FILE_BYTES_MAX = INT32_MAX }; /* the largest of keras.applications has 1.4 GB */
 
-static keel_status find(const keel_model_weight *w, const keel_weights *file,
+/* *out NULL: it begins anew (keel_weight_decl.besides). */
+static keel_status find(const keel_model *m, int i, const keel_weights *file,
                         const keel_weight **out)
 {
+    const keel_model_weight *w = &m->weight[i];
     const char *name = w->info.name;
     char has[96], wants[96];
-    *out = keel_weights_find(file, w->path);
+    KEEL_TRY(keel_model_stored_weight(m, file, i, out));
+    if (!*out && w->besides) return KEEL_OK;
     if (!*out) return keel_fail(KEEL_EFORMAT, "there is no weight '%s' in it (%s)", name, w->path);
     if (keel_shape_equal(&(*out)->shape, &w->info.spec.shape)) return KEEL_OK;
     keel_shape_text(has, &(*out)->shape);
@@ -31,10 +34,11 @@ static keel_status read_all(keel_model *m, const keel_weights *file)
     keel_status s = KEEL_OK;
     const keel_weight **from = keel_calloc((size_t)m->n_weight, sizeof(const keel_weight *));
     if (!from) return KEEL_ENOMEM;
-    for (int i = 0; i < m->n_weight && s >= 0; i++) s = find(&m->weight[i], file, &from[i]);
+    for (int i = 0; i < m->n_weight && s >= 0; i++) s = find(m, i, file, &from[i]);
     for (int i = 0; i < m->n_weight && s >= 0; i++) {
         keel_model_weight *w = &m->weight[i];
-        s = keel_weights_read(file, from[i]->path, m->dtype, &w->info.spec.shape, w->data);
+        s = from[i] ? keel_weights_read(file, from[i]->path, m->dtype, &w->info.spec.shape, w->data)
+                    : keel_model_fill_weight(m, i);
     }
     m->changes++;
     keel_free(from);

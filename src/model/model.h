@@ -80,6 +80,7 @@ typedef struct keel_model_weight {
     keel_model *owner; /* the model whose layer has it */
     int layer;
     bool state;     /* not trainable by its kind */
+    bool besides;   /* Keras's files do not have it (keel_weight_decl) */
     bool trainable; /* trained: its layer is trainable, and so is what holds or made that */
     void *data;     /* 64-byte aligned, written by keel_model_set_weight, load and training */
     char *path;     /* "layers/conv2d/vars/0"; final with the model */

@@ -31,8 +31,12 @@ static keel_status name_weights(keel_model *root, const keel_model_layer *l)
         keel_text_add(&name, "%s%s", l->label, own);
         KEEL_TRY(put(&was, &name));
         w->info.name = was;
-        keel_text_add(&path, "%s%s%s/vars/%d", l->path ? l->path : l->label, in ? "/" : "",
-                      in ? in : "", k + l->kind->first_again);
+        keel_text_add(&path, "%s%s%s/vars", l->path ? l->path : l->label, in ? "/" : "",
+                      in ? in : "");
+        if (w->besides)
+            keel_text_add(&path, "%s", strrchr(was, '/'));
+        else
+            keel_text_add(&path, "/%d", k + l->kind->first_again);
         KEEL_TRY(put(&w->path, &path));
     }
     return KEEL_OK;

@@ -47,6 +47,7 @@ keel_model_mark keel_model_where(const keel_model *m);
 void keel_model_back(keel_model *m, keel_model_mark mark);
 /* Memory and first values for the weights without data. */
 keel_status keel_model_fill_weights(keel_model *m);
+keel_status keel_model_fill_weight(keel_model *m, int weight); /* or new first values */
 keel_status keel_model_alloc_weight(keel_model *m, int weight);
 int keel_model_find_layer(const keel_model *m, const char *name); /* index, -1: none */
 int keel_model_find_weight(const keel_model *m, const char *name);
@@ -166,6 +167,9 @@ keel_status keel_model_read_assets(keel_model *m, keel_zip *zip);
 keel_status keel_model_list_assets(const keel_model *m, keel_zip_member **out, int64_t *count);
 void keel_model_free_assets(keel_zip_member *members, int64_t count);
 /* The numbers that Keras keeps among the weights as "idf_weights": reading, writing, counting. */
+/* The weight of a file for weight i; *out NULL: there is none. */
+keel_status keel_model_stored_weight(const keel_model *m, const keel_weights *file, int i,
+                                     const keel_weight **out);
 keel_status keel_model_read_idf(const keel_model *m, keel_weights *file);
 keel_status keel_model_add_idf(const keel_model *m, keel_weights *file);
 keel_status keel_model_count_idf(const keel_model *m, int64_t *count);

@@ -51,6 +51,6 @@ keel_status keel_fit_open_feeds(keel_fitting *f, const keel_dataset *d)
     keel_input_begin(&f->input, d, f->feed, &f->o, f->strategy);
     if (!v) return KEEL_OK;
     return keel_fit_of_validation(keel_session_feed(&f->validation_feed, v, &f->o, false, real,
-                                                    &f->validation_pairing,
-                                                    &f->accounts.validation, &f->strategy->lanes));
+                                                    &f->validation_pairing, &f->accounts.validation,
+                                                    &f->strategy->lanes));
 }

@@ -240,8 +240,9 @@ static keel_status run(keel_function *f, keel_strategy *s, const keel_tensor *in
     keel_batch b = { .n_field = n + KEEL_FACT_COUNT, .first_row = f->first_row, .step = f->step };
     double weights = 0;
     if (s->comm)
-        return keel_fail(KEEL_EUNSUP, "steps of one's own run in one process; use a strategy without "
-                                      "a group of processes, or keel_fit");
+        return keel_fail(KEEL_EUNSUP,
+                         "steps of one's own run in one process; use a strategy without "
+                         "a group of processes, or keel_fit");
     if (f->trainer && f->trainer->strategy != s)
         return keel_fail(KEEL_EARG, "it was compiled for other devices: use the strategy of its "
                                     "first run, or another function");

@@ -9,7 +9,6 @@
 enum { KEEL_PARTS_MAX = KEEL_PROCESSES_MAX };
 _Static_assert((int)KEEL_PARTS_MAX >= (int)KEEL_LANES_MAX, "lanes leave parts, too");
 
-
 typedef struct keel_reduction_of {
     int n_part;
     keel_gradient_part *part; /* [n_part] of the tile; the first receives the result */

@@ -113,8 +113,10 @@ static keel_status load_block(keel_checkpoint *out, const void *block, size_t n_
     keel_status s = KEEL_OK;
     for (size_t done = 0; s >= 0 && done < n_bytes;) {
         const ssize_t n = write(fd, (const char *)block + done, n_bytes - done);
-        if (n > 0) done += (size_t)n;
-        else if (errno != EINTR) s = keel_fail(KEEL_EIO, "a file in memory: %s", strerror(errno));
+        if (n > 0)
+            done += (size_t)n;
+        else if (errno != EINTR)
+            s = keel_fail(KEEL_EIO, "a file in memory: %s", strerror(errno));
     }
     if (s >= 0) s = keel_checkpoint_load(out, path);
     close(fd);

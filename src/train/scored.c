@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "graph/fuse.h"
+#include "losses/along.h"
 #include "ops/all.h"
 #include "ops/args.h"
 #include <math.h>
@@ -55,7 +56,11 @@ void keel_scored_names(const keel_scored *s, keel_logs *logs)
     logs->name[logs->count++] = "loss";
     for (int i = 0; s->n_loss > 1 && i < s->n_loss; i++)
         logs->name[logs->count++] = s->loss[i].name;
-    for (int i = 0; i < s->n_metric; i++) logs->name[logs->count++] = s->metric[i].name;
+    for (int i = 0; i < s->n_metric; i++) {
+        const keel_scored_metric *m = &s->metric[i];
+        for (int k = 0; k < m->values; k++)
+            logs->name[logs->count++] = m->value_name ? m->value_name[k] : m->name;
+    }
 }
 
 /* ---- building -------------------------------------------------------------------------------- */
@@ -98,8 +103,10 @@ static keel_status score_inputs(builder *x, int k, keel_value in[4], int *n)
     return KEEL_OK;
 }
 
-/* Compute a cross-entropy of a softmax (or sigmoid) from the logits, as Keras does. */
-static keel_status take_logits(keel_graph *g, keel_scored_loss *l, keel_value *prediction)
+/* Compute a cross-entropy of a softmax (or sigmoid) from the logits, as Keras does; of a softmax if
+ * it runs along the same dim. */
+static keel_status take_logits(keel_graph *g, keel_scored_loss *l, int64_t along,
+                               keel_value *prediction)
 {
     const keel_loss *loss = l->args.loss;
     int made_by = g->value[*prediction].node;
@@ -112,7 +119,7 @@ static keel_status take_logits(keel_graph *g, keel_scored_loss *l, keel_value *p
     if (n->node.op != loss->logits_of) return KEEL_OK;
     if (n->node.op == &keel_op_softmax) {
         const int64_t axis = ((const keel_axis_args *)n->node.args)->axis;
-        if (axis != -1 && axis != last) return KEEL_OK;
+        if ((axis == -1 ? last : axis) != along) return KEEL_OK;
     }
     keel_object copy = { 0 }, original = { .type = &loss->type, .args = (void *)l->args.args };
     KEEL_TRY(keel_object_copy(&copy, &original));
@@ -121,6 +128,28 @@ static keel_status take_logits(keel_graph *g, keel_scored_loss *l, keel_value *p
     l->args.args = copy.args;
     g->layer = n->node.layer;
     return keel_graph_cast(g, n->in[0], g->real, prediction);
+}
+
+/* A metric that gives several numbers has a place in the logs for each. */
+static keel_status name_values(builder *x, keel_scored_metric *a)
+{
+    int places = x->s->n_loss + 1;
+    for (int i = 0; i < x->s->n_metric; i++) places += x->s->metric[i].values;
+    const int64_t n = keel_metric_values(a->args.metric, a->args.args, a->sums);
+    if (n > KEEL_SCORES_MAX - places)
+        return keel_fail(KEEL_EUNSUP, "metric '%s' gives %lld numbers; logs have room for %d more",
+                         a->name, (long long)n, KEEL_SCORES_MAX - places);
+    a->values = (int)n;
+    if (n == 1) return KEEL_OK;
+    if (!(a->value_name = keel_calloc((size_t)n, sizeof *a->value_name))) return KEEL_ENOMEM;
+    for (int k = 0; k < n; k++) {
+        keel_text t = { 0 };
+        keel_text_add(&t, "%s[%d]", a->name, k);
+        a->value_name[k] = t.failed ? NULL : keel_model_keep_name(x->m, t.data);
+        keel_text_free(&t);
+        if (!a->value_name[k]) return KEEL_ENOMEM;
+    }
+    return KEEL_OK;
 }
 
 static keel_status add_metric(builder *x, const keel_model_metric *mm)
@@ -144,17 +173,22 @@ static keel_status add_metric(builder *x, const keel_model_metric *mm)
     a->args = (keel_metric_args){ .metric = (const keel_metric *)o->type,
                                   .args = o->args,
                                   .weighted = mm->weighted };
-    const keel_status st = keel_metric_check(a->args.metric, o->args, prediction, target);
+    keel_along along;
+    keel_status st = keel_metric_along(&along, a->args.metric, o->args, prediction, target);
+    if (st >= 0) st = keel_metric_check(a->args.metric, o->args, &along.prediction, &along.target);
     if (st < 0) return keel_fail_within(st, "metric '%s'", mm->name);
     if (!(a->name = metric_name(s, x->m, mm))) return KEEL_ENOMEM;
     KEEL_TRY(score_inputs(x, mm->output, in, &n_in));
     x->g->layer = a->name;
+    KEEL_TRY(keel_along_emit(&along, keel_metric_target(a->args.metric, o->args), x->g,
+                             &in[KEEL_SCORE_PREDICTION], &in[KEEL_SCORE_TARGET]));
     const keel_op *op = a->args.metric->merge ? &keel_metric_merged_op : &keel_metric_op;
     const keel_node_parts parts = { .op = op, .args = &a->args, .n_in = n_in, .in = in };
     KEEL_TRY(keel_graph_add(x->g, &parts, &ignored, 1));
     a->node = x->g->n_node - 1;
     a->first = s->n_metric ? a[-1].first + a[-1].sums : 0;
     a->sums = x->g->node[a->node].node.sums;
+    KEEL_TRY(name_values(x, a));
     s->n_metric++;
     return KEEL_OK;
 }
@@ -174,8 +208,8 @@ static keel_status count_losses(builder *x)
                                            .weight = x->m->compiled.loss_weight[k],
                                            .rows = x->rows } };
         const keel_status st =
-            keel_loss_check(l->args.loss, o->args, keel_graph_spec(x->g, x->output[k]),
-                            &x->pairing->target_spec[k], &l->elements);
+            keel_along_check(l->args.loss, o->args, keel_graph_spec(x->g, x->output[k]),
+                             &x->pairing->target_spec[k], &l->elements);
         if (st < 0) return keel_fail_within(st, "loss '%s'", o->type->name);
         l->name = loss_name(x->m, k);
         s->n_loss++;
@@ -189,10 +223,16 @@ keel_status keel_scored_emit_loss(const keel_scored *s, keel_scored_loss *l, kee
                                   keel_value *in, int n_in)
 {
     keel_value ignored;
-    KEEL_TRY(take_logits(g, l, &in[KEEL_SCORE_PREDICTION]));
+    keel_along along;
+    KEEL_TRY(keel_along_loss(&along, l->args.loss, l->args.args,
+                             keel_graph_spec(g, in[KEEL_SCORE_PREDICTION]),
+                             keel_graph_spec(g, in[KEEL_SCORE_TARGET])));
+    KEEL_TRY(take_logits(g, l, along.axis, &in[KEEL_SCORE_PREDICTION]));
     l->args.meets =
         s->apart && (n_in > KEEL_SCORE_MASK || !keel_loss_counts_rows(l->args.loss, l->args.args));
     g->layer = s->n_loss > 1 ? l->name : "loss";
+    KEEL_TRY(keel_along_emit(&along, l->args.loss->target, g, &in[KEEL_SCORE_PREDICTION],
+                             &in[KEEL_SCORE_TARGET]));
     const keel_node_parts parts = { .op = &keel_loss_op, .args = &l->args, .n_in = n_in, .in = in };
     KEEL_TRY(keel_graph_add(g, &parts, &ignored, 1));
     l->node = g->n_node - 1;
@@ -215,12 +255,33 @@ keel_status keel_scored_find_activities(keel_scored *s, const keel_graph *g)
     return KEEL_OK;
 }
 
+/* A loss without a reduction is a list of numbers, to which Keras can add nothing: it fails, or
+ * adds the rest of the loss to each of them. */
+static keel_status check_reductions(const builder *x)
+{
+    const keel_scored *s = x->s;
+    const char *other = s->n_loss > 1 ? "another loss" : s->n_activity ? "a loss of a layer" : NULL;
+    for (int k = 0; k < x->m->n_weight && !other; k++)
+        if (x->m->weight[k].trainable && keel_penalizes(&x->m->weight[k].info.penalty))
+            other = "a regularizer";
+    for (int i = 0; i < s->n_loss && other; i++) {
+        const keel_loss *l = s->loss[i].args.loss;
+        if (!keel_loss_is_reduced(l, s->loss[i].args.args))
+            return keel_fail(KEEL_EUNSUP,
+                             "%s: without a reduction it is no single number, to which Keras 3.15 "
+                             "cannot add that of %s: use reduction \"sum\"",
+                             l->type.name, other);
+    }
+    return KEEL_OK;
+}
+
 static keel_status add_scores(builder *x)
 {
     const keel_model_compiled *c = &x->m->compiled;
     for (int k = 0; k < KEEL_OUTPUTS_MAX; k++) x->target[k] = x->weight[k] = -1;
     KEEL_TRY(count_losses(x));
     KEEL_TRY(keel_scored_find_activities(x->s, x->g));
+    KEEL_TRY(check_reductions(x));
     x->s->apart = x->s->n_loss + x->s->n_activity > 1 || keel_model_scales_loss(x->m);
     for (int i = 0; i < c->n_metric; i++) KEEL_TRY(add_metric(x, &c->metric[i]));
     for (int i = 0; i < x->s->n_loss; i++) KEEL_TRY(add_loss(x, &x->s->loss[i]));
@@ -302,7 +363,10 @@ void keel_scored_free(keel_scored *s)
         keel_scored_loss *l = &s->loss[i];
         if (l->own) keel_object_free(&(keel_object){ .type = &l->args.loss->type, .args = l->own });
     }
-    for (int i = 0; i < KEEL_SCORES_MAX; i++) keel_object_free(&s->metric[i].resolved);
+    for (int i = 0; i < KEEL_SCORES_MAX; i++) {
+        keel_object_free(&s->metric[i].resolved);
+        keel_free(s->metric[i].value_name);
+    }
     keel_free(s->field);
     keel_free(s->state);
     keel_free(s->activity);
@@ -332,7 +396,8 @@ void keel_scored_read(const keel_scored *s, const keel_bound *b, keel_score *out
         double sums[KEEL_LOSS_SUMS];
         keel_program_sums(s->program, b, l->node, sums);
         const double divisor = keel_loss_divisor(l->args.loss, l->args.args, sums);
-        out->each[i] = divisor != 0 ? sums[0] / divisor : 0;
+        const double logged = keel_loss_logged_divisor(l->args.loss, l->args.args, sums);
+        out->each[i] = logged != 0 ? sums[0] / logged : 0;
         out->loss +=
             s->n_loss == 1 && l->args.weight == 1 ? out->each[i] : l->args.weight * out->each[i];
         out->weights += out->weighed[i] = sums[2];

@@ -19,9 +19,11 @@ typedef struct keel_scored_loss {
 typedef struct keel_scored_metric {
     int output, node;
     keel_metric_args args;
-    int64_t first, sums;  /* its sums in keel_tally.metric: [first, first + sums) */
-    keel_object resolved; /* the metric that "accuracy" stands for; owned */
-    const char *name;     /* of the model: "accuracy", or with several outputs "left_accuracy" */
+    int64_t first, sums;     /* its sums in keel_tally.metric: [first, first + sums) */
+    keel_object resolved;    /* the metric that "accuracy" stands for; owned */
+    int values;              /* how many numbers it gives */
+    const char **value_name; /* [values] "f1_score[0]", ...; owned; NULL: one, by `name` */
+    const char *name;        /* of the model: "accuracy", or with several outputs "left_accuracy" */
 } keel_scored_metric;
 
 typedef struct keel_scored {

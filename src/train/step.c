@@ -144,15 +144,16 @@ static void reduce_my_tiles(const keel_trainer *t, keel_mover *x, int worker, do
                 continue;
             }
         } else
-            r.n_part = (together ? keel_across_parts : keel_gradient_parts)(
-                p, t->bound, tile->variable, first, part);
+            r.n_part = (together ? keel_across_parts
+                                 : keel_gradient_parts)(p, t->bound, tile->variable, first, part);
         if (!p->schedule.reached[tile->variable]) /* only the regulariser has a gradient */
             memset(part[0].data, 0, (size_t)tile->count * element);
         const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
         if (!keel_reduce_tile(t->store->real, &r) && vote->bad < 0) vote->bad = tile->variable;
         if (u->accumulator >= 0 && u->moves)
             keel_updater_join(u, tile, part[0].data, x->needs_norms ? &r.norm : NULL);
-        if (together && part[0].data != reduced(t, tile->offset)) /* the first part came from afar */
+        if (together &&
+            part[0].data != reduced(t, tile->offset)) /* the first part came from afar */
             memcpy(reduced(t, tile->offset), part[0].data, (size_t)tile->count * element);
         timed(t, worker, KEEL_PHASE_REDUCE, begin);
         x->tile_norm[i] = r.norm;
@@ -442,8 +443,7 @@ static keel_status begin(keel_trainer *t, keel_scored *s, const keel_batch *b, u
 {
     t->common.status = KEEL_OK;
     keel_stops stops = (keel_stops)t->stops;
-    const keel_status st =
-        keel_together_begin(t->strategy, begin_alone(t, s, b, seed), b, &stops);
+    const keel_status st = keel_together_begin(t->strategy, begin_alone(t, s, b, seed), b, &stops);
     t->stops = (int)stops;
     return st;
 }
@@ -607,8 +607,8 @@ keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const 
     for (int k = 0; k < t->model->n_output; k++) {
         if (!out[k]) continue;
         copy_output(t, p, k, out[k]);
-        KEEL_TRY(keel_together_rows(t->strategy, b->rows, out[k],
-                                    p->value[p->output[k]].row_bytes));
+        KEEL_TRY(
+            keel_together_rows(t->strategy, b->rows, out[k], p->value[p->output[k]].row_bytes));
     }
     keep_states(t, &t->test);
     return KEEL_OK;

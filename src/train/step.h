@@ -5,9 +5,9 @@
 #include "train/tally.h"
 #include "train/trainer.h"
 
-/* Train on a batch. KEEL_END: processes share the steps, and one of them stops before this one. After
- * a failure, weights, moments, state and `tally` are unchanged.
- * KEEL_ENUMERIC: a number is not finite; the text names step, device and row, or weight. */
+/* Train on a batch. KEEL_END: processes share the steps, and one of them stops before this one.
+ * After a failure, weights, moments, state and `tally` are unchanged. KEEL_ENUMERIC: a number is
+ * not finite; the text names step, device and row, or weight. */
 keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed, keel_tally *tally);
 
 /* Compute the regularisers' part of the loss. Call it before test steps if weights have changed. */

@@ -62,15 +62,17 @@ static keel_status compare(keel_comm *c, const introduction *all)
     for (int q = 1; q < c->group.count; q++) {
         const introduction *a = &all[0], *b = &all[q];
         if (strncmp(a->version, b->version, sizeof a->version) != 0)
-            return keel_fail(KEEL_EARG, "%s runs Keel %.24s, process 0 runs %.24s; install one "
-                                        "version everywhere",
+            return keel_fail(KEEL_EARG,
+                             "%s runs Keel %.24s, process 0 runs %.24s; install one "
+                             "version everywhere",
                              keel_comm_name(c, q, name), b->version, a->version);
         if (strncmp(a->computes_with, b->computes_with, sizeof a->computes_with) != 0)
-            return keel_fail(KEEL_EARG,
-                             "%s computes with %.96s, process 0 with %.96s, so they would not round "
-                             "alike; give all of them --instructions with the lesser of the two, and "
-                             "one version of oneDNN",
-                             keel_comm_name(c, q, name), b->computes_with, a->computes_with);
+            return keel_fail(
+                KEEL_EARG,
+                "%s computes with %.96s, process 0 with %.96s, so they would not round "
+                "alike; give all of them --instructions with the lesser of the two, and "
+                "one version of oneDNN",
+                keel_comm_name(c, q, name), b->computes_with, a->computes_with);
     }
     return KEEL_OK;
 }
@@ -142,8 +144,7 @@ out:
 
 keel_status keel_strategy_timeout(keel_strategy *s, double seconds)
 {
-    if (!(seconds > 0))
-        return keel_fail(KEEL_EARG, "a timeout of %g s: must be above 0", seconds);
+    if (!(seconds > 0)) return keel_fail(KEEL_EARG, "a timeout of %g s: must be above 0", seconds);
     if (s->comm) s->comm->timeout = seconds;
     return KEEL_OK;
 }

@@ -9,8 +9,8 @@
 struct keel_strategy {
     keel_lanes lanes;
     keel_team *team;
-    char (*name)[64]; /* [n_lane] */
-    keel_comm *comm;  /* of the processes that share its steps; NULL: alone */
+    char (*name)[64];  /* [n_lane] */
+    keel_comm *comm;   /* of the processes that share its steps; NULL: alone */
     int *lanes_before; /* see keel_lanes */
 };
 

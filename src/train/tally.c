@@ -52,6 +52,7 @@ void keel_tally_logs(const keel_scored *s, const keel_tally *tally, keel_logs *l
     for (int i = 0; i < s->n_metric; i++) {
         const keel_scored_metric *m = &s->metric[i];
         const double *sums = tally->metric + m->first;
-        logs->value[n++] = m->args.metric->result(m->args.args, sums, m->sums);
+        for (int k = 0; k < m->values; k++)
+            logs->value[n++] = keel_metric_value(m->args.metric, m->args.args, sums, m->sums, k);
     }
 }

@@ -16,13 +16,16 @@ static keel_status differ(const keel_comm *c, int q, const int64_t *mine, const 
     keel_comm_name(c, q, name);
     if (mine[ROWS] == theirs[ROWS] && mine[STEP] == theirs[STEP] && mine[EPOCH] == theirs[EPOCH])
         return keel_fail(KEEL_EDATA,
-                         "epoch %" PRId64 ", step %" PRId64 ": %s reads other rows than process %d; "
+                         "epoch %" PRId64 ", step %" PRId64
+                         ": %s reads other rows than process %d; "
                          "a stream must give the same rows to each process",
                          mine[EPOCH] + 1, mine[STEP] + 1, name, c->group.rank);
     if ((mine[ROWS] < 0) != (theirs[ROWS] < 0))
-        return keel_fail(KEEL_EDATA, "the data of %s ends at another step than that of process %d; "
-                                     "all processes must have the same data",
-                         mine[ROWS] < 0 ? "this process" : name, mine[ROWS] < 0 ? q : c->group.rank);
+        return keel_fail(KEEL_EDATA,
+                         "the data of %s ends at another step than that of process %d; "
+                         "all processes must have the same data",
+                         mine[ROWS] < 0 ? "this process" : name,
+                         mine[ROWS] < 0 ? q : c->group.rank);
     return keel_fail(KEEL_EDATA,
                      "process %d is at epoch %" PRId64 ", step %" PRId64 " of %" PRId64 " rows, %s "
                      "at epoch %" PRId64 ", step %" PRId64 " of %" PRId64
@@ -36,8 +39,8 @@ static int64_t contents_of(const keel_batch *b)
 {
     uint64_t sum = 0;
     for (int i = 0; b && b->streamed && i < b->n_field; i++) {
-        const size_t row = (size_t)keel_shape_count(&b->spec[i].shape) *
-                           keel_dtype_size(b->spec[i].dtype);
+        const size_t row =
+            (size_t)keel_shape_count(&b->spec[i].shape) * keel_dtype_size(b->spec[i].dtype);
         if (!b->field[i] || b->spec[i].dtype == KEEL_STRING) continue;
         const uint64_t both[2] = { sum, keel_fingerprint(b->field[i], (size_t)b->rows * row) };
         sum = keel_fingerprint(both, sizeof both);
@@ -106,7 +109,8 @@ static keel_status share_sums(void *context)
     int64_t bad[KEEL_PROCESSES_MAX];
     const int64_t own = keel_program_bad_row(x->p);
     keel_status s = first_failure(t, x->p);
-    if (s == KEEL_OK) s = keel_sums_exchange(x->p, t->bound);
+    if (s == KEEL_OK)
+        s = keel_sums_exchange(x->p, t->bound);
     else if (!c->lost) {
         keel_failure f;
         keel_failure_take(&f, s);

@@ -1,6 +1,6 @@
 /* A step that several processes share: what they agree on before it, and what they exchange around
- * the commit point. Records of rows are exchanged by the program (graph/across.h). Alone, nothing of
- * this happens. */
+ * the commit point. Records of rows are exchanged by the program (graph/across.h). Alone, nothing
+ * of this happens. */
 #ifndef KEEL_TRAIN_TOGETHER_H
 #define KEEL_TRAIN_TOGETHER_H
 #include "data/feed.h"
@@ -15,16 +15,16 @@ typedef enum keel_stops {
 
 /* Before every step, and where one is expected and does not come. mine: how this process stands; b
  * NULL: the pass ends here. KEEL_OK: all have the same step, or the end of the pass. KEEL_END: all
- * end because one of them stops; *stops is the strongest reason. A failure of any process is that of
- * all. */
+ * end because one of them stops; *stops is the strongest reason. A failure of any process is that
+ * of all. */
 keel_status keel_together_begin(keel_strategy *s, keel_status mine, const keel_batch *b,
                                 keel_stops *stops);
 
 /* A process that leaves for a failure that the others do not know. Returns `mine`. */
 keel_status keel_together_leave(keel_strategy *s, keel_status mine);
 
-/* By every worker when its rows are done: all have met, and all know the sums of the step. A failure
- * of any process is in t->common. test: the program that ran. */
+/* By every worker when its rows are done: all have met, and all know the sums of the step. A
+ * failure of any process is in t->common. test: the program that ran. */
 void keel_together_sum(keel_trainer *t, bool test, int worker);
 
 /* By every worker: gradients come to the processes that reduce them. */
@@ -39,7 +39,6 @@ void keel_together_vote(keel_trainer *t, int worker);
 keel_status keel_together_rows(keel_strategy *s, int64_t rows, void *data, int64_t bytes);
 
 /* The name of the device or process that has a row of the step. */
-const char *keel_together_where(const keel_trainer *t, int64_t row,
-                                char out[KEEL_COMM_NAME_MAX]);
+const char *keel_together_where(const keel_trainer *t, int64_t row, char out[KEEL_COMM_NAME_MAX]);
 
 #endif

@@ -9,6 +9,7 @@
 #include "train/trace.h"
 #include "base/memory.h"
 #include "graph/fuse.h"
+#include "losses/along.h"
 #include "ops/all.h"
 #include "ops/args.h"
 #include <string.h>
@@ -132,8 +133,10 @@ static keel_status emit_loss(keel_trace *t, int k, bool flows)
         const keel_node_parts stop = { .op = &keel_op_stop_gradient, .n_in = 1, .in = &v };
         KEEL_TRY(keel_graph_add(g, &stop, &in[0], 1));
     }
-    KEEL_TRY(keel_loss_check(l->args.loss, l->args.args, keel_graph_spec(g, in[0]),
-                             keel_graph_spec(g, in[1]), &l->elements));
+    if (!keel_loss_is_reduced(l->args.loss, l->args.args))
+        return keel_fail(KEEL_EUNSUP, "without a reduction it is no single number: use \"sum\"");
+    KEEL_TRY(keel_along_check(l->args.loss, l->args.args, keel_graph_spec(g, in[0]),
+                              keel_graph_spec(g, in[1]), &l->elements));
     return keel_scored_emit_loss(t->s, l, g, in, in[3] >= 0 ? 4 : 3);
 }
 

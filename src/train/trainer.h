@@ -62,11 +62,11 @@ typedef struct keel_trainer {
     /* of the current step */
     const keel_batch *batch;
     const keel_bound *bound;
-    keel_vote *vote; /* [n_worker] */
-    bool no_op;      /* the step's weights sum to 0 */
-    int stops;       /* keel_stops of together.h: whether this process wants a further step */
-    keel_failure common;  /* of a step that processes share: what one of them failed with */
-    int64_t bad_row;      /* of such a step, over all processes: see keel_program_bad_row */
+    keel_vote *vote;     /* [n_worker] */
+    bool no_op;          /* the step's weights sum to 0 */
+    int stops;           /* keel_stops of together.h: whether this process wants a further step */
+    keel_failure common; /* of a step that processes share: what one of them failed with */
+    int64_t bad_row;     /* of such a step, over all processes: see keel_program_bad_row */
 } keel_trainer;
 
 typedef struct keel_trainer_options {

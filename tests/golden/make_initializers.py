@@ -24,6 +24,12 @@ CASES = [
     (I.STFT("imag", [1.0, -2.0, 0.5]), (3, 1, 3)),
     (I.STFT("real", None), (3, 1, 4)),
     (I.STFT(), (1, 1, 2)),
+    (I.Constant(0.5), (2, 2)),
+    (I.Constant([1.0, 2.0, 3.0]), (3,)),
+    (I.Constant([1, 2, 3]), (2, 3)),
+    (I.Constant([[1.0], [2.0]]), (2, 3)),
+    (I.Constant([[[1.0, 2.0]], [[3.0, 4.0]]]), (2, 3, 2)),
+    (I.Constant([7.0]), (2, 2)),
 ]
 with open("initializers.json", "w") as f:
     rows = []

@@ -184,6 +184,7 @@ COMPUTED = [
     (L.GaussianNoise(0.5), [(3, 2)]),
     (L.GaussianDropout(0.5), [(3, 2)]),
     (L.AlphaDropout(0.5), [(3, 2)]),
+    (L.AlphaDropout(0.5, noise_shape=(None, 1, 2)), [(3, 2)]),
     (L.Attention(), [(3, 4), (5, 4)]),
     (L.Attention(use_scale=True, dropout=0.25), [(3, 4), (5, 2), (5, 4)]),
     (L.Attention(score_mode="concat"), [(3, 4), (5, 4)]),
@@ -315,6 +316,8 @@ COMPUTED = [
     (L.Dense(3, activation=L.ReLU()), [(4,)]),
     (L.Dense(3, activation=L.ELU(0.5)), [(4,)]),
     (L.Activation(L.Softmax()), [(2, 4)]),
+    (L.Dense(4, activation=L.Softmax(axis=1)), [(3, 2)]),
+    (L.Dense(4, activation=L.Softmax(axis=-2)), [(3, 2)]),
     (L.LSTM(2, activation=L.LeakyReLU()), [(3, 2)]),
     (L.Softmax(axis=[1, 3]), SMALL),
     (L.GroupNormalization(groups=2, axis=1), [(4, 3, 2)]),
@@ -403,6 +406,11 @@ FIRST = [
     (L.Cropping2D, (2, 4, 3), dict(cropping=((1, 0), (0, 1)))),
     (L.UpSampling2D, (2, 2, 3), dict(size=(2, 1))),
     (L.Flatten, (2, 3, 2), dict()),
+    (L.Resizing, (3, 4, 5), dict(height=6, width=3)),
+    (L.Resizing, (2, 4, 7), dict(height=3, width=3, crop_to_aspect_ratio=True)),
+    (L.CenterCrop, (3, 5, 6), dict(height=3, width=3)),
+    (L.CenterCrop, (2, 3, 6), dict(height=4, width=4)),
+    (L.ContrastLimitedAdaptiveHistogramEqualization, (3, 6, 4), dict(tile_grid_size=(2, 2))),
 ]
 with open("layers.json", "w") as f:
     lines = [json.dumps(case(*c)) for c in CASES] + [json.dumps(computed(*c)) for c in COMPUTED]

@@ -19,13 +19,23 @@ import numpy as np
 from keras import layers
 
 EPOCHS, BATCH, ROWS = 3, 16, 26
-SHAPES = dict(vector=(6,), image=(4, 4, 3), labels=(6,), steps=(7, 3), two=(6,))
+SHAPES = dict(vector=(6,), low=(6,), ids=(3,), image=(4, 4, 3), soft=(4, 4, 3), hard=(4, 4, 3), classes=(4, 4, 3), labels=(6,), steps=(7, 3), two=(6,))
 
 
 def model(kind):
     i = layers.Input(SHAPES[kind])
-    if kind == "image":
-        out = layers.Conv2D(2, 3, padding="same", activation="sigmoid", name="out")(i)
+    if kind in ("image", "soft", "hard", "classes"):
+        shape = dict(soft="linear", hard="hard_sigmoid").get(kind, "sigmoid")
+        out = layers.Conv2D(2, 3, padding="same", activation=shape, name="out")(i)
+        if kind == "soft":
+            out = layers.Softmax(axis=1, name="shares")(out)
+        if kind == "classes":  # Keras on TensorFlow takes class numbers for the last dim only
+            out = layers.Permute((2, 3, 1))(out)
+    elif kind == "ids":
+        out = layers.Embedding(5, 4, lora_rank=2, name="out")(i)
+        out = layers.GlobalAveragePooling1D(name="mean")(out)
+    elif kind == "low":
+        out = layers.Dense(4, lora_rank=2, kernel_regularizer="l2", name="out")(i)
     elif kind == "steps":
         out = layers.Dense(5, name="out")(i)
     else:
@@ -52,7 +62,9 @@ def targets(kind):
     if kind == "steps":  # 1 to 3 symbols of 1 to 4, then 0
         y = 1 + numbers((3,), 5, 4)
         return np.where(np.arange(3) <= np.arange(ROWS)[:, None] % 3, y, 0).astype("int32")
-    overlap = numbers((4, 4, 2) if kind == "image" else (4,), 3, 3) // 2
+    if kind == "classes":
+        return numbers((4, 2), 3, 4).astype("int32")
+    overlap = numbers((4, 4, 2) if kind in ("image", "soft", "hard") else (4,), 3, 3) // 2
     if kind == "two":
         return [overlap.astype("float64"), numbers((1,), 0, 5).astype("int32")]
     return overlap.astype("float64")
@@ -62,15 +74,39 @@ def case(kind, name, config, weighted=False, real="float64", loss_weights=None):
     keras.config.set_floatx(real)
     keras.utils.clear_session()
     m, x, y = model(kind), (numbers(SHAPES[kind], 7, 256) - 128) / 128, targets(kind)
-    losses = [getattr(keras.losses, n)(**c) for n, c in zip(name, config)]
+    x = numbers(SHAPES[kind], 7, 5) if kind == "ids" else x
+    given = [{k: v for k, v in c.items() if k != "axis"} if kind == "classes" else c for c in config]
+    losses = [getattr(keras.losses, n)(**c) for n, c in zip(name, given)]
     m.compile(keras.optimizers.SGD(0.0625, momentum=0.5), losses if kind == "two" else losses[0],
               loss_weights=loss_weights)
     w = (np.arange(ROWS) % 4) / 2 if weighted else None
-    h = m.fit(x.astype(real), y, batch_size=BATCH, epochs=EPOCHS, shuffle=False, verbose=0,
-              sample_weight=[w, w] if weighted and kind == "two" else w)
+    if "reduction" in config[0] and config[0]["reduction"] is None:
+        epochs = without_reduction(m, x.astype(real), y, w)
+    else:
+        epochs = trained(m, x.astype(real), y, w, kind)
     return dict(model=kind, loss=name, config=config, loss_weights=loss_weights, weighted=weighted, real=real,
-                epochs=h.history["loss"],
+                epochs=epochs,
                 weights=[[v.path, [float(f"{e:.12g}") for e in np.asarray(v).ravel()]] for v in m.weights])
+
+
+def trained(m, x, y, w, kind):
+    h = m.fit(x, y, batch_size=BATCH, epochs=EPOCHS, shuffle=False, verbose=0,
+              sample_weight=[w, w] if w is not None and kind == "two" else w)
+    return h.history["loss"]
+
+
+def without_reduction(m, x, y, w):
+    """The mean over rows: Keras's own log counts a row as often as its step has rows."""
+    epochs = []
+    for _ in range(EPOCHS):
+        total = 0
+        for at in range(0, ROWS, BATCH):
+            part = slice(at, min(at + BATCH, ROWS))
+            m.reset_metrics()
+            loss = m.train_on_batch(x[part], y[part], w if w is None else w[part], return_dict=True)["loss"]
+            total += float(loss) * (part.stop - part.start)
+        epochs.append(total / ROWS)
+    return epochs
 
 
 cases = []
@@ -95,5 +131,23 @@ for weighted in (False, True):
     cases.append(case("two", ["Tversky", "Circle"],
                       [dict(reduction="mean_with_sample_weight"), dict(gamma=4.0, reduction="mean_with_sample_weight")],
                       weighted))
+for name, config in (("BinaryCrossentropy", dict(axis=1)), ("BinaryFocalCrossentropy", dict(axis=-2)),
+                     ("CategoricalFocalCrossentropy", dict(axis=1)), ("CosineSimilarity", dict(axis=1)),
+                     ("CosineSimilarity", dict(axis=3))):
+    cases.append(case("image", [name], [config]))
+# Keras takes what a sigmoid was made of for the logits of a softmax, so these have another shape
+cases.append(case("hard", ["CategoricalCrossentropy"], [dict(axis=1)]))
+cases.append(case("hard", ["CategoricalCrossentropy"], [dict(axis=1, reduction=None)]))
+cases.append(case("hard", ["CategoricalCrossentropy"], [dict(axis=2, from_logits=True, reduction="sum")]))
+cases.append(case("soft", ["CategoricalCrossentropy"], [dict(axis=1)]))
+cases.append(case("soft", ["CategoricalCrossentropy"], [dict(axis=1)], real="float32"))
+cases.append(case("classes", ["SparseCategoricalCrossentropy"], [dict(axis=1, from_logits=True)]))
+cases.append(case("classes", ["SparseCategoricalCrossentropy"], [dict(axis=1)]))
+for weighted in (False, True):
+    cases.append(case("vector", ["MeanSquaredError"], [dict(reduction=None)], weighted))
+    cases.append(case("vector", ["Tversky"], [dict(reduction=None)], weighted))
+    cases.append(case("labels", ["Circle"], [dict(gamma=4.0, reduction=None)], weighted))
+cases.append(case("low", ["MeanSquaredError"], [{}], real="float32"))
+cases.append(case("ids", ["MeanSquaredError"], [{}], real="float32"))
 with open("loss_training.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")

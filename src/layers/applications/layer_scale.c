@@ -1,4 +1,5 @@
 /* Multiplies each channel by a weight of its own. Keras: a layer of ConvNeXt. */
+#include "initializers/constant.h"
 #include "layers/layer.h"
 #include "ops/args.h"
 
@@ -17,7 +18,7 @@ static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
-    double value = a->init_values;
+    keel_constant_args value = { .number = a->init_values };
     const keel_object begin = { .type = keel_initializer_find("constant"), .args = &value };
     const keel_weight_decl gamma = { .name = "variable",
                                      .shape = KEEL_SHAPE(a->projection_dim),

@@ -2,13 +2,15 @@
 #include "layers/core/_embedding.h"
 #include "ops/args.h"
 
-keel_status keel_embedding_table(keel_emit *e, const keel_embedding_args *a, keel_weights *w)
+keel_status keel_embedding_table(keel_emit *e, const keel_embedding_args *a, bool frozen,
+                                 keel_weights *w)
 {
     const keel_weight_decl table = { .name = "embeddings",
                                      .shape = KEEL_SHAPE(a->input_dim, a->output_dim),
                                      .initializer = &a->embeddings_initializer,
                                      .regularizer = &a->embeddings_regularizer,
-                                     .constraint = &a->embeddings_constraint };
+                                     .constraint = &a->embeddings_constraint,
+                                     .state = frozen };
     return keel_emit_weight(e, &table, w);
 }
 

@@ -22,13 +22,12 @@ typedef struct keel_embedding_args { /* first in the arguments of both */
         KEEL_BOOL(keel_embedding_args, mask_zero, "false",                                         \
                   "0 is padding: it does not count in later layers"),                              \
         KEEL_REFUSE("weights", "null", "first values as numbers"),                                 \
-        KEEL_REFUSE("lora_rank", "null", "low-rank adaptation"),                                   \
-        KEEL_REFUSE("lora_alpha", "null", "low-rank adaptation"),                                  \
         KEEL_REFUSE("quantization_config", "null", "quantized weights"),                           \
         KEEL_IGNORE("input_length", "Keras ignores it too")
 
 /* Declares the table. */
-keel_status keel_embedding_table(keel_emit *e, const keel_embedding_args *a, keel_weights *w);
+keel_status keel_embedding_table(keel_emit *e, const keel_embedding_args *a, bool frozen,
+                                 keel_weights *w);
 /* The rows of the table that input 0 asks for, and the mask of places that are not 0. */
 keel_status keel_embedding_rows(keel_emit *e, const keel_embedding_args *a, const keel_weights *w);
 

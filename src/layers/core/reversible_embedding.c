@@ -15,6 +15,8 @@ typedef struct args_t {
 
 static const keel_field fields[] = {
     KEEL_EMBEDDING_FIELDS,
+    KEEL_REFUSE("lora_rank", "null", "low-rank adaptation"),
+    KEEL_REFUSE("lora_alpha", "null", "low-rank adaptation"),
     KEEL_BOOL(args_t, tie_weights, "true", "the product uses the transposed table"),
     KEEL_CHOICE(args_t, reverse_dtype, "null", "float32|bfloat16|float16",
                 "the type in which logits are stored; null: that of input and policy"),
@@ -66,7 +68,7 @@ static keel_status emit(keel_emit *e)
     KEEL_TRY(keel_call_arguments(e, names, given));
     if (given[1] && !json_is_boolean(given[1]) && !json_is_null(given[1]))
         return keel_fail(KEEL_EUNSUP, "argument reverse: must be true or false");
-    KEEL_TRY(keel_embedding_table(e, &a->table, &table));
+    KEEL_TRY(keel_embedding_table(e, &a->table, false, &table));
     if (!a->tie_weights) KEEL_TRY(keel_emit_weight(e, &reverse, &own));
     if (!json_is_true(given[1])) return keel_embedding_rows(e, &a->table, &table);
     return a->tie_weights ? emit_logits(e, &keel_op_dense_transposed, &table)

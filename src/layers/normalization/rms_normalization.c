@@ -22,7 +22,8 @@ static keel_status emit(keel_emit *e)
         int64_t d;
         KEEL_TRY(keel_row_axis(e, a->axis.at[i], &d));
         if (d < rank - a->axis.count) /* Keras scales along the last dims whatever the axes are */
-            return keel_fail(KEEL_EUNSUP, "axis %lld: only the last dims are supported",
+            return keel_fail(KEEL_EUNSUP,
+                             "axis %lld: Keras 3.15 fails to scale along other than the last dims",
                              (long long)a->axis.at[i]);
     }
     const keel_weight_decl scale = { .name = "scale", .initializer = &ones };

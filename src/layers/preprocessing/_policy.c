@@ -9,10 +9,9 @@ keel_status keel_policy_ready(void *args)
     return keel_value_range(&a->values, &a->value_range);
 }
 
-keel_status keel_policy_check(const keel_emit *e, const keel_policy_args *a, bool all)
+keel_status keel_policy_check(const keel_emit *e, bool all)
 {
     const keel_spec *in;
-    KEEL_TRY(keel_channels_last(a->data_format));
     KEEL_TRY(keel_emit_image(e, &in));
     return all ? keel_recolor_check(KEEL_RECOLOR_FADE, in) : KEEL_OK;
 }

@@ -32,6 +32,6 @@ typedef struct keel_policy_draws {
 keel_status keel_emit_policy(keel_emit *e, const keel_policy_args *a, keel_policy_draws draws,
                              bool all, bool may_stay, keel_value in, keel_value *out);
 /* Whether input 0 has images that it can take. */
-keel_status keel_policy_check(const keel_emit *e, const keel_policy_args *a, bool all);
+keel_status keel_policy_check(const keel_emit *e, bool all);
 
 #endif

@@ -44,17 +44,15 @@ keel_status keel_factor_ready_signed(void *args)
     return ready_within(args, -1);
 }
 
-keel_status keel_emit_chance(keel_emit *e, const keel_op *op, const void *args, int data_format)
+keel_status keel_emit_chance(keel_emit *e, const keel_op *op, const void *args)
 {
     const keel_spec *in;
-    KEEL_TRY(keel_channels_last(data_format));
     KEEL_TRY(keel_emit_image(e, &in));
     e->out[0] = e->in[0];
     return e->training ? keel_emit_one(e, op, args) : KEEL_OK;
 }
 
-keel_status keel_emit_warp(keel_emit *e, const keel_warp_args *op, const keel_warp_look *look,
-                           int data_format)
+keel_status keel_emit_warp(keel_emit *e, const keel_warp_args *op, const keel_warp_look *look)
 {
     keel_warp_args a = *op;
     if (look) {
@@ -62,7 +60,7 @@ keel_status keel_emit_warp(keel_emit *e, const keel_warp_args *op, const keel_wa
         a.nearest = look->interpolation == 1;
         a.fill_value = look->fill_value;
     }
-    return keel_emit_chance(e, &keel_op_warp, &a, data_format);
+    return keel_emit_chance(e, &keel_op_warp, &a);
 }
 
 keel_status keel_recolor_check(keel_recolor_kind kind, const keel_spec *image)
@@ -72,18 +70,17 @@ keel_status keel_recolor_check(keel_recolor_kind kind, const keel_spec *image)
                      (long long)image->shape.dim[2]);
 }
 
-keel_status keel_emit_recolor(keel_emit *e, const keel_recolor_args *op, int data_format)
+keel_status keel_emit_recolor(keel_emit *e, const keel_recolor_args *op)
 {
     const keel_spec *in;
     KEEL_TRY(keel_emit_image(e, &in));
     KEEL_TRY(keel_recolor_check(op->kind, in));
-    return keel_emit_chance(e, &keel_op_recolor, op, data_format);
+    return keel_emit_chance(e, &keel_op_recolor, op);
 }
 
-keel_status keel_emit_mixing(keel_emit *e, int data_format)
+keel_status keel_emit_mixing(keel_emit *e)
 {
     const keel_spec *in;
-    KEEL_TRY(keel_channels_last(data_format));
     KEEL_TRY(keel_emit_image(e, &in));
     e->out[0] = e->in[0];
     if (!e->training) return KEEL_OK;

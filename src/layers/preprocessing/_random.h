@@ -84,16 +84,15 @@ typedef struct keel_warp_look { /* arguments that all layers have which interpol
     }
 
 /* Emits the projection in training; otherwise the image stays. */
-keel_status keel_emit_warp(keel_emit *e, const keel_warp_args *op, const keel_warp_look *look,
-                           int data_format);
+keel_status keel_emit_warp(keel_emit *e, const keel_warp_args *op, const keel_warp_look *look);
 /* The same for any op on images. */
-keel_status keel_emit_chance(keel_emit *e, const keel_op *op, const void *args, int data_format);
+keel_status keel_emit_chance(keel_emit *e, const keel_op *op, const void *args);
 /* The same for a change of colours. */
-keel_status keel_emit_recolor(keel_emit *e, const keel_recolor_args *op, int data_format);
+keel_status keel_emit_recolor(keel_emit *e, const keel_recolor_args *op);
 /* For a layer that mixes rows of a batch: in inference images stay. KEEL_EUNSUP in training: a row
  * would depend on rows of other devices, and labels, which must be mixed like the images, do not
  * reach a layer of a model, in Keras either. */
-keel_status keel_emit_mixing(keel_emit *e, int data_format);
+keel_status keel_emit_mixing(keel_emit *e);
 /* KEEL_ESHAPE: the change needs colours, and the image has none. */
 keel_status keel_recolor_check(keel_recolor_kind kind, const keel_spec *image);
 

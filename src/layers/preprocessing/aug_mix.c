@@ -29,7 +29,7 @@ static keel_status emit(keel_emit *e)
     keel_augmix_args op = { .alpha = a->alpha, .first = (uint32_t)(chains * depth * DRAWS) };
     keel_value in[1 + MOST] = { e->in[0] };
     op.values = (keel_range){ a->policy.value_range.at[0], a->policy.value_range.at[1] };
-    KEEL_TRY(keel_policy_check(e, &a->policy, a->all_ops));
+    KEEL_TRY(keel_policy_check(e, a->all_ops));
     e->out[0] = e->in[0];
     if (!e->training) return KEEL_OK;
     for (int64_t k = 0; k < chains; k++) {

@@ -25,7 +25,9 @@ static keel_status emit(keel_emit *e)
     const args_t *a = e->args;
     const keel_spec *in;
     const keel_recolor_args op = { .kind = KEEL_RECOLOR_STRETCH, .values = a->values };
-    KEEL_TRY(keel_channels_last(a->data_format));
+    if (a->data_format == 1)
+        return keel_fail(KEEL_EUNSUP, "data_format channels_first: Keras 3.15 stretches along the "
+                                      "width then; use channels_last");
     KEEL_TRY(keel_emit_image(e, &in));
     return keel_emit_one(e, &keel_op_recolor, &op);
 }

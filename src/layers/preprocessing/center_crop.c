@@ -18,7 +18,6 @@ static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
     const keel_spec *in;
-    KEEL_TRY(keel_channels_last(a->data_format));
     KEEL_TRY(keel_emit_image(e, &in));
     const int64_t height = in->shape.dim[0], width = in->shape.dim[1];
     keel_resizing r = { .size = { a->height, a->width },

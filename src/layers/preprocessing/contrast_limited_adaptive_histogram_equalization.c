@@ -32,7 +32,6 @@ static keel_status emit(keel_emit *e)
     const keel_clahe_args op = { .grid = { a->tile_grid_size.at[0], a->tile_grid_size.at[1] },
                                  .clip_limit = a->clip_limit,
                                  .values = a->values };
-    KEEL_TRY(keel_channels_last(a->data_format));
     KEEL_TRY(keel_emit_image(e, &in));
     return keel_emit_one(e, &keel_op_clahe, &op);
 }

@@ -22,7 +22,7 @@ static keel_status ready(void *args)
 
 static keel_status emit(keel_emit *e)
 {
-    return keel_emit_mixing(e, ((const args_t *)e->args)->data_format);
+    return keel_emit_mixing(e);
 }
 
 const keel_layer keel_layer_cut_mix = {

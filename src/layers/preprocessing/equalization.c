@@ -31,7 +31,7 @@ static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
     const keel_equalize_args op = { .bins = a->bins, .values = a->values };
-    return keel_emit_chance(e, &keel_op_equalize, &op, a->data_format);
+    return keel_emit_chance(e, &keel_op_equalize, &op);
 }
 
 const keel_layer keel_layer_equalization = {

@@ -15,7 +15,7 @@ static const keel_field fields[] = {
 
 static keel_status emit(keel_emit *e)
 {
-    return keel_emit_mixing(e, ((const args_t *)e->args)->data_format);
+    return keel_emit_mixing(e);
 }
 
 const keel_layer keel_layer_mix_up = {

@@ -18,7 +18,7 @@ static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
     keel_value x = e->in[0];
-    KEEL_TRY(keel_policy_check(e, &a->policy, true));
+    KEEL_TRY(keel_policy_check(e, true));
     for (int64_t i = 0; e->training && i < a->num_ops; i++) {
         const keel_policy_draws draws = { KEEL_POLICY_DRAWS + (uint32_t)i, 0 };
         KEEL_TRY(keel_emit_policy(e, &a->policy, draws, true, false, x, &x));

@@ -11,7 +11,7 @@ static keel_status emit(keel_emit *e)
     const keel_recolor_args op = { .kind = KEEL_RECOLOR_FADE,
                                    .range = { a->range },
                                    .values = a->values };
-    return keel_emit_recolor(e, &op, a->data_format);
+    return keel_emit_recolor(e, &op);
 }
 
 KEEL_FACTOR_LAYER(random_color_degeneration, "RandomColorDegeneration", keel_factor_ready_signed,

@@ -51,7 +51,9 @@ static keel_status emit(keel_emit *e)
     const args_t *a = e->args;
     const keel_spec *in;
     keel_value x = e->in[0];
-    KEEL_TRY(keel_channels_last(a->data_format));
+    if (a->data_format == 1)
+        return keel_fail(KEEL_EUNSUP, "data_format channels_first: Keras 3.15 changes colors along "
+                                      "the width then; use channels_last");
     KEEL_TRY(keel_emit_image(e, &in));
     for (int i = 0; i < 4; i++) {
         keel_recolor_args op = { .kind = change[i].kind,

@@ -22,7 +22,6 @@ static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
     const keel_spec *in;
-    KEEL_TRY(keel_channels_last(a->data_format));
     KEEL_TRY(keel_emit_image(e, &in));
     const int64_t have[2] = { in->shape.dim[0], in->shape.dim[1] };
     if (e->training && have[0] > a->height && have[1] > a->width) {
@@ -30,7 +29,7 @@ static keel_status emit(keel_emit *e)
                                     .range = { { 0, 1 }, { 0, 1 } },
                                     .size = { a->height, a->width },
                                     .nearest = true };
-        return keel_emit_warp(e, &op, NULL, a->data_format);
+        return keel_emit_warp(e, &op, NULL);
     }
     keel_resizing r = { .size = { a->height, a->width }, .method = KEEL_RESIZE_BILINEAR };
     keel_resizing_crop(&r, have[0], have[1]);

@@ -43,8 +43,7 @@ static keel_status emit(keel_emit *e)
                                    .fill_value = a->fill_value,
                                    .values = a->values };
     if (a->probability.high != 0 && a->strength.high != 0)
-        return keel_emit_chance(e, &keel_op_elastic, &op, a->data_format);
-    KEEL_TRY(keel_channels_last(a->data_format));
+        return keel_emit_chance(e, &keel_op_elastic, &op);
     KEEL_TRY(keel_emit_image(e, &in));
     e->out[0] = e->in[0];
     return KEEL_OK;

@@ -35,7 +35,7 @@ static keel_status emit(keel_emit *e)
                            .values = a->values,
                            .n_fill = a->fill_value.count };
     for (int i = 0; i < op.n_fill; i++) op.fill[i] = a->fill_value.at[i];
-    return keel_emit_chance(e, &keel_op_erase, &op, a->data_format);
+    return keel_emit_chance(e, &keel_op_erase, &op);
 }
 
 const keel_layer keel_layer_random_erasing = {

@@ -22,7 +22,7 @@ static keel_status emit(keel_emit *e)
                                 .across = a->mode != 2,
                                 .down = a->mode != 1,
                                 .nearest = true };
-    return keel_emit_warp(e, &op, NULL, a->data_format);
+    return keel_emit_warp(e, &op, NULL);
 }
 
 const keel_layer keel_layer_random_flip = {

@@ -38,7 +38,7 @@ static keel_status emit(keel_emit *e)
     const keel_smooth_args op = { .size = { a->kernel_size.at[0], a->kernel_size.at[1] },
                                   .range = { a->probability, { 0, 1 }, a->deviation },
                                   .values = a->values };
-    return keel_emit_chance(e, &keel_op_smooth, &op, a->data_format);
+    return keel_emit_chance(e, &keel_op_smooth, &op);
 }
 
 const keel_layer keel_layer_random_gaussian_blur = {

@@ -18,7 +18,7 @@ static keel_status emit(keel_emit *e)
     const args_t *a = e->args;
     const keel_recolor_args op = { .kind = KEEL_RECOLOR_GRAY,
                                    .range = { { a->factor, a->factor }, { 0, 1 } } };
-    return keel_emit_recolor(e, &op, a->data_format);
+    return keel_emit_recolor(e, &op);
 }
 
 const keel_layer keel_layer_random_grayscale = {

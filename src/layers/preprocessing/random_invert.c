@@ -11,7 +11,7 @@ static keel_status emit(keel_emit *e)
     const keel_recolor_args op = { .kind = KEEL_RECOLOR_INVERT,
                                    .range = { a->range, { 0, 1 } },
                                    .values = a->values };
-    return keel_emit_recolor(e, &op, a->data_format);
+    return keel_emit_recolor(e, &op);
 }
 
 KEEL_FACTOR_LAYER(random_invert, "RandomInvert", keel_factor_ready,

@@ -32,7 +32,7 @@ static keel_status emit(keel_emit *e)
     const keel_warp_args op = { .kind = KEEL_WARP_LEAN,
                                 .range = {
                                     a->probability, { 0, 1 }, { -a->scale / 2, a->scale / 2 } } };
-    return keel_emit_warp(e, &op, &look, a->data_format);
+    return keel_emit_warp(e, &op, &look);
 }
 
 const keel_layer keel_layer_random_perspective = {

@@ -33,7 +33,7 @@ static keel_status emit(keel_emit *e)
     const keel_recolor_args op = { .kind = KEEL_RECOLOR_POSTERIZE,
                                    .range = { a->bits },
                                    .values = a->values };
-    return keel_emit_recolor(e, &op, a->data_format);
+    return keel_emit_recolor(e, &op);
 }
 
 /* Whole numbers, as Keras shifts by them. */

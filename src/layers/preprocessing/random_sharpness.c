@@ -11,7 +11,7 @@ static keel_status emit(keel_emit *e)
     const keel_smooth_args op = {
         .sharpens = true, .size = { 3, 3 }, .range = { a->range }, .values = a->values
     };
-    return keel_emit_chance(e, &keel_op_smooth, &op, a->data_format);
+    return keel_emit_chance(e, &keel_op_smooth, &op);
 }
 
 KEEL_FACTOR_LAYER(random_sharpness, "RandomSharpness", keel_factor_ready,

@@ -31,7 +31,7 @@ static keel_status emit(keel_emit *e)
     const args_t *a = e->args;
     const keel_warp_args op = { .kind = KEEL_WARP_SHEAR,
                                 .range = { a->down, a->across, { 0, 1 } } };
-    return keel_emit_warp(e, &op, &a->look, a->data_format);
+    return keel_emit_warp(e, &op, &a->look);
 }
 
 /* Keras writes the range of a number f as [-f, f], which it refuses to read: f is read. */

@@ -31,7 +31,7 @@ static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
     const keel_warp_args op = { .kind = KEEL_WARP_TRANSLATE, .range = { a->height, a->width } };
-    return keel_emit_warp(e, &op, &a->look, a->data_format);
+    return keel_emit_warp(e, &op, &a->look);
 }
 
 const keel_layer keel_layer_random_translation = {

@@ -36,7 +36,7 @@ static keel_status emit(keel_emit *e)
                                 .range = { { 1 + a->height.low, 1 + a->height.high },
                                            { 1 + a->width.low, 1 + a->width.high } },
                                 .alike = a->width_factor.count == 0 };
-    return keel_emit_warp(e, &op, &a->look, a->data_format);
+    return keel_emit_warp(e, &op, &a->look);
 }
 
 const keel_layer keel_layer_random_zoom = {

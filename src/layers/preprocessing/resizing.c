@@ -16,14 +16,13 @@ static const keel_field fields[] = {
       .offset = offsetof(args_t, aspect.data_format),
       .dflt = "\"channels_last\"",
       .choices = "channels_last|channels_first",
-      .help = "order of the dims; only channels_last is supported" },
+      .help = "order of the dims" },
     { 0 },
 };
 
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
-    KEEL_TRY(keel_channels_last(a->aspect.data_format));
     return keel_emit_aspect(e, &a->aspect, a->height, a->width);
 }
 

@@ -36,7 +36,7 @@ static keel_status emit(keel_emit *e)
                                    .range = { { a->addition.low, 255 * a->addition.high },
                                               { a->threshold.low, 255 * a->threshold.high } },
                                    .values = a->values };
-    return keel_emit_recolor(e, &op, a->data_format);
+    return keel_emit_recolor(e, &op);
 }
 
 const keel_layer keel_layer_solarization = {

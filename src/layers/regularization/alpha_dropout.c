@@ -1,16 +1,17 @@
 /* In training each number becomes SELU's lowest value with probability `rate`; then all are scaled
  * and shifted so that mean and variance stay the same. Klambauer et al. 2017. */
-#include "layers/layer.h"
+#include "layers/regularization/dropout.h"
 #include "ops/args.h"
 #include <math.h>
 
 typedef struct args_t {
     double rate;
+    keel_ints noise_shape;
 } args_t;
 
 static const keel_field fields[] = {
     KEEL_FLOAT(args_t, rate, NULL, 0, 1, "the fraction that is replaced"),
-    KEEL_REFUSE("noise_shape", "null", "draws that are shared"),
+    KEEL_NOISE_SHAPE(args_t),
     KEEL_IGNORE("seed", "the seed of the run decides"),
     { 0 },
 };
@@ -22,11 +23,12 @@ static keel_status emit(keel_emit *e)
     const args_t *a = e->args;
     const double lowest = -1.6732632423543772848 * 1.0507009873554804934;
     if (a->rate >= 1) return keel_fail(KEEL_EUNSUP, "rate 1: nothing would be left");
+    keel_dropout_args drop = { .rate = a->rate };
+    if (a->noise_shape.count >= 0) KEEL_TRY(keel_noise_shape(e, &a->noise_shape, &drop.noise));
     e->out[0] = e->in[0];
     if (!e->training || a->rate <= 0) return KEEL_OK;
     const double scale = 1 / sqrt((1 - a->rate) * (1 + a->rate * lowest * lowest));
     const keel_rescaling_args before = { .scale = 1, .offset = -lowest };
-    const keel_dropout_args drop = { .rate = a->rate };
     const keel_rescaling_args behind = { .scale = scale * (1 - a->rate),
                                          .offset = scale * lowest * (1 - a->rate) };
     keel_value x;

@@ -2,6 +2,7 @@
 #include "train/callbacks/_monitor.h"
 #include "metrics/metric.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The direction of a loss or metric by its name in the logs; 0: neither. */
@@ -10,14 +11,16 @@ static int direction_of(const keel_model *m, const char *name)
     static const char *const up[] = { "accuracy", "acc" };
     static const char *const down[] = { "crossentropy", "ce" };
     const size_t n = strlen(name);
+    char whole[256];
+    snprintf(whole, sizeof whole, "%.*s", (int)strcspn(name, "["), name); /* of "f1_score[0]" */
     if (!strcmp(name, "loss") || (n > 5 && !strcmp(name + n - 5, "_loss"))) return -1;
     for (int i = 0; i < m->compiled.n_metric; i++) {
         const keel_model_metric *x = &m->compiled.metric[i];
         const char *output = keel_model_output_name(m, x->output);
         const size_t prefix = output ? strlen(output) : 0;
-        const bool of_output = prefix && !strncmp(name, output, prefix) && name[prefix] == '_' &&
-                               !strcmp(name + prefix + 1, x->name);
-        if (strcmp(x->name, name) && !of_output) continue;
+        const bool of_output = prefix && !strncmp(whole, output, prefix) && whole[prefix] == '_' &&
+                               !strcmp(whole + prefix + 1, x->name);
+        if (strcmp(x->name, whole) && !of_output) continue;
         if (x->metric.type) return ((const keel_metric *)x->metric.type)->direction;
         for (int k = 0; k < 2; k++) {
             if (!strcasecmp(x->name, up[k])) return 1;
