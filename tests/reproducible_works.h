@@ -139,6 +139,20 @@ static keel_symbol over_time(keel_model *m)
     return dense(m, x, CLASSES, "softmax");
 }
 
+/* Rows of a table, of which most are not asked for. */
+static keel_symbol table(keel_model *m)
+{
+    keel_symbol x;
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
+    x = must_call(m, "Discretization",
+                  KEEL_ARGS(KEEL_ARG_JSON("bin_boundaries", "[-0.9, -0.5, 0.1, 0.3, 0.8, 5, 6]")), x);
+    x = must_call(m, "Flatten", NULL, x);
+    x = must_call(m, "Embedding",
+                  KEEL_ARGS(KEEL_ARG_INT("input_dim", 4000), KEEL_ARG_INT("output_dim", 6)), x);
+    x = must_call(m, "GlobalAveragePooling1D", NULL, x);
+    return dense(m, x, CLASSES, "softmax");
+}
+
 /* Scores in several blocks, some of their weights dropped. */
 static keel_symbol attention(keel_model *m)
 {
@@ -186,6 +200,8 @@ static const recipe recipes[] = {
       32, 16, false },
     { "products in bfloat16", products, KEEL_FLOAT32, "mixed_bfloat16", "sgd", KEEL_KEEP, 32, 16,
       false },
+    { "a table", table, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, true },
+    { "a table that mostly rests", table, KEEL_FLOAT32, NULL, "sgd", KEEL_KEEP, 32, 16, false },
     { "over time", over_time, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, true },
     { "over time in bfloat16", over_time, KEEL_FLOAT32, "mixed_bfloat16", "sgd", KEEL_KEEP, 40, 23,
       false },

@@ -22,6 +22,9 @@ static void shared_lanes(keel_lanes *l, int lanes, int cores)
             if (i * cores < (w + 1) * lanes && w * lanes < (i + 1) * cores)
                 l->part[l->n_part++] = (keel_lane_part){ .lane = i, .worker = w };
     }
+    l->n_process = 1;
+    l->all_lanes = lanes;
+    l->all_workers = cores;
 }
 
 static void check_cuts(const keel_lanes *l, const char *what)
@@ -72,6 +75,42 @@ static void every_row_is_cut_once_and_evenly(void **unused)
         }
 }
 
+/* Process q has the rows after those of q - 1, and its pieces are these rows. */
+static void processes_cut_a_step_among_all_their_lanes(void **unused)
+{
+    static const int counts[][4] = { { 1, 1 }, { 2, 1, 4 }, { 3, 8, 1, 5 }, { 7, 2, 2, 1 } };
+    (void)unused;
+    for (size_t c = 0; c < 4; c++)
+        for (int cores = 1; cores < 4; cores++)
+            for (int shards = 0; shards < 24; shards += 20)
+                for (int64_t n = 1; n < 70; n++) {
+                    int before[5] = { 0 }, count = 0;
+                    int64_t next = 0;
+                    while (count < 4 && counts[c][count]) count++;
+                    for (int q = 0; q < count; q++) before[q + 1] = before[q] + counts[c][q];
+                    for (int q = 0; q < count; q++) {
+                        keel_piece piece[KEEL_LANES_MAX];
+                        keel_lanes l = { 0 };
+                        int64_t first, end, rows = 0;
+                        shared_lanes(&l, counts[c][q], cores < counts[c][q] ? cores : counts[c][q]);
+                        l.shards = shards;
+                        keel_lanes_join(&l, q, count, before, 4 * cores);
+                        keel_lanes_rows(&l, n, q, &first, &end);
+                        assert_int_equal(first, next);
+                        keel_cut(&l, n, piece);
+                        for (int p = 0; p < l.n_part; p++) {
+                            if (piece[p].rows == 0) continue;
+                            assert_int_equal(piece[p].row, next);
+                            next += piece[p].rows;
+                            rows += piece[p].rows;
+                        }
+                        assert_int_equal(next, end);
+                        assert_true(rows <= l.n_worker * keel_cut_most(&l, n));
+                    }
+                    assert_int_equal(next, n);
+                }
+}
+
 static void cuts_are_nested(void **unused)
 {
     (void)unused;
@@ -87,6 +126,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_is_cut_once_and_evenly),
+        cmocka_unit_test(processes_cut_a_step_among_all_their_lanes),
         cmocka_unit_test(cuts_are_nested),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

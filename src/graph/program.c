@@ -334,6 +334,7 @@ static keel_status choose_tiles(keel_program *p, int i)
                              n->node.layer, (long long)p->options.max_rows);
     }
     if (c.scratch > p->scratch_bytes) p->scratch_bytes = c.scratch;
+    if (c.scratch > p->tile_scratch) p->tile_scratch = c.scratch;
     for (int k = 0; k < n->node.n_weight; k++) {
         const keel_shape *w = &n->node.weight[k].shape;
         const int64_t row = w->rank > 1 ? w->dim[w->rank - 1] : KEEL_TILE;
@@ -390,6 +391,8 @@ static keel_status take(const keel_program *p, int worker, keel_arena_kind kind,
 
 keel_status keel_program_settle(keel_program *p)
 {
+    int64_t tiles;
+    KEEL_TRY(keel_tiles_room(p, &tiles));
     while (p->n_bound > 0) keel_bound_destroy(p, p->bound[--p->n_bound]);
     for (int w = 0; w < p->lanes->n_worker; w++) {
         keel_workspace *s = &p->workspace[w];
@@ -406,8 +409,7 @@ keel_status keel_program_settle(keel_program *p)
         KEEL_TRY(take(p, w, KEEL_ARENA_GRAD, p->gradient_elements, keel_dtype_size(p->options.real),
                       &s->grad));
         KEEL_TRY(take(p, w, KEEL_ARENA_FOLD, p->fold_bytes, 1, &s->fold));
-        KEEL_TRY(take(p, w, KEEL_ARENA_TILES, keel_tiles_room(p), keel_dtype_size(p->options.real),
-                      &s->tiles));
+        KEEL_TRY(take(p, w, KEEL_ARENA_TILES, tiles, 1, &s->tiles));
     }
     p->moved = p->arenas->moved;
     return KEEL_OK;

@@ -196,6 +196,7 @@ typedef struct keel_program {
     keel_step_facts facts; /* of the running step */
 
     struct keel_tiled *tiled; /* [n_weight] */
+    int64_t tile_scratch;     /* bytes that making one takes */
 
     keel_place *value, *grad;           /* [n_value] */
     int *saved_at;                      /* [n_node + 1] its first saved value, of all nodes */

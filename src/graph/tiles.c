@@ -3,22 +3,35 @@
  * The rows are added one after another. If the number of shards is given, or processes share the
  * step, the gradient of each shard is made apart, and they are added in the order of the tree of
  * shards, as all other gradients are; the tile stays in the cache meanwhile. */
-#include "base/clones.h"
 #include "base/memory.h"
 #include "base/tree.h"
 #include "graph/bind.h"
 #include "graph/gradients.h"
 #include <string.h>
 
-int64_t keel_tiles_room(const keel_program *p)
+/* Bytes of a summand of any tile. */
+static int64_t summand_bytes(const keel_program *p)
 {
     int64_t most = 0;
-    if (!p->lanes->shards) return 0;
     for (int v = 0; v < p->store->n_weight; v++) {
         const int64_t tile = keel_store_tile(p->store, v);
         if (p->tiled[v].node >= 0 && tile > most) most = tile;
     }
-    return keel_round_up(most, 16) * keel_tree_nodes(p->lanes->shards);
+    return keel_round_up(most * (int64_t)keel_dtype_size(p->store->real), 64);
+}
+
+keel_status keel_tiles_room(const keel_program *p, int64_t *bytes)
+{
+    int64_t scratch;
+    *bytes = 0;
+    if (!p->lanes->shards) return KEEL_OK;
+    const int64_t stack = summand_bytes(p) * keel_tree_nodes(p->lanes->shards);
+    if (!keel_mul_i64(keel_round_up(p->tile_scratch, 64), p->lanes->shards, &scratch) ||
+        scratch > INT64_MAX / 4)
+        return keel_fail(KEEL_ESHAPE, "a step of %lld rows in %d shards is too large",
+                         (long long)p->options.max_rows, p->lanes->shards);
+    *bytes = stack + scratch;
+    return KEEL_OK;
 }
 
 /* Where the rows of a node lie. */
@@ -41,7 +54,6 @@ static keel_tile_call call_of(const keel_program *p, int worker, const keel_tile
                              .first = r->first,
                              .count = r->count,
                              .grad = r->grad,
-                             .part = r->part,
                              .scratch = p->workspace[worker].scratch,
                              .plan = tiled->plan };
 }
@@ -67,6 +79,7 @@ static void make_whole(const keel_program *p, const keel_bound *b, int worker,
     c.checked = r->checked;
     c.bad = r->bad;
     c.move = r->move;
+    c.part = r->part;
     c.scratch_ready = p->workspace[worker].last_tiled == v;
     c.prefetch[c.n_prefetch++] = (const char *)keel_store_data(store, v) + r->first * element;
     for (int k = 0; !r->checked && k < p->n_moment; k++)
@@ -82,6 +95,34 @@ typedef struct summand {
     char *at;
     keel_tile_part part;
 } summand;
+
+/* The gradient of one shard. A kernel may give it in parts, neighbouring rows that are not 0, each
+ * at the front of what it was asked for. */
+static void make_shard(const keel_program *p, keel_tile_run run, keel_tile_call *c, summand *s)
+{
+    const int64_t first = c->first, count = c->count;
+    const int64_t element = (int64_t)keel_dtype_size(p->store->real);
+    s->part = (keel_tile_part){ 0 };
+    for (int64_t at = 0, end = 0; at < count; at = end) {
+        keel_tile_part part = { .count = count - at };
+        c->first = first + at;
+        c->count = count - at;
+        c->grad = s->at + at * element;
+        c->part = &part;
+        run(c);
+        c->scratch_ready = true;
+        if (part.count == 0) break;
+        const int64_t begin = at + part.skip;
+        if (part.skip > 0)
+            memmove(s->at + begin * element, c->grad, (size_t)(part.count * element));
+        if (s->part.count == 0)
+            s->part.skip = begin;
+        else
+            memset(s->at + end * element, 0, (size_t)((begin - end) * element));
+        end = begin + part.count;
+        s->part.count = end - s->part.skip;
+    }
+}
 
 static void widen_to(summand *s, int64_t skip, int64_t end, int64_t element)
 {
@@ -113,13 +154,16 @@ static void add(keel_dtype real, summand *to, summand *from)
 }
 
 /* Makes the gradients of all shards of this process, and adds those that are in one of its nodes.
- * Returns the number of nodes; the first is in r->grad, the others in the worker's room. */
+ * Returns the number of nodes; the first is in r->grad, the others in the worker's room. Behind
+ * that room each shard has scratch of its own, which kernels use again for the next tile. */
 static int make_shards(const keel_program *p, const keel_bound *b, int worker,
                        const keel_tile_request *r, summand *stack)
 {
-    const keel_graph_node *n = &p->graph->node[p->tiled[r->variable].node];
-    const keel_dtype real = p->store->real;
-    const int64_t element = (int64_t)keel_dtype_size(real);
+    const keel_variable v = r->variable;
+    const keel_graph_node *n = &p->graph->node[p->tiled[v].node];
+    const int64_t bytes = summand_bytes(p);
+    keel_workspace *workspace = &p->workspace[worker];
+    char *scratch = workspace->tiles + bytes * keel_tree_nodes(p->lanes->shards);
     int depth = 0;
     for (int i = 0; i < b->n_shard; i++) {
         const keel_shard *shard = &b->shard[i];
@@ -128,21 +172,17 @@ static int make_shards(const keel_program *p, const keel_bound *b, int worker,
                                    .rows = shard->rows,
                                    .local_row = shard->local_row };
         const keel_span span = span_of(p, n, &piece);
-        keel_tile_request one = *r;
         summand *s = &stack[depth];
-        s->at = depth == 0 ? r->grad
-                           : p->workspace[worker].tiles +
-                                 (depth - 1) * keel_round_up(r->count, 16) * element;
-        s->part = (keel_tile_part){ .count = r->count };
-        one.grad = s->at;
-        one.part = &s->part;
-        const keel_tile_call c = call_of(p, worker, &one, &span, 1);
-        p->tiled[r->variable].run(&c);
+        s->at = depth == 0 ? r->grad : workspace->tiles + (depth - 1) * bytes;
+        keel_tile_call c = call_of(p, worker, r, &span, 1);
+        c.scratch = scratch + i * keel_round_up(p->tile_scratch, 64);
+        c.scratch_ready = workspace->last_tiled == v;
+        make_shard(p, p->tiled[v].run, &c, s);
         depth++;
         for (int k = b->leaf[i].closes; k > 0; k--, depth--)
-            add(real, &stack[depth - 2], &stack[depth - 1]);
+            add(p->store->real, &stack[depth - 2], &stack[depth - 1]);
     }
-    p->workspace[worker].last_tiled = -1;
+    workspace->last_tiled = v;
     return depth;
 }
 
@@ -156,11 +196,15 @@ void keel_program_tile(const keel_program *p, const keel_bound *b, int worker,
         make_whole(p, b, worker, r);
         return;
     }
+    const int64_t element = (int64_t)keel_dtype_size(p->store->real);
     make_shards(p, b, worker, r, stack);
-    if (r->part)
-        *r->part = stack[0].part;
-    else
-        widen_to(&stack[0], 0, r->count, (int64_t)keel_dtype_size(p->store->real));
+    if (r->part) {
+        *r->part = stack[0].part; /* the caller finds it at the front */
+        if (r->part->skip > 0)
+            memmove(stack[0].at, stack[0].at + r->part->skip * element,
+                    (size_t)(r->part->count * element));
+    } else
+        widen_to(&stack[0], 0, r->count, element);
 }
 
 void keel_program_tile_nodes(const keel_program *p, const keel_bound *b, int worker,

@@ -52,8 +52,7 @@ static keel_status emit(keel_emit *e)
     const keel_spec *in;
     keel_value x = e->in[0];
     if (a->data_format == 1)
-        return keel_fail(KEEL_EUNSUP, "data_format channels_first: Keras 3.15 changes colors along "
-                                      "the width then; use channels_last");
+        return keel_fail(KEEL_EUNSUP, "channels_first: Keras 3.15 changes colors along the width");
     KEEL_TRY(keel_emit_image(e, &in));
     for (int i = 0; i < 4; i++) {
         keel_recolor_args op = { .kind = change[i].kind,
