@@ -90,6 +90,12 @@ void keel_processes_leave(void)
     if (failed) linger(25); /* while it saves what was learned: an early end would end it, too */
 }
 
+void keel_processes_abandon(void)
+{
+    keel_complaints_print();
+    if (silent) linger(timeout + 30);
+}
+
 int keel_processes_look(const keel_command *c)
 {
     launch = keel_launch_find();

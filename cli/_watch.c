@@ -22,7 +22,7 @@ static void tell(void *context, const char *line, bool last)
         save(save_context, why);
     else
         keel_complain(EXIT_FAILED, "%s", why);
-    keel_complaints_print();
+    keel_processes_abandon();
     _exit(EXIT_FAILED);
 }
 

@@ -49,4 +49,9 @@ int keel_processes_end(keel_strategy *s, int code);
  */
 void keel_processes_leave(void);
 
+/* Before a process ends at once, while its work hangs: print errors, and, unless it is the first,
+ * wait until that one has missed it and saved what was learned, since some launchers end all at
+ * once. */
+void keel_processes_abandon(void);
+
 #endif
