@@ -145,7 +145,8 @@ static keel_symbol table(keel_model *m)
     keel_symbol x;
     must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
     x = must_call(m, "Discretization",
-                  KEEL_ARGS(KEEL_ARG_JSON("bin_boundaries", "[-0.9, -0.5, 0.1, 0.3, 0.8, 5, 6]")), x);
+                  KEEL_ARGS(KEEL_ARG_JSON("bin_boundaries", "[-0.9, -0.5, 0.1, 0.3, 0.8, 5, 6]")),
+                  x);
     x = must_call(m, "Flatten", NULL, x);
     x = must_call(m, "Embedding",
                   KEEL_ARGS(KEEL_ARG_INT("input_dim", 4000), KEEL_ARG_INT("output_dim", 6)), x);

@@ -1,5 +1,4 @@
-/* In training brightness, contrast, saturation and hue of each image [H, W, C] change, one after
- * the other; those without a factor stay. */
+/* In training brightness, contrast, saturation and hue of images change, if they have a factor. */
 #include "layers/preprocessing/_random.h"
 
 typedef struct args_t {
@@ -50,10 +49,11 @@ static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
     const keel_spec *in;
-    keel_value x = e->in[0];
+    keel_value *x = e->out;
     if (a->data_format == 1)
         return keel_fail(KEEL_EUNSUP, "channels_first: Keras 3.15 changes colors along the width");
     KEEL_TRY(keel_emit_image(e, &in));
+    *x = e->in[0];
     for (int i = 0; i < 4; i++) {
         keel_recolor_args op = { .kind = change[i].kind,
                                  .range = { a->range[i] },
@@ -64,9 +64,8 @@ static keel_status emit(keel_emit *e)
             op.range[0] = (keel_range){ 1 - a->range[i].low, 1 + a->range[i].high };
         if (op.kind == KEEL_RECOLOR_HUE) op.range[1] = (keel_range){ 0, 1 };
         KEEL_TRY(keel_recolor_check(op.kind, in));
-        if (e->training) KEEL_TRY(keel_emit_on(e, &keel_op_recolor, &op, &x, 1, &x));
+        if (e->training) KEEL_TRY(keel_emit_on(e, &keel_op_recolor, &op, x, 1, x));
     }
-    e->out[0] = x;
     return KEEL_OK;
 }
 
