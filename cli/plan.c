@@ -2,6 +2,7 @@
  * of a fit. It runs nothing, except with --reproducible, whose cost is measured. */
 #include "setup.h"
 #include "shapes.h"
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@ typedef struct options {
     keel_compile_options compile;
     keel_devices_options devices;
     const char *shape, *plugin;
-    int64_t rows, batch_size;
+    int64_t rows, batch_size, processes;
     int end, dtype;
 } options;
 
@@ -97,6 +98,33 @@ static void print_memory(const keel_plan *p)
     print_input_memory();
 }
 
+static void print_shares(const char *what, const int64_t *rows, int n)
+{
+    enum { SHOWN = 16 };
+    char a[KEEL_NUMBER_MAX];
+    printf("%s", what);
+    for (int i = 0; i < n && i < SHOWN; i++) printf(" %s", keel_grouped(a, rows[i]));
+    puts(n > SHOWN ? " ..." : "");
+}
+
+/* How processes share the steps, and what travels. */
+static void print_processes(const keel_plan *p)
+{
+    char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], c[KEEL_NUMBER_MAX];
+    if (p->processes == 1) return;
+    printf("\nprocesses  %d, each with these devices; memory and devices are those of one\n",
+           p->processes);
+    if (p->process_full[0])
+        print_shares("rows       of a full step:", p->process_full, p->processes);
+    if (p->last_rows) print_shares("rows       of the last step:", p->process_last, p->processes);
+    printf("sends      in a full step, to all others together: gradients %s, statistics %s, other "
+           "%s\n",
+           keel_bytes_text(a, p->sent_gradients), keel_bytes_text(b, p->sent_statistics),
+           keel_bytes_text(c, p->sent_others));
+    printf("waits      for the others %d times a step; buffers for what comes %s\n", p->exchanges,
+           keel_bytes_text(a, p->exchange_bytes));
+}
+
 /* A failure to measure is printed, but does not fail the plan. */
 static void print_cost(keel_plan *p, keel_model *m, keel_strategy *s, const keel_shape *shapes)
 {
@@ -128,7 +156,8 @@ static int plan(const options *o, keel_model *m, const char *path)
     if ((code = keel_shapes_read(&shapes, o->shape, m)) >= 0) return code;
     if ((code = keel_setup_strategy(&s, &o->devices)) >= 0) goto out;
     const keel_status status =
-        keel_plan_make(&p, m, s, rows, o->batch_size, (keel_end_of_data)o->end, shapes);
+        keel_plan_processes(&p, m, s, (int)(o->processes > INT_MAX ? INT_MAX : o->processes), rows,
+                            o->batch_size, (keel_end_of_data)o->end, shapes);
     if (status < 0) {
         code = keel_complain_status(status);
         goto out;
@@ -141,6 +170,7 @@ static int plan(const options *o, keel_model *m, const char *path)
            p.workers == 1 ? "worker" : "workers");
     print_split(&p, s);
     print_tail(&p, o->end);
+    print_processes(&p);
     print_memory(&p);
     print_cost(&p, m, s, shapes);
     code = EXIT_OK;
@@ -174,6 +204,9 @@ static const keel_option table[] = {
         "shape of a row, if the model has open dimensions: 80, or by the names of inputs "
         "'tokens=80 image=40,48,3'"),
     KEEL_DEVICES_ROWS(options, devices),
+    KEEL_OPTION_ROW(options, processes, "processes", 0, false, KEEL_OPTION_POSITIVE, "N", "1",
+                    "so many processes share the steps, each with these devices, as under mpirun: "
+                    "show their rows and what travels"),
     KEEL_PLUGIN_ROW(options, plugin),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_END_ROW(options, end, "rows that do not fill a step; see keel fit"),

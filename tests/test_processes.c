@@ -292,12 +292,88 @@ static void a_process_reads_its_own_rows_alone(void **unused)
     end_trouble(&t);
 }
 
+/* ---- what travels ---------------------------------------------------------------------------- */
+
+/* A fit alone, and the bytes that the process has sent. */
+typedef struct sender {
+    process of;
+    int64_t epochs, bytes;
+} sender;
+
+static void *send_all(void *context)
+{
+    sender *x = context;
+    process *p = &x->of;
+    keel_strategy *s = NULL;
+    keel_cores real, cores = { .n = 1 };
+    const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = 25, .epochs = x->epochs };
+    p->status = keel_cores_find(&real);
+    cores.os[0] = real.os[0];
+    if (p->status >= 0) p->status = keel_strategy_create_group_on(&s, "cpu:0", &p->group, &cores);
+    if (p->status >= 0) p->status = keel_strategy_reproducible(s, p->recipe->shards);
+    if (p->status >= 0) p->status = keel_fit(p->outcome.model, s, p->data, &o, &p->outcome.history);
+    if (p->status < 0) snprintf(p->error, sizeof p->error, "%s", keel_error());
+    if (s) x->bytes = s->comm->bytes;
+    keel_strategy_destroy(s);
+    return NULL;
+}
+
+static int64_t bytes_of(const recipe *r, int n, int64_t epochs)
+{
+    thread_group group;
+    sender x[THREADS_MAX];
+    pthread_t thread[THREADS_MAX];
+    thread_group_begin(&group, n);
+    for (int i = 0; i < n; i++) {
+        x[i] = (sender){ .of = { .recipe = r,
+                                 .group = thread_group_of(&group, i),
+                                 .data = rows_of(r),
+                                 .outcome.model = model_of(r) },
+                         .epochs = epochs };
+        assert_int_equal(pthread_create(&thread[i], NULL, send_all, &x[i]), 0);
+    }
+    for (int i = 0; i < n; i++) {
+        pthread_join(thread[i], NULL);
+        if (x[i].of.status < 0) fail_msg("process %d: %s", i, x[i].of.error);
+        forget(&x[i].of.outcome);
+        keel_dataset_destroy(x[i].of.data);
+    }
+    thread_group_end(&group);
+    return x[0].bytes;
+}
+
+static void what_travels_is_what_was_planned(void **unused)
+{
+    enum { STEPS = 3, AT_THE_END = 2 * 9 * sizeof(int64_t) }; /* two agreements close an epoch */
+    (void)unused;
+    for (int n = 2; n <= 3; n++) {
+        keel_plan p;
+        keel_strategy *s;
+        keel_model *m = model_of(&recipes[0]);
+        must(keel_strategy_create(&s, "cpu:0"));
+        must(keel_strategy_reproducible(s, recipes[0].shards));
+        must(keel_plan_processes(&p, m, s, n, ROWS, 25, KEEL_KEEP, NULL));
+        const int64_t step = p.sent_gradients + p.sent_statistics + p.sent_others;
+        const int64_t epoch = bytes_of(&recipes[0], n, 2) - bytes_of(&recipes[0], n, 1);
+        assert_int_equal(epoch, STEPS * step + (n - 1) * AT_THE_END);
+        int64_t rows = 0;
+        for (int q = 0; q < n; q++) rows += p.process_full[q];
+        assert_int_equal(rows, 25);
+        keel_plan_free(&p);
+        assert_int_equal(keel_plan_processes(&p, m, s, 17, ROWS, 25, KEEL_KEEP, NULL), KEEL_EARG);
+        assert_int_equal(keel_plan_processes(&p, m, s, 0, ROWS, 25, KEEL_KEEP, NULL), KEEL_EARG);
+        keel_strategy_destroy(s);
+        keel_model_destroy(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_are_those_of_one_process),
         cmocka_unit_test(a_process_reads_its_own_rows_alone),
         cmocka_unit_test(a_stream_that_differs_is_refused),
+        cmocka_unit_test(what_travels_is_what_was_planned),
         cmocka_unit_test(a_process_that_is_lost_at_any_exchange_is_named_by_all),
         cmocka_unit_test(a_failure_of_one_process_is_that_of_all),
     };

@@ -315,6 +315,13 @@ typedef struct keel_plan {
     double reproducible_seconds, plain_seconds; /* of a step; 0: not measured */
     int n_kernel;
     keel_kernel_row *kernel; /* [n_kernel] for each op of a layer, in the order of the model */
+    /* If processes share the steps, each with these devices: all that is above is of the first. */
+    int processes;                           /* 1: it is alone */
+    int64_t *process_full, *process_last;    /* [processes] rows in a full and in the last step */
+    int64_t sent_gradients, sent_statistics; /* bytes that it sends in a full step, to all others */
+    int64_t sent_others;                     /* sums of losses and metrics, agreements */
+    int64_t exchange_bytes;                  /* memory for what comes; in total_bytes */
+    int exchanges;                           /* of a full step: how often it waits for others */
 } keel_plan;
 
 /* Plan a fit of `rows` rows on s (NULL: one device per core), without running it. inputs
@@ -327,6 +334,16 @@ typedef struct keel_plan {
 keel_status keel_plan_make(keel_plan *out, const keel_model *m, const keel_strategy *s,
                            int64_t rows, int64_t batch_size, keel_end_of_data end,
                            const keel_shape *inputs);
+
+/* The same for `processes` that share the steps, each with the devices of s.
+ *
+ * Returns  as keel_plan_make; KEEL_EARG also: not 1 to 1024 processes, or more devices than shards
+ * Owns     as keel_plan_make
+ * Threads  as keel_plan_make
+ * Cost     as keel_plan_make; nothing is connected */
+keel_status keel_plan_processes(keel_plan *out, const keel_model *m, const keel_strategy *s,
+                                int processes, int64_t rows, int64_t batch_size,
+                                keel_end_of_data end, const keel_shape *inputs);
 
 /* Measure the cost of reproducible steps: the median time of full steps of made-up rows on s, which
  * must be reproducible, alternating with ordinary steps. inputs: as for keel_plan_make.

@@ -1,5 +1,6 @@
-/* See comm.h. Who waits polls for 50 us and then sleeps between polls, longer and longer up to a
- * fifth of a millisecond: a process that waits for another may share its core. */
+/* See comm.h. Who waits polls for 50 us, and as long as the bytes of the exchange may take, and
+ * then sleeps between polls, longer and longer up to a fifth of a millisecond: a process that waits
+ * for another may share its core. */
 #include "comm/comm.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -8,6 +9,9 @@
 #include <time.h>
 
 enum { SPIN_NS = 50000, NAP_FIRST_NS = 10000, NAP_MOST_NS = 200000, LOOK_NS = 20000000 };
+/* MPI moves a large message on only while it is asked, so who waits for one polls for as long as a
+ * slow machine takes to copy it. */
+static const double SPIN_NS_PER_BYTE = 1;
 /* After an interruption, a process that is silent for so long counts as lost. */
 static const double PATIENCE_ONCE_INTERRUPTED = 2;
 
@@ -102,10 +106,11 @@ static keel_status silent(keel_comm *c, int number, double seconds, bool interru
                              name, seconds));
 }
 
-static keel_status wait_for(keel_comm *c, int number)
+static keel_status wait_for(keel_comm *c, int number, int64_t bytes)
 {
     char error[KEEL_ERROR_MAX / 2] = "", clean[KEEL_ERROR_MAX / 2], name[KEEL_COMM_NAME_MAX];
     const int64_t start = keel_clock_ns();
+    const int64_t spins = SPIN_NS + (int64_t)(SPIN_NS_PER_BYTE * (double)bytes);
     int64_t nap = NAP_FIRST_NS, look = start + LOOK_NS, interrupted = 0;
     for (;;) {
         const int got = c->group.test(c->group.context, number, error, sizeof error);
@@ -117,7 +122,7 @@ static keel_status wait_for(keel_comm *c, int number)
                                      keel_printable(clean, sizeof clean, error)));
         }
         const int64_t now = keel_clock_ns();
-        if (now - start < SPIN_NS) continue;
+        if (now - start < spins) continue;
         if ((double)(now - start) * 1e-9 > c->timeout)
             return silent(c, number, (double)(now - start) * 1e-9, false);
         if (now > look) {
@@ -140,12 +145,16 @@ keel_status keel_comm_exchange(keel_comm *c, const keel_exchange *e)
     char error[KEEL_ERROR_MAX / 2] = "", clean[KEEL_ERROR_MAX / 2];
     if (c->group.count == 1) return KEEL_OK;
     if (c->lost) return keel_failure_raise(&c->first);
-    for (int q = 0; q < c->group.count; q++)
-        if (q != c->group.rank) c->bytes += (int64_t)e->send_bytes[q];
+    int64_t bytes = 0;
+    for (int q = 0; q < c->group.count; q++) {
+        if (q == c->group.rank) continue;
+        c->bytes += (int64_t)e->send_bytes[q];
+        bytes += (int64_t)(e->send_bytes[q] + e->receive_bytes[q]);
+    }
     if (c->group.start(c->group.context, NUMBER, e, error, sizeof error) < 0)
         return lose(c, keel_fail(KEEL_EREMOTE, "the other processes cannot be reached: %s",
                                  keel_printable(clean, sizeof clean, error)));
-    return wait_for(c, NUMBER);
+    return wait_for(c, NUMBER, bytes);
 }
 
 keel_status keel_comm_all_gather(keel_comm *c, void *all, const size_t *at, const size_t *bytes)

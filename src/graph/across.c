@@ -4,6 +4,11 @@
 #include "base/tree.h"
 #include <string.h>
 
+static int64_t element_of(const keel_program *p)
+{
+    return (int64_t)keel_dtype_size(p->options.real);
+}
+
 /* ---- the nodes of processes ------------------------------------------------------------------ */
 
 keel_status keel_process_nodes_make(keel_process_nodes *out, const keel_lanes *l, int64_t n,
@@ -118,13 +123,13 @@ static keel_status allocate(keel_across *x, const keel_program *p)
     x->send_bytes = keel_calloc(n, sizeof *x->send_bytes);
     if (!x->at || !x->bytes || !x->first || !x->send || !x->receive || !x->send_bytes)
         return KEEL_ENOMEM;
+    if (p->graph->backward) KEEL_TRY(divide(x, p));
     if (p->options.dry) return KEEL_OK;
     x->records = keel_calloc(nodes * (size_t)longest, sizeof *x->records);
     x->sums = keel_calloc(nodes * (size_t)x->sums_length + 1, sizeof *x->sums);
     x->temporary = keel_calloc((size_t)(KEEL_TREE_NODES_MAX + 2) * (size_t)sums, sizeof(double));
     if (!x->records || !x->sums || !x->temporary) return KEEL_ENOMEM;
     if (!p->graph->backward) return KEEL_OK;
-    KEEL_TRY(divide(x, p));
     const int me = x->lanes->process;
     const size_t part = (size_t)(x->first[me + 1] - x->first[me]);
     x->received = keel_aligned_calloc((size_t)x->all_most * part + 1, element);
@@ -165,6 +170,58 @@ void keel_across_destroy(keel_across *x)
     keel_free(x);
 }
 
+/* ---- planned --------------------------------------------------------------------------------- */
+
+static int own_nodes(const keel_process_nodes *x, int process)
+{
+    return x->before[process + 1] - x->before[process];
+}
+
+/* Records that processes exchange while the program runs. */
+static void add_records(const keel_program *p, int64_t nodes, keel_traffic *out)
+{
+    for (int g = 0; g < p->schedule.n_segment; g++) {
+        const keel_segment *s = &p->schedule.segment[g];
+        if (s->merge < 0) continue;
+        const keel_node *n = &p->graph->node[s->merge].node;
+        const int64_t length = s->merge_backward ? n->partial_backward : n->partial;
+        out->statistics += nodes * (length + 1) * (int64_t)sizeof(double);
+        out->exchanges++;
+    }
+}
+
+keel_status keel_across_traffic(const keel_program *p, int64_t rows, keel_traffic *out)
+{
+    enum { AGREEMENTS = 3 }; /* before the step, after the rows, and with the votes */
+    const keel_across *x = p->across;
+    *out = (keel_traffic){ 0 };
+    if (!x) return KEEL_OK;
+    const int64_t others = x->lanes->n_process - 1;
+    const int me = x->lanes->process;
+    const int64_t element = element_of(p), part = x->first[me + 1] - x->first[me];
+    keel_bound b = { .rows = rows };
+    const keel_status s = keel_across_bind(&b, x->lanes);
+    if (s >= 0) {
+        const int64_t row_nodes = own_nodes(&b.row_nodes, me);
+        const int64_t nodes = own_nodes(&b.gradient_nodes, me);
+        add_records(p, row_nodes, out);
+        out->statistics *= others;
+        out->gradients = (nodes * (p->n_grad - part) + others * part) * element;
+        out->others = others * (row_nodes * x->sums_length + AGREEMENTS * (KEEL_COMM_NUMBERS + 1)) *
+                      (int64_t)sizeof(double);
+        out->exchanges += AGREEMENTS + 2; /* sums, reduced gradients */
+        for (int q = 0, most = 0; q < x->lanes->n_process; q++)
+            if (own_nodes(&b.gradient_nodes, q) > most) {
+                out->exchanges += own_nodes(&b.gradient_nodes, q) - most;
+                most = own_nodes(&b.gradient_nodes, q);
+            }
+        out->buffers = (x->all_most * part + (x->own_most - 1) * p->n_grad) * element;
+    }
+    keel_process_nodes_free(&b.row_nodes);
+    keel_process_nodes_free(&b.gradient_nodes);
+    return s;
+}
+
 /* ---- exchanges ------------------------------------------------------------------------------- */
 
 keel_status keel_across_gather(keel_across *x, void *base, const int *before, size_t unit)
@@ -177,11 +234,6 @@ keel_status keel_across_gather(keel_across *x, void *base, const int *before, si
 }
 
 /* ---- gradients ------------------------------------------------------------------------------- */
-
-static int64_t element_of(const keel_program *p)
-{
-    return (int64_t)keel_dtype_size(p->options.real);
-}
 
 /* A node of this process, as a flat range. */
 static char *own_node(const keel_program *p, int slot)

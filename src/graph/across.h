@@ -33,6 +33,15 @@ typedef struct keel_across {
 keel_status keel_across_create(keel_program *p);
 void keel_across_destroy(keel_across *x);
 
+/* What a process sends to all others in a step of so many rows, in bytes, and how often it waits
+ * for an exchange. The program may be dry. */
+typedef struct keel_traffic {
+    int64_t gradients, statistics, others;
+    int64_t buffers; /* of the process, for what comes */
+    int exchanges;
+} keel_traffic;
+keel_status keel_across_traffic(const keel_program *p, int64_t rows, keel_traffic *out);
+
 /* Of n things that a tree divides, the nodes of each process. Call keel_process_nodes_free also
  * after a failure. rows: n rows of a step; else n shards. */
 keel_status keel_process_nodes_make(keel_process_nodes *out, const keel_lanes *l, int64_t n,

@@ -391,8 +391,6 @@ static keel_status take(const keel_program *p, int worker, keel_arena_kind kind,
 
 keel_status keel_program_settle(keel_program *p)
 {
-    int64_t tiles;
-    KEEL_TRY(keel_tiles_room(p, &tiles));
     while (p->n_bound > 0) keel_bound_destroy(p, p->bound[--p->n_bound]);
     for (int w = 0; w < p->lanes->n_worker; w++) {
         keel_workspace *s = &p->workspace[w];
@@ -409,7 +407,7 @@ keel_status keel_program_settle(keel_program *p)
         KEEL_TRY(take(p, w, KEEL_ARENA_GRAD, p->gradient_elements, keel_dtype_size(p->options.real),
                       &s->grad));
         KEEL_TRY(take(p, w, KEEL_ARENA_FOLD, p->fold_bytes, 1, &s->fold));
-        KEEL_TRY(take(p, w, KEEL_ARENA_TILES, tiles, 1, &s->tiles));
+        KEEL_TRY(take(p, w, KEEL_ARENA_TILES, p->tile_bytes, 1, &s->tiles));
     }
     p->moved = p->arenas->moved;
     return KEEL_OK;
@@ -485,6 +483,7 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     if ((s = keel_records_place(p)) < 0) goto out;
     if ((s = keel_moved_place(p)) < 0) goto out;
     if (graph->backward && (s = keel_gradients_place(p)) < 0) goto out;
+    if (graph->backward && (s = keel_tiles_room(p, &p->tile_bytes)) < 0) goto out;
     if ((s = make_workspaces(p)) < 0) goto out;
     if ((s = keel_across_create(p)) < 0) goto out;
     *out = p;

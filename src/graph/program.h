@@ -197,6 +197,7 @@ typedef struct keel_program {
 
     struct keel_tiled *tiled; /* [n_weight] */
     int64_t tile_scratch;     /* bytes that making one takes */
+    int64_t tile_bytes;       /* of workspace.tiles */
 
     keel_place *value, *grad;           /* [n_value] */
     int *saved_at;                      /* [n_node + 1] its first saved value, of all nodes */

@@ -2,6 +2,7 @@
  * that of a program compiled for the largest step, whose kernels are prepared but not run. */
 #include "base/memory.h"
 #include "train/profile.h"
+#include "train/together.h"
 #include "train/trainer.h"
 #include <string.h>
 
@@ -9,6 +10,9 @@ static keel_status allocate(keel_plan *p, int devices, int workers)
 {
     int64_t **const by_device[] = { &p->full, &p->last, &p->worker_of };
     int64_t **const by_worker[] = { &p->activation_bytes, &p->gradient_bytes, &p->scratch_bytes };
+    p->process_full = keel_calloc((size_t)p->processes, sizeof *p->process_full);
+    p->process_last = keel_calloc((size_t)p->processes, sizeof *p->process_last);
+    if (!p->process_full || !p->process_last) return KEEL_ENOMEM;
     p->devices = devices;
     p->workers = workers;
     for (size_t i = 0; i < 3; i++) {
@@ -28,6 +32,8 @@ void keel_plan_free(keel_plan *p)
     keel_free(p->gradient_bytes);
     keel_free(p->scratch_bytes);
     keel_free(p->kernel);
+    keel_free(p->process_full);
+    keel_free(p->process_last);
     *p = (keel_plan){ 0 };
 }
 
@@ -67,6 +73,20 @@ static keel_status list_kernels(keel_plan *p, const keel_program *program)
     return KEEL_OK;
 }
 
+static keel_status measure_exchanges(keel_plan *p, const keel_trainer *trainer, int64_t rows)
+{
+    keel_traffic t;
+    KEEL_TRY(keel_across_traffic(trainer->train.program, rows, &t));
+    keel_together_count(trainer, &t);
+    p->sent_gradients = t.gradients;
+    p->sent_statistics = t.statistics;
+    p->sent_others = t.others;
+    p->exchanges = t.exchanges;
+    p->exchange_bytes = t.buffers;
+    p->total_bytes += t.buffers;
+    return KEEL_OK;
+}
+
 static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s, const keel_shape *inputs)
 {
     keel_pairing pairing;
@@ -91,9 +111,10 @@ static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s, const 
     for (int w = 0; w < p->workers; w++) {
         p->activation_bytes[w] = program->rows_bytes + program->shard_bytes;
         p->gradient_bytes[w] = program->gradient_elements * element + program->fold_bytes;
-        p->scratch_bytes[w] = program->scratch_bytes;
+        p->scratch_bytes[w] = program->scratch_bytes + program->tile_bytes;
         p->total_bytes += p->activation_bytes[w] + p->gradient_bytes[w] + p->scratch_bytes[w];
     }
+    if (status >= 0) status = measure_exchanges(p, t, most);
     keel_trainer_destroy(t);
     return status;
 }
@@ -110,15 +131,48 @@ static keel_status plan(keel_plan *p, keel_model *m, keel_strategy *s, keel_end_
         keel_cut(l, k ? p->last_rows : full, piece);
         for (int i = 0; i < l->n_part; i++) (k ? p->last : p->full)[piece[i].lane] += piece[i].rows;
     }
+    for (int q = 0; q < l->n_process; q++)
+        for (int k = 0; k < 2; k++) {
+            int64_t first, next;
+            keel_lanes_rows(l, k ? p->last_rows : full, q, &first, &next);
+            (k ? p->process_last : p->process_full)[q] = next - first;
+        }
     for (int i = 0; i < l->n_lane; i++) p->worker_of[i] = l->part[l->lane[i].first_part].worker;
     return measure(p, m, s, inputs);
+}
+
+/* Processes with the same devices; *before is allocated. */
+static keel_status join(keel_lanes *l, int processes, int **before)
+{
+    if (processes < 1 || processes > KEEL_PROCESSES_MAX)
+        return keel_fail(KEEL_EARG, "%d processes; 1 to %d are possible", processes,
+                         KEEL_PROCESSES_MAX);
+    if (processes == 1) return KEEL_OK;
+    if (l->shards && processes * l->n_lane > l->shards)
+        return keel_fail(KEEL_EARG,
+                         "%d processes with %d devices each are more than the %d shards of a "
+                         "reproducible step; give as many shards as devices at least",
+                         processes, l->n_lane, l->shards);
+    *before = keel_calloc((size_t)processes + 1, sizeof **before);
+    if (!*before) return KEEL_ENOMEM;
+    for (int q = 0; q <= processes; q++) (*before)[q] = q * l->n_lane;
+    keel_lanes_join(l, 0, processes, *before, processes * l->n_worker);
+    return KEEL_OK;
 }
 
 keel_status keel_plan_make(keel_plan *out, const keel_model *m, const keel_strategy *s,
                            int64_t rows, int64_t batch_size, keel_end_of_data end,
                            const keel_shape *inputs)
 {
-    keel_plan p = { .rows = rows, .batch_size = batch_size };
+    return keel_plan_processes(out, m, s, 1, rows, batch_size, end, inputs);
+}
+
+keel_status keel_plan_processes(keel_plan *out, const keel_model *m, const keel_strategy *s,
+                                int processes, int64_t rows, int64_t batch_size,
+                                keel_end_of_data end, const keel_shape *inputs)
+{
+    keel_plan p = { .rows = rows, .batch_size = batch_size, .processes = processes };
+    int *before = NULL;
     if (rows < 1 || batch_size < 1 || rows > INT64_MAX / 2 || batch_size > INT32_MAX)
         return keel_fail(KEEL_EARG, "plan needs at least one row and a batch size from 1 to %d",
                          INT32_MAX);
@@ -130,9 +184,11 @@ keel_status keel_plan_make(keel_plan *out, const keel_model *m, const keel_strat
         own->lanes = s->lanes;
     else
         status = keel_lanes_parse(&own->lanes, NULL);
+    if (status >= 0) status = join(&own->lanes, processes, &before);
     /* planning reads the weights and changes nothing in the model */
     if (status >= 0) status = plan(&p, (keel_model *)m, own, end, inputs);
     keel_free(own);
+    keel_free(before);
     if (status < 0)
         keel_plan_free(&p);
     else

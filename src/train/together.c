@@ -1,7 +1,6 @@
 /* See together.h. */
 #include "train/together.h"
 #include "base/hash.h"
-#include "graph/across.h"
 #include "tensor/shape.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -201,6 +200,20 @@ static keel_status vote(void *context)
     for (int q = c->group.count - 1; q >= 0; q--)
         if (all[q] >= 0) t->vote[0].bad = (keel_variable)all[q];
     return KEEL_OK;
+}
+
+void keel_together_count(const keel_trainer *t, keel_traffic *out)
+{
+    const keel_lanes *l = &t->strategy->lanes;
+    for (int k = 0; l->n_process > 1 && k < t->n_mover; k++) {
+        const keel_mover *x = &t->mover[k];
+        const int gathers = x->needs_norms + x->penalized;
+        int first, end;
+        tiles_of(t, x, l->process, &first, &end);
+        out->exchanges += gathers;
+        out->others +=
+            (int64_t)gathers * (end - first) * (int64_t)sizeof(double) * (l->n_process - 1);
+    }
 }
 
 void keel_together_vote(keel_trainer *t, int worker)

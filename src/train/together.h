@@ -4,6 +4,7 @@
 #ifndef KEEL_TRAIN_TOGETHER_H
 #define KEEL_TRAIN_TOGETHER_H
 #include "data/feed.h"
+#include "graph/across.h"
 #include "train/trainer.h"
 
 /* Why a process wants no further step. */
@@ -34,6 +35,9 @@ void keel_together_tiles(const keel_trainer *t, const keel_mover *x, int worker,
                          int *end);
 /* By every worker: reduced gradients and votes go to everybody. */
 void keel_together_vote(keel_trainer *t, int worker);
+
+/* Adds what the votes of a step send besides: norms and penalties of tiles. */
+void keel_together_count(const keel_trainer *t, keel_traffic *out);
 
 /* Rows of a step, `bytes` each, of which this process has its own: afterwards it has all. */
 keel_status keel_together_rows(keel_strategy *s, int64_t rows, void *data, int64_t bytes);
