@@ -83,6 +83,16 @@ static void climb(keel_memory_limit *out, const char *root, const char *mount, c
     }
 }
 
+/* Whether "memory" is one of the words between commas, which are cut apart. */
+static bool lists_memory(char *words)
+{
+    char *rest = NULL;
+    bool found = false;
+    for (char *w = strtok_r(words, ",", &rest); w && !found; w = strtok_r(NULL, ",", &rest))
+        found = !strcmp(w, "memory");
+    return found;
+}
+
 /* The path of this process's group: of version 2 in the line "0::PATH", of version 1 in that whose
  * second word lists "memory". */
 static bool find_group(char out[PATH], const char *root, bool second)
@@ -99,8 +109,7 @@ static bool find_group(char out[PATH], const char *root, bool second)
         if (second) {
             found = !strcmp(line, "0") && !*words;
         } else {
-            for (char *w = strtok(words, ","); w && !found; w = strtok(NULL, ","))
-                found = !strcmp(w, "memory");
+            found = lists_memory(words);
         }
         found = found && strlen(path) < PATH;
         if (found) strcpy(out, path);
@@ -124,8 +133,7 @@ static bool find_mount(char top[PATH], char mount[PATH], const char *root, bool 
         if (second) {
             found = !strcmp(type, "cgroup2");
         } else if (!strcmp(type, "cgroup")) {
-            for (char *w = strtok(super, ","); w && !found; w = strtok(NULL, ","))
-                found = !strcmp(w, "memory");
+            found = lists_memory(super);
         }
     }
     if (f) fclose(f);
