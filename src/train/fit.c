@@ -371,6 +371,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     bool entered = false;
     keel_status s = keel_session_options(&f.o, options);
     if (history) *history = (keel_history){ 0 };
+    if (strategy->lanes.process > 0) f.o.trace = f.o.input_report = NULL; /* one writes for all */
     if (s >= 0) s = keel_watch_begin(&f.run, m, &f.o, true, strategy->lanes.process);
     if (s < 0) return s;
     if ((s = keel_pairing_make(&f.pairing, m, data, true)) < 0) goto out;
