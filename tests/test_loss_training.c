@@ -34,6 +34,7 @@ static keel_shape shape_of(const char *kind)
     if (of_images(kind)) return KEEL_SHAPE(4, 4, 3);
     if (is(kind, "steps")) return KEEL_SHAPE(7, 3);
     if (is(kind, "ids")) return KEEL_SHAPE(3);
+    if (is(kind, "terms")) return KEEL_SHAPE(3, 2);
     return KEEL_SHAPE(6);
 }
 
@@ -44,6 +45,49 @@ static keel_symbol dense(keel_model *m, const char *name, int64_t units, const c
                      KEEL_ARGS(KEEL_ARG_STR("name", name), KEEL_ARG_INT("units", units),
                                KEEL_ARG_STR("activation", activation)),
                      in);
+}
+
+/* Layers with a product of two narrow matrices that are trained instead of the kernel. */
+static keel_symbol low_rank(keel_model *m, const char *kind, keel_symbol x)
+{
+    keel_symbol out;
+    if (is(kind, "low"))
+        return must_call(m, "Dense",
+                         KEEL_ARGS(KEEL_ARG_STR("name", "out"), KEEL_ARG_INT("units", 4),
+                                   KEEL_ARG_INT("lora_rank", 2),
+                                   KEEL_ARG_STR("kernel_regularizer", "l2")),
+                         x);
+    if (is(kind, "back")) {
+        must(keel_model_call_with(
+            m, "ReversibleEmbedding",
+            KEEL_ARGS(KEEL_ARG_STR("name", "out"), KEEL_ARG_INT("input_dim", 4),
+                      KEEL_ARG_INT("output_dim", 6), KEEL_ARG_INT("lora_rank", 2),
+                      KEEL_ARG_FLOAT("lora_alpha", 3),
+                      /* which Keras's layer does not read */
+                      KEEL_ARG_FLOAT("logit_soft_cap", 1.5)),
+            KEEL_ARGS(KEEL_ARG_BOOL("reverse", true)), &x, 1, &out));
+        return out;
+    }
+    if (is(kind, "ids")) {
+        out = must_call(m, "Embedding",
+                        KEEL_ARGS(KEEL_ARG_STR("name", "out"), KEEL_ARG_INT("input_dim", 5),
+                                  KEEL_ARG_INT("output_dim", 4), KEEL_ARG_INT("lora_rank", 2)),
+                        x);
+        return must_call(m, "GlobalAveragePooling1D", NULL, out);
+    }
+    out =
+        must_call(m, "EinsumDense",
+                  KEEL_ARGS(KEEL_ARG_STR("name", "out"), KEEL_ARG_STR("equation", "abc,bcde->ade"),
+                            KEEL_ARG_INTS("output_shape", 2, 2), KEEL_ARG_STR("bias_axes", "de"),
+                            KEEL_ARG_INT("lora_rank", 3), KEEL_ARG_FLOAT("lora_alpha", 2),
+                            KEEL_ARG_STR("kernel_regularizer", "l2")),
+                  x);
+    return must_call(m, "Flatten", NULL, out);
+}
+
+static bool is_low_rank(const char *kind)
+{
+    return is(kind, "low") || is(kind, "back") || is(kind, "ids") || is(kind, "terms");
 }
 
 static keel_model *model_of(const char *kind, keel_dtype real)
@@ -67,19 +111,9 @@ static keel_model *model_of(const char *kind, keel_dtype real)
             out[0] = must_call(m, "Softmax",
                                KEEL_ARGS(KEEL_ARG_STR("name", "shares"), KEEL_ARG_INT("axis", 1)),
                                out[0]);
-    } else if (is(kind, "low"))
-        out[0] = must_call(m, "Dense",
-                           KEEL_ARGS(KEEL_ARG_STR("name", "out"), KEEL_ARG_INT("units", 4),
-                                     KEEL_ARG_INT("lora_rank", 2),
-                                     KEEL_ARG_STR("kernel_regularizer", "l2")),
-                           x);
-    else if (is(kind, "ids")) {
-        out[0] = must_call(m, "Embedding",
-                           KEEL_ARGS(KEEL_ARG_STR("name", "out"), KEEL_ARG_INT("input_dim", 5),
-                                     KEEL_ARG_INT("output_dim", 4), KEEL_ARG_INT("lora_rank", 2)),
-                           x);
-        out[0] = must_call(m, "GlobalAveragePooling1D", NULL, out[0]);
-    } else if (is(kind, "steps"))
+    } else if (is_low_rank(kind))
+        out[0] = low_rank(m, kind, x);
+    else if (is(kind, "steps"))
         out[0] = dense(m, "out", 5, "linear", x);
     else {
         x = dense(m, "body", 8, "tanh", x);
@@ -183,9 +217,8 @@ static keel_model *compiled(const json_t *k)
     return m;
 }
 
-static keel_model *train(const json_t *k, int lanes, int shards, keel_history *h)
+static void fit(keel_model *m, const json_t *k, int lanes, int shards, keel_history *h)
 {
-    keel_model *m = compiled(k);
     keel_strategy *s;
     keel_dataset *d =
         rows_of(golden_text(k, "model"), json_is_true(json_object_get(k, "weighted")));
@@ -196,6 +229,12 @@ static keel_model *train(const json_t *k, int lanes, int shards, keel_history *h
     must(keel_fit(m, s, d, &options, h));
     keel_strategy_destroy(s);
     keel_dataset_destroy(d);
+}
+
+static keel_model *train(const json_t *k, int lanes, int shards, keel_history *h)
+{
+    keel_model *m = compiled(k);
+    fit(m, k, lanes, shards, h);
     return m;
 }
 
@@ -270,11 +309,45 @@ static void fixed_shards_give_the_same_bits_on_any_devices(void **unused)
     json_decref(cases);
 }
 
+/* Files have the sum for Keras, and the frozen kernel and both matrices for Keel. */
+static void low_rank_goes_on_from_a_file_of_keel_with_the_same_bits(void **unused)
+{
+    (void)unused;
+    json_t *cases = golden_load("loss_training.json"), *k;
+    size_t index;
+    int seen = 0;
+    json_array_foreach(cases, index, k)
+    {
+        keel_model *straight, *loaded;
+        keel_history h[2];
+        if (!is_low_rank(golden_text(k, "model"))) continue;
+        straight = train(k, 1, SHARDS, &h[0]);
+        keel_history_free(&h[0]);
+        must(keel_model_save(straight, "low_rank.keras"));
+        must(keel_model_load(&loaded, "low_rank.keras"));
+        assert_int_equal(remove("low_rank.keras"), 0);
+        fit(straight, k, 1, SHARDS, &h[0]);
+        fit(loaded, k, 1, SHARDS, &h[1]);
+        assert_true(h[0].value[EPOCHS - 1] == h[1].value[EPOCHS - 1]);
+        for (int i = 0; i < straight->n_weight; i++)
+            assert_memory_equal(straight->weight[i].data, loaded->weight[i].data,
+                                (size_t)keel_shape_count(&loaded->weight[i].info.spec.shape) *
+                                    keel_dtype_size(loaded->dtype));
+        for (int i = 0; i < 2; i++) keel_history_free(&h[i]);
+        keel_model_destroy(straight);
+        keel_model_destroy(loaded);
+        seen++;
+    }
+    assert_int_equal(seen, 4);
+    json_decref(cases);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_devices_trains_as_keras),
         cmocka_unit_test(fixed_shards_give_the_same_bits_on_any_devices),
+        cmocka_unit_test(low_rank_goes_on_from_a_file_of_keel_with_the_same_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

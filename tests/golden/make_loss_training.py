@@ -19,7 +19,7 @@ import numpy as np
 from keras import layers
 
 EPOCHS, BATCH, ROWS = 3, 16, 26
-SHAPES = dict(vector=(6,), low=(6,), ids=(3,), image=(4, 4, 3), soft=(4, 4, 3), hard=(4, 4, 3), classes=(4, 4, 3), labels=(6,), steps=(7, 3), two=(6,))
+SHAPES = dict(vector=(6,), low=(6,), back=(6,), terms=(3, 2), ids=(3,), image=(4, 4, 3), soft=(4, 4, 3), hard=(4, 4, 3), classes=(4, 4, 3), labels=(6,), steps=(7, 3), two=(6,))
 
 
 def model(kind):
@@ -36,6 +36,12 @@ def model(kind):
         out = layers.GlobalAveragePooling1D(name="mean")(out)
     elif kind == "low":
         out = layers.Dense(4, lora_rank=2, kernel_regularizer="l2", name="out")(i)
+    elif kind == "back":
+        out = layers.ReversibleEmbedding(4, 6, lora_rank=2, lora_alpha=3.0, logit_soft_cap=1.5, name="out")(i, reverse=True)
+    elif kind == "terms":
+        out = layers.EinsumDense("abc,bcde->ade", (2, 2), bias_axes="de", lora_rank=3, lora_alpha=2.0,
+                                 kernel_regularizer="l2", name="out")(i)
+        out = layers.Flatten(name="flat")(out)
     elif kind == "steps":
         out = layers.Dense(5, name="out")(i)
     else:
@@ -149,5 +155,7 @@ for weighted in (False, True):
     cases.append(case("labels", ["Circle"], [dict(gamma=4.0, reduction=None)], weighted))
 cases.append(case("low", ["MeanSquaredError"], [{}], real="float32"))
 cases.append(case("ids", ["MeanSquaredError"], [{}], real="float32"))
+cases.append(case("back", ["MeanSquaredError"], [{}], real="float32"))
+cases.append(case("terms", ["MeanSquaredError"], [{}], real="float32"))
 with open("loss_training.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")

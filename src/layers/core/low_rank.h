@@ -5,12 +5,24 @@
 #ifndef KEEL_LAYERS_CORE_LOW_RANK_H
 #define KEEL_LAYERS_CORE_LOW_RANK_H
 #include "layers/layer.h"
+#include <math.h>
 
 typedef struct keel_low_rank {
     int64_t rank; /* KEEL_INT_NULL: none */
     double alpha; /* NAN: the rank */
 } keel_low_rank;
 
+/* Of layers in which Keras 3.15 takes the rank for lora_alpha, whatever is given: */
+#define KEEL_LORA_RANK_FIELDS(args, member)                                                        \
+    KEEL_INT(args, member, "null", 1, 1 << 20,                                                     \
+             "train a product of two matrices of this rank instead of the kernel"),                \
+        KEEL_IGNORE("lora_alpha", "Keras takes the rank for it, too")
+#define KEEL_LORA_RANK(rank)                                                                       \
+    (keel_low_rank)                                                                                \
+    {                                                                                              \
+        (rank), NAN                                                                                \
+    }
+/* and of those in which it counts: */
 #define KEEL_LOW_RANK_FIELDS(args, member)                                                         \
     { .key = "lora_rank",                                                                          \
       .kind = KEEL_FIELD_INT,                                                                      \
@@ -31,10 +43,18 @@ static inline bool keel_low_rank_given(const keel_low_rank *l)
 }
 /* What the product is multiplied by; 0: there is none. */
 double keel_low_rank_scale(const keel_low_rank *l);
-/* Declares the two matrices that belong to a kernel [rows, columns], after the layer's other
- * weights, and adds their product to *y, which the layer has made of input 0 by `op`. */
+/* Declares the two matrices that belong to a kernel [sums.., more.., columns]: [sums.., more..,
+ * rank] and [rank, columns]. pair: both, the first with its n_sums first dims joined, and its last
+ * ones, as ops see it. */
+keel_status keel_low_rank_declare(keel_emit *e, const keel_low_rank *l,
+                                  const keel_weight_decl *kernel, int n_sums, keel_weights pair[2]);
+/* Adds their product to *y [places.., more columns], which the layer has made by `op` of the value
+ * x [places.., sums] and of the kernel as a matrix. */
 keel_status keel_low_rank_add(keel_emit *e, const keel_low_rank *l, const keel_op *op,
-                              const keel_weight_decl *kernel, keel_value *y);
+                              const keel_weights pair[2], keel_value x, keel_value *y);
+/* The same for a layer that has made y of the transposed kernel. */
+keel_status keel_low_rank_add_back(keel_emit *e, const keel_low_rank *l, const keel_weights pair[2],
+                                   keel_value x, keel_value *y);
 /* Takes out of a config what is not given, as Keras does. */
 keel_status keel_low_rank_config(const keel_low_rank *l, json_t *config);
 
