@@ -318,8 +318,8 @@ def low_rank():
     """Every layer with a product that is trained instead of its kernel."""
     i = layers.Input((9,), dtype="int32")
     table = layers.ReversibleEmbedding(TOKENS, 8, lora_rank=2)
-    x = layers.Add()([table(i), layers.Embedding(TOKENS, 8, lora_rank=3, lora_alpha=2)(i)])
-    x = layers.EinsumDense("abc,cde->abde", (None, 2, 4), bias_axes="de", lora_rank=2)(x)
+    x = layers.Add()([table(i), layers.Embedding(TOKENS, 8, lora_rank=3)(i)])
+    x = layers.EinsumDense("abc,cde->abde", (None, 2, 4), bias_axes="de", lora_rank=2, lora_alpha=3.0)(x)
     x = layers.Dense(8, "tanh", lora_rank=2)(layers.Reshape((9, 8))(x))
     return keras.Model(i, layers.Dense(4, "softmax")(ops.mean(table(x, reverse=True), 1)))
 

@@ -4,8 +4,7 @@
 
 keel_status keel_embedding_declare(keel_emit *e, const keel_embedding_args *a, keel_embedding *w)
 {
-    const keel_low_rank product = KEEL_LORA_RANK(a->lora_rank);
-    const bool narrow = keel_low_rank_given(&product);
+    const bool narrow = keel_low_rank_given(&a->low_rank);
     const keel_weight_decl table = { .name = "embeddings",
                                      .shape = KEEL_SHAPE(a->input_dim, a->output_dim),
                                      .initializer = &a->embeddings_initializer,
@@ -16,29 +15,26 @@ keel_status keel_embedding_declare(keel_emit *e, const keel_embedding_args *a, k
         return keel_fail(KEEL_EUNSUP,
                          "lora_rank with an embeddings_constraint: Keras refuses it, too");
     KEEL_TRY(keel_emit_weight(e, &table, &w->table));
-    return narrow ? keel_low_rank_declare(e, &product, &table, 1, w->pair) : KEEL_OK;
+    return narrow ? keel_low_rank_declare(e, &a->low_rank, &table, 1, w->pair) : KEEL_OK;
 }
 
 keel_status keel_embedding_rows(keel_emit *e, const keel_embedding_args *a, const keel_embedding *w)
 {
-    const keel_low_rank product = KEEL_LORA_RANK(a->lora_rank);
     const keel_not_equal_to_args zero = { .value = 0 };
     e->out_mask[0] = KEEL_MASK_NONE;
     if (a->mask_zero)
         KEEL_TRY(keel_emit_on(e, &keel_op_not_equal_to, &zero, e->in, 1, e->out_mask));
     KEEL_TRY(keel_emit_weighted(e, &keel_op_gather, NULL, e->in[0], &w->table, e->out));
-    if (!keel_low_rank_given(&product)) return KEEL_OK;
-    return keel_low_rank_add(e, &product, &keel_op_gather, w->pair, e->in[0], e->out);
+    if (!keel_low_rank_given(&a->low_rank)) return KEEL_OK;
+    return keel_low_rank_add(e, &a->low_rank, &keel_op_gather, w->pair, e->in[0], e->out);
 }
 
 double keel_embedding_low_rank(const void *args)
 {
-    const keel_low_rank product = KEEL_LORA_RANK(((const keel_embedding_args *)args)->lora_rank);
-    return keel_low_rank_scale(&product);
+    return keel_low_rank_scale(&((const keel_embedding_args *)args)->low_rank);
 }
 
 keel_status keel_embedding_config(const void *args, json_t *config)
 {
-    const keel_low_rank product = KEEL_LORA_RANK(((const keel_embedding_args *)args)->lora_rank);
-    return keel_low_rank_config(&product, config);
+    return keel_low_rank_config(&((const keel_embedding_args *)args)->low_rank, config);
 }

@@ -7,7 +7,7 @@ typedef struct keel_embedding_args { /* first in the arguments of both */
     int64_t input_dim, output_dim;
     keel_object embeddings_initializer, embeddings_regularizer, embeddings_constraint;
     bool mask_zero;
-    int64_t lora_rank; /* KEEL_INT_NULL: none */
+    keel_low_rank low_rank;
 } keel_embedding_args;
 
 #define KEEL_EMBEDDING_FIELDS                                                                      \
@@ -22,13 +22,13 @@ typedef struct keel_embedding_args { /* first in the arguments of both */
                     "of the table"),                                                               \
         KEEL_BOOL(keel_embedding_args, mask_zero, "false",                                         \
                   "0 is padding: it does not count in later layers"),                              \
-        KEEL_LORA_RANK_FIELDS(keel_embedding_args, lora_rank),                                     \
+        KEEL_LOW_RANK_FIELDS(keel_embedding_args, low_rank),                                       \
         KEEL_REFUSE("weights", "null", "first values as numbers"),                                 \
         KEEL_REFUSE("quantization_config", "null", "quantized weights"),                           \
         KEEL_IGNORE("input_length", "Keras ignores it too")
 
 typedef struct keel_embedding {
-    keel_weights table, pair[2]; /* pair: of lora_rank */
+    keel_weights table, pair[2]; /* pair: of low_rank */
 } keel_embedding;
 
 /* Declares the table. */

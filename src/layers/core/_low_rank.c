@@ -2,6 +2,7 @@
 #include "layers/core/low_rank.h"
 #include "base/memory.h"
 #include "ops/args.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -7,7 +7,7 @@ typedef struct args_t {
     int64_t units;
     keel_object activation;
     bool use_bias;
-    int64_t lora_rank;
+    keel_low_rank low_rank;
 } args_t;
 
 static const keel_field fields[] = {
@@ -15,7 +15,7 @@ static const keel_field fields[] = {
     KEEL_OBJECT(args_t, activation, "\"linear\"", keel_activation_find, "applied to the outputs"),
     KEEL_BOOL(args_t, use_bias, "true", "add a bias"),
     KEEL_KERNEL_FIELDS,
-    KEEL_LORA_RANK_FIELDS(args_t, lora_rank),
+    KEEL_LOW_RANK_FIELDS(args_t, low_rank),
     KEEL_REFUSE("quantization_config", "null", "quantized weights"),
     { 0 },
 };
@@ -24,8 +24,7 @@ static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
-    const keel_low_rank product = KEEL_LORA_RANK(a->lora_rank);
-    const bool narrow = keel_low_rank_given(&product);
+    const bool narrow = keel_low_rank_given(&a->low_rank);
     keel_weights w = { 0 }, pair[2] = { { 0 }, { 0 } };
     keel_value y;
     if (in->rank < 1) return keel_fail(KEEL_ESHAPE, "expected rows with at least one dim");
@@ -39,20 +38,20 @@ static keel_status emit(keel_emit *e)
     KEEL_TRY(keel_emit_bias(e, &a->weights, a->use_bias, &bias, &w));
     KEEL_TRY(keel_emit_weighted(e, &keel_op_dense, NULL, e->in[0], &w, &y));
     if (narrow) {
-        KEEL_TRY(keel_low_rank_declare(e, &product, &kernel, 1, pair));
-        KEEL_TRY(keel_low_rank_add(e, &product, &keel_op_dense, pair, e->in[0], &y));
+        KEEL_TRY(keel_low_rank_declare(e, &a->low_rank, &kernel, 1, pair));
+        KEEL_TRY(keel_low_rank_add(e, &a->low_rank, &keel_op_dense, pair, e->in[0], &y));
     }
     return keel_emit_activation(e, &a->activation, y, e->out);
 }
 
 static double low_rank(const void *args)
 {
-    return keel_low_rank_scale(&KEEL_LORA_RANK(((const args_t *)args)->lora_rank));
+    return keel_low_rank_scale(&((const args_t *)args)->low_rank);
 }
 
 static keel_status to_config(const void *args, json_t *config)
 {
-    return keel_low_rank_config(&KEEL_LORA_RANK(((const args_t *)args)->lora_rank), config);
+    return keel_low_rank_config(&((const args_t *)args)->low_rank, config);
 }
 
 const keel_layer keel_layer_dense = {

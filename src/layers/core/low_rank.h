@@ -5,24 +5,12 @@
 #ifndef KEEL_LAYERS_CORE_LOW_RANK_H
 #define KEEL_LAYERS_CORE_LOW_RANK_H
 #include "layers/layer.h"
-#include <math.h>
 
 typedef struct keel_low_rank {
     int64_t rank; /* KEEL_INT_NULL: none */
     double alpha; /* NAN: the rank */
 } keel_low_rank;
 
-/* Of layers in which Keras 3.15 takes the rank for lora_alpha, whatever is given: */
-#define KEEL_LORA_RANK_FIELDS(args, member)                                                        \
-    KEEL_INT(args, member, "null", 1, 1 << 20,                                                     \
-             "train a product of two matrices of this rank instead of the kernel"),                \
-        KEEL_IGNORE("lora_alpha", "Keras takes the rank for it, too")
-#define KEEL_LORA_RANK(rank)                                                                       \
-    (keel_low_rank)                                                                                \
-    {                                                                                              \
-        (rank), NAN                                                                                \
-    }
-/* and of those in which it counts: */
 #define KEEL_LOW_RANK_FIELDS(args, member)                                                         \
     { .key = "lora_rank",                                                                          \
       .kind = KEEL_FIELD_INT,                                                                      \

@@ -26,7 +26,7 @@ static const keel_field fields[] = {
 static keel_status ready(void *args)
 {
     const args_t *a = args;
-    if (a->table.lora_rank != KEEL_INT_NULL && !a->tie_weights)
+    if (keel_low_rank_given(&a->table.low_rank) && !a->tie_weights)
         return keel_fail(KEEL_EUNSUP, "lora_rank with tie_weights false: Keras refuses it, too");
     if (a->logit_soft_cap != 0) return KEEL_OK; /* NaN is null */
     return keel_fail(KEEL_EARG, "logit_soft_cap 0: logits would be divided by it");
@@ -47,14 +47,14 @@ static keel_status emit_logits(keel_emit *e, const keel_op *op, const keel_weigh
                                const keel_weights *pair)
 {
     const double cap = ((const args_t *)e->args)->logit_soft_cap;
-    const keel_low_rank product = KEEL_LORA_RANK(((const args_t *)e->args)->table.lora_rank);
+    const keel_low_rank *product = &((const args_t *)e->args)->table.low_rank;
     keel_value x;
     e->graph->held = logits_type(e);
     e->out_mask[0] = KEEL_MASK_NONE;
     KEEL_TRY(keel_graph_cast(e->graph, e->in[0], e->graph->held, &x));
     KEEL_TRY(keel_emit_weighted(e, op, NULL, x, w, e->out));
-    if (pair && keel_low_rank_given(&product))
-        KEEL_TRY(keel_low_rank_add_back(e, &product, pair, x, e->out));
+    if (pair && keel_low_rank_given(product))
+        KEEL_TRY(keel_low_rank_add_back(e, product, pair, x, e->out));
     if (isnan(cap)) return KEEL_OK;
     KEEL_TRY(keel_emit_scaled(e, e->out[0], 1 / cap, 0, &x));
     KEEL_TRY(keel_emit_each(e, &keel_op_tanh, x, &x));
