@@ -62,8 +62,6 @@ static keel_symbol low_rank(keel_model *m, const char *kind, keel_symbol x)
             m, "ReversibleEmbedding",
             KEEL_ARGS(KEEL_ARG_STR("name", "out"), KEEL_ARG_INT("input_dim", 4),
                       KEEL_ARG_INT("output_dim", 6), KEEL_ARG_INT("lora_rank", 2),
-                      KEEL_ARG_FLOAT("lora_alpha", 3),
-                      /* which Keras's layer does not read */
                       KEEL_ARG_FLOAT("logit_soft_cap", 1.5)),
             KEEL_ARGS(KEEL_ARG_BOOL("reverse", true)), &x, 1, &out));
         return out;
@@ -83,6 +81,31 @@ static keel_symbol low_rank(keel_model *m, const char *kind, keel_symbol x)
                             KEEL_ARG_STR("kernel_regularizer", "l2")),
                   x);
     return must_call(m, "Flatten", NULL, out);
+}
+
+static bool is_renorm(const char *kind)
+{
+    return is(kind, "renorm") || is(kind, "clipped") || is(kind, "twice");
+}
+
+/* Normalization by the batch, corrected by moving statistics; a second call of the layer sees those
+ * that the first one moved. */
+static keel_symbol renorm(keel_model *m, const char *kind, keel_symbol x)
+{
+    x = must_call(m, "BatchNormalization",
+                  KEEL_ARGS(KEEL_ARG_STR("name", "norm"), KEEL_ARG_BOOL("renorm", true),
+                            KEEL_ARG_JSON("renorm_clipping",
+                                          is(kind, "clipped")
+                                              ? "{\"rmax\": 3.0, \"rmin\": 0.5, \"dmax\": 2.0}"
+                                              : "null"),
+                            KEEL_ARG_FLOAT("momentum", 0.75),
+                            KEEL_ARG_FLOAT("renorm_momentum", 0.5),
+                            KEEL_ARG_BOOL("scale", !is(kind, "twice"))),
+                  dense(m, "body", 4, "linear", x));
+    x = must_call(m, "Activation", KEEL_ARGS(KEEL_ARG_STR("activation", "sigmoid")), x);
+    if (!is(kind, "twice")) return x;
+    must(keel_model_call_again(m, "norm", &x, 1, &x));
+    return must_call(m, "Activation", KEEL_ARGS(KEEL_ARG_STR("activation", "tanh")), x);
 }
 
 static bool is_low_rank(const char *kind)
@@ -113,6 +136,8 @@ static keel_model *model_of(const char *kind, keel_dtype real)
                                out[0]);
     } else if (is_low_rank(kind))
         out[0] = low_rank(m, kind, x);
+    else if (is_renorm(kind))
+        out[0] = renorm(m, kind, x);
     else if (is(kind, "steps"))
         out[0] = dense(m, "out", 5, "linear", x);
     else {
@@ -123,7 +148,8 @@ static keel_model *model_of(const char *kind, keel_dtype real)
     must(keel_model_outputs(m, out, is(kind, "two") ? 2 : 1));
     for (int k = 0; k < m->n_weight; k++)
         for (int64_t n = 0; n < keel_shape_count(&m->weight[k].info.spec.shape); n++) {
-            const double v = (double)((n * 7919 + 131 * k) % 1021 - 510) / 1024;
+            const bool root = strstr(m->weight[k].info.name, "stddev") != NULL;
+            const double v = root + (double)((n * 7919 + 131 * k) % 1021 - 510) / 1024;
             if (real == KEEL_FLOAT64)
                 ((double *)m->weight[k].data)[n] = v;
             else
