@@ -133,6 +133,7 @@ PLAIN = [  # name, shape of a row, the operation, scale of the kernel
     ("layer_scale", M, lambda x: LayerScale(0.7, 6)(x), ONE),
     ("custom_scale_layer", M, lambda x: CustomScaleLayer(0.3)([x, O.sin(x)]), ONE),
     ("diff", M, lambda x: O.diff(x, axis=-1), ONE),
+    ("diff of diff", M, lambda x: O.diff(x, n=2, axis=-1), ONE),
     ("split", M, lambda x: O.split(x, 2, axis=1), ONE),
     ("split at places", M, lambda x: O.split(x, [1, 4], axis=-1), ONE),
     ("split at one place", M, lambda x: O.split(x, [2], axis=-1)[1], ONE),
