@@ -35,6 +35,7 @@ static keel_shape shape_of(const char *kind)
     if (is(kind, "steps")) return KEEL_SHAPE(7, 3);
     if (is(kind, "ids")) return KEEL_SHAPE(3);
     if (is(kind, "terms")) return KEEL_SHAPE(3, 2);
+    if (is(kind, "window")) return KEEL_SHAPE(4, 3);
     return KEEL_SHAPE(6);
 }
 
@@ -73,6 +74,15 @@ static keel_symbol low_rank(keel_model *m, const char *kind, keel_symbol x)
                         x);
         return must_call(m, "GlobalAveragePooling1D", NULL, out);
     }
+    if (is(kind, "window")) {
+        out = must_call(m, "Conv1D",
+                        KEEL_ARGS(KEEL_ARG_STR("name", "out"), KEEL_ARG_INT("filters", 2),
+                                  KEEL_ARG_INT("kernel_size", 2), KEEL_ARG_INT("strides", 2),
+                                  KEEL_ARG_INT("lora_rank", 3), KEEL_ARG_FLOAT("lora_alpha", 2),
+                                  KEEL_ARG_STR("kernel_regularizer", "l2")),
+                        x);
+        return must_call(m, "Flatten", NULL, out);
+    }
     out =
         must_call(m, "EinsumDense",
                   KEEL_ARGS(KEEL_ARG_STR("name", "out"), KEEL_ARG_STR("equation", "abc,bcde->ade"),
@@ -110,7 +120,8 @@ static keel_symbol renorm(keel_model *m, const char *kind, keel_symbol x)
 
 static bool is_low_rank(const char *kind)
 {
-    return is(kind, "low") || is(kind, "back") || is(kind, "ids") || is(kind, "terms");
+    return is(kind, "low") || is(kind, "back") || is(kind, "ids") || is(kind, "terms") ||
+           is(kind, "window");
 }
 
 static keel_model *model_of(const char *kind, keel_dtype real)
@@ -364,7 +375,7 @@ static void low_rank_goes_on_from_a_file_of_keel_with_the_same_bits(void **unuse
         keel_model_destroy(loaded);
         seen++;
     }
-    assert_int_equal(seen, 4);
+    assert_int_equal(seen, 5);
     json_decref(cases);
 }
 

@@ -19,7 +19,7 @@ import numpy as np
 from keras import layers
 
 EPOCHS, BATCH, ROWS = 3, 16, 26
-SHAPES = dict(vector=(6,), low=(6,), renorm=(6,), clipped=(6,), twice=(6,), back=(6,), terms=(3, 2), ids=(3,), image=(4, 4, 3), soft=(4, 4, 3), hard=(4, 4, 3), classes=(4, 4, 3), labels=(6,), steps=(7, 3), two=(6,))
+SHAPES = dict(vector=(6,), low=(6,), renorm=(6,), clipped=(6,), twice=(6,), back=(6,), terms=(3, 2), window=(4, 3), ids=(3,), image=(4, 4, 3), soft=(4, 4, 3), hard=(4, 4, 3), classes=(4, 4, 3), labels=(6,), steps=(7, 3), two=(6,))
 
 
 def model(kind):
@@ -44,6 +44,9 @@ def model(kind):
         out = layers.Activation("sigmoid", name="shape")(norm(x))
         if kind == "twice":
             out = layers.Activation("tanh", name="again")(norm(out))
+    elif kind == "window":
+        out = layers.Conv1D(2, 2, strides=2, lora_rank=3, lora_alpha=2.0, kernel_regularizer="l2", name="out")(i)
+        out = layers.Flatten(name="flat")(out)
     elif kind == "back":
         out = layers.ReversibleEmbedding(4, 6, lora_rank=2, logit_soft_cap=1.5, name="out")(i, reverse=True)
     elif kind == "terms":
@@ -169,5 +172,6 @@ cases.append(case("terms", ["MeanSquaredError"], [{}], real="float32"))
 for kind in ("renorm", "clipped", "twice"):
     cases.append(case(kind, ["MeanSquaredError"], [{}]))
 cases.append(case("clipped", ["MeanSquaredError"], [{}], real="float32"))
+cases.append(case("window", ["MeanSquaredError"], [{}], real="float32"))
 with open("loss_training.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")

@@ -321,6 +321,7 @@ def low_rank():
     x = layers.Add()([table(i), layers.Embedding(TOKENS, 8, lora_rank=3)(i)])
     x = layers.EinsumDense("abc,cde->abde", (None, 2, 4), bias_axes="de", lora_rank=2, lora_alpha=3.0)(x)
     x = layers.Dense(8, "tanh", lora_rank=2)(layers.Reshape((9, 8))(x))
+    x = layers.Conv1D(8, 2, padding="same", lora_rank=2)(x)
     return keras.Model(i, layers.Dense(4, "softmax")(ops.mean(table(x, reverse=True), 1)))
 
 

@@ -74,6 +74,13 @@ keel_status keel_low_rank_add(keel_emit *e, const keel_low_rank *l, const keel_o
     return add(e, l, x, y);
 }
 
+keel_status keel_low_rank_add_second(keel_emit *e, const keel_low_rank *l,
+                                     const keel_weights pair[2], keel_value x, keel_value *y)
+{
+    KEEL_TRY(keel_emit_weighted(e, &keel_op_dense, NULL, x, &pair[1], &x));
+    return add(e, l, x, y);
+}
+
 keel_status keel_low_rank_add_back(keel_emit *e, const keel_low_rank *l, const keel_weights pair[2],
                                    keel_value x, keel_value *y)
 {

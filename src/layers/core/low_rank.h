@@ -40,6 +40,9 @@ keel_status keel_low_rank_declare(keel_emit *e, const keel_low_rank *l,
  * x [places.., sums] and of the kernel as a matrix. */
 keel_status keel_low_rank_add(keel_emit *e, const keel_low_rank *l, const keel_op *op,
                               const keel_weights pair[2], keel_value x, keel_value *y);
+/* The same for a layer that has made x of its input and the first matrix itself. */
+keel_status keel_low_rank_add_second(keel_emit *e, const keel_low_rank *l,
+                                     const keel_weights pair[2], keel_value x, keel_value *y);
 /* The same for a layer that has made y of the transposed kernel. */
 keel_status keel_low_rank_add_back(keel_emit *e, const keel_low_rank *l, const keel_weights pair[2],
                                    keel_value x, keel_value *y);
