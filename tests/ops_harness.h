@@ -144,8 +144,10 @@ static inline keel_status lab_open(lab *l, const keel_op *op, const keel_case *c
         lab_random(l, l->weight[i], count, 11 + (uint32_t)i);
         lab_fill(l, l->weight_grad[i], count, NAN);
         if (!op->commit) continue;
-        l->frozen[i] = i >= n->n_weight - 2; /* state */
-        for (int64_t k = 0; i == n->n_weight - 1 && k < count; k++)
+        const bool more = n->n_weight > 4; /* with renorm: a variance, then three others */
+        const bool variance = i == n->n_weight - (more ? 4 : 1);
+        l->frozen[i] = i >= n->n_weight - (more ? 5 : 2); /* state */
+        for (int64_t k = 0; variance && k < count; k++)
             lab_set(l, l->weight[i], k, fabs(lab_get(l, l->weight[i], k)) + 0.5);
     }
     for (int i = 0; i < n->n_saved; i++)

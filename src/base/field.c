@@ -396,7 +396,10 @@ keel_status keel_field_read_at(const keel_type *type, const keel_field *f, const
         snprintf(what, sizeof what, "%.80s: %.80s", type->name, f->key);
         return keel_object_read_at(place, v, f->find, what, depth + 1);
     case KEEL_FIELD_LIST:
-        if (!json_is_array(v) && !(f->count == 1 && (json_is_number(v) || json_is_string(v))))
+        if (f->count == KEEL_A_DICTIONARY) {
+            if (!json_is_object(v)) return wrong(type, f, v, "a dictionary");
+        } else if (!json_is_array(v) &&
+                   !(f->count == 1 && (json_is_number(v) || json_is_string(v))))
             return wrong(type, f, v, f->count == 1 ? "a number, a text or a list" : "a list");
         *(json_t **)place = json_incref((json_t *)v);
         return KEEL_OK;

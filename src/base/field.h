@@ -154,6 +154,7 @@ struct keel_type {
         .key = #member, .kind = KEEL_FIELD_LIST, .offset = offsetof(args, member), .dflt = dflt_,  \
         .count = 1, .nullable = true, .help = help_                                                \
     }
+enum { KEEL_A_DICTIONARY = 2 }; /* keel_field.count of a KEEL_FIELD_LIST that is one instead */
 #define KEEL_REFUSE(key_, dflt_, help_)                                                            \
     {                                                                                              \
         .key = key_, .kind = KEEL_FIELD_REFUSE, .dflt = dflt_, .help = help_                       \

@@ -7,12 +7,12 @@
 #include "graph/bind.h"
 #include <string.h>
 
-/* Whether node t moves state that node n only reads. Calls of the same layer have the same weights.
+/* Whether node t moves state that node n reads. Calls of the same layer have the same weights.
  */
 static bool moves_for(const keel_graph_node *t, const keel_graph_node *n)
 {
     if (t->node.op != n->node.op || !t->node.op->commit || t->node.partial == 0 ||
-        n->node.partial != 0 || t->node.n_weight != n->node.n_weight)
+        (n->node.partial != 0 && !n->node.reads_state) || t->node.n_weight != n->node.n_weight)
         return false;
     return n->node.n_weight > 0 &&
            !memcmp(t->weight, n->weight, (size_t)n->node.n_weight * sizeof *n->weight);
@@ -48,7 +48,8 @@ keel_status keel_moved_place(keel_program *p)
     if (!(p->moved_of = keel_calloc((size_t)g->n_node, sizeof *p->moved_of))) return KEEL_ENOMEM;
     for (int i = 0; i < g->n_node; i++) {
         keel_moved m;
-        if (!g->node[i].node.op->commit || g->node[i].node.training) continue;
+        const keel_node *n = &g->node[i].node;
+        if (!n->op->commit || (n->training && !n->reads_state)) continue;
         KEEL_TRY(find_movers(p, i, &m));
         if (!m.n_mover) continue;
         keel_moved *own = keel_calloc(1, sizeof *own);

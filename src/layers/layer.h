@@ -22,7 +22,7 @@ typedef struct keel_weight_decl {
 } keel_weight_decl;
 
 /* The weights of an op, in its order. The op may see another shape than the file: spec[i]. */
-enum { KEEL_WEIGHTS_MAX = 4 };
+enum { KEEL_WEIGHTS_MAX = 8 };
 typedef struct keel_weights {
     int n;
     keel_variable of[KEEL_WEIGHTS_MAX];

@@ -6,6 +6,7 @@
  * 'valid' are words of the layer, not of the op. */
 #ifndef KEEL_OPS_ARGS_H
 #define KEEL_OPS_ARGS_H
+#include "ops/batch_norm.h"
 #include "tensor/shape.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -147,7 +148,9 @@ typedef struct keel_batch_norm_args {
                            variance */
     bool frozen;        /* normalise by the moving statistics although the graph trains */
     bool relu;
-    double max_value; /* of relu; 0: none */
+    double max_value;         /* of relu; 0: none */
+    keel_batch_renorm renorm; /* on: three more weights, moving deviation, and mean and deviation
+                                 that correct */
 } keel_batch_norm_args;
 
 typedef struct keel_layer_norm_args { /* layer_norm */

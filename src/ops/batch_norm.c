@@ -13,6 +13,9 @@
  * Outside training, or frozen, the moving statistics take the place of the batch's: no record, no
  * meeting, and dx = gamma / sqrt(var + epsilon) dy.
  *
+ * With renorm, gamma is multiplied by r, and gamma d is added to beta, in training (batch_norm.h);
+ * the moving variance follows the moving deviation then, as in Keras.
+ *
  * With a second input z and relu, y = max(that + z, 0). Forward then saves a bit for each element,
  * 1 where gradients pass: backward reads 1/32 of what it would take to look at y, three times. dy
  * is what passes, above and as the gradient of z. */
@@ -25,13 +28,24 @@
 
 /* Which weights there are, in Keras's order. */
 typedef struct places {
-    int gamma, beta, mean, variance; /* gamma, beta: -1 where there is none */
+    int gamma, beta, mean, variance;        /* gamma, beta: -1 where there is none */
+    int stddev, renorm_mean, renorm_stddev; /* with renorm */
+    int count;
 } places;
 
 static places places_of(const keel_batch_norm_args *a)
 {
     const int n = a->scale + a->center;
-    return (places){ a->scale ? 0 : -1, a->center ? a->scale : -1, n, n + 1 };
+    return (places){
+        a->scale ? 0 : -1,
+        a->center ? a->scale : -1,
+        n,
+        n + 1,
+        n + 2,
+        n + 3,
+        n + 4,
+        a->renorm.on ? n + 5 : n + 2,
+    };
 }
 
 static int64_t channels_of(const keel_node *n)
@@ -41,10 +55,12 @@ static int64_t channels_of(const keel_node *n)
 
 static keel_status infer(keel_node *n)
 {
-    static const char *const names[] = { "gamma", "beta", "moving_mean", "moving_variance" };
+    static const char *const names[] = { "gamma",           "beta",          "moving_mean",
+                                         "moving_variance", "moving_stddev", "renorm_mean",
+                                         "renorm_stddev" };
     const keel_batch_norm_args *a = n->args;
     const places at = places_of(a);
-    KEEL_TRY(keel_infer_check(n, n->n_in == 2 ? 2 : 1, at.variance + 1, at.variance + 1));
+    KEEL_TRY(keel_infer_check(n, n->n_in == 2 ? 2 : 1, at.count, at.count));
     if (n->in[0].shape.rank < 1)
         return keel_fail(KEEL_ESHAPE, "batch_norm: a row of the input needs an axis");
     if (!(a->epsilon >= 0) || !isfinite(a->momentum))
@@ -56,13 +72,14 @@ static keel_status infer(keel_node *n)
     if (!(a->max_value >= 0))
         return keel_fail(KEEL_EARG, "batch_norm: max_value %g must not be negative", a->max_value);
     const keel_shape c = KEEL_SHAPE(channels_of(n));
-    for (int i = 0; i <= at.variance; i++) {
-        const int name = i == at.gamma ? 0 : i == at.beta ? 1 : i == at.mean ? 2 : 3;
+    for (int i = 0; i < at.count; i++) {
+        const int name = i == at.gamma ? 0 : i == at.beta ? 1 : i - at.mean + 2;
         KEEL_TRY(keel_infer_weight(n, i, names[name], &c));
     }
     if (n->training && !a->frozen) {
         n->partial = 2 * c.dim[0];
         n->merged = 1 + 2 * c.dim[0];
+        n->reads_state = a->renorm.on;
     }
     if (n->backward) {
         n->partial_backward = n->partial;
@@ -136,6 +153,8 @@ static void args_for_case(void *args, const char *text)
     keel_case_number(text, "momentum", &a->momentum);
     a->relu = keel_case_has(text, "relu");
     keel_case_number(text, "max_value", &a->max_value);
+    if (keel_case_has(text, "renorm")) /* one r and no d: they are constants to gradients */
+        a->renorm = (keel_batch_renorm){ true, 0.9, 1.5, 1.5, 0 };
 }
 
 const keel_op keel_op_batch_norm = {
@@ -163,6 +182,7 @@ const keel_op keel_op_batch_norm = {
                                   { "3,4,6|3,4,6", "6|6|6|6", NULL },
                                   { "3,4,6|3,4,6", "6|6|6|6", "relu" },
                                   { "2,2,9|2,2,9", "9|9|9|9", "relu max_value 0.5 frozen" },
+                                  { "3,4,6", "6|6|6|6|6|6|6", "renorm" },
                                   { NULL, NULL, NULL } },
     .args_for_case = args_for_case,
 };
@@ -189,6 +209,16 @@ static void REAL_(channel_facts)(const keel_call *c, double **mean, double **inv
     }
     *mean = m;
     *invstd = s;
+}
+
+static keel_correction REAL_(correct)(const keel_call *c, int64_t k, double mean, double invstd)
+{
+    const keel_batch_norm_args *a = c->node->args;
+    const places at = places_of(a);
+    if (!a->renorm.on || !meets(c->node)) return (keel_correction){ 1, 0 };
+    return keel_correct(&a->renorm, a->epsilon, mean, invstd,
+                        ((const REAL *)c->weight[at.renorm_mean])[k],
+                        ((const REAL *)c->weight[at.renorm_stddev])[k]);
 }
 
 static double REAL_(gamma_of)(const keel_call *c, int64_t k)
@@ -242,8 +272,10 @@ static void REAL_(forward)(const keel_call *c)
     REAL_(channel_facts)(c, &mean, &scale);
     double *offset = scale + n;
     for (int64_t k = 0; k < n; k++) {
-        scale[k] *= REAL_(gamma_of)(c, k);
-        offset[k] = beta < 0 ? 0 : ((const REAL *)c->weight[beta])[k];
+        const keel_correction by = REAL_(correct)(c, k, mean[k], scale[k]);
+        const double gamma = REAL_(gamma_of)(c, k);
+        scale[k] *= gamma * by.r;
+        offset[k] = gamma * by.d + (beta < 0 ? 0 : ((const REAL *)c->weight[beta])[k]);
     }
     for (int64_t i = 0; i < count; i++) {
         for (int64_t k = 0; k < n; k++) {
@@ -301,7 +333,7 @@ static void REAL_(backward)(const keel_call *c)
         const double total = meets(c->node) ? c->merged[0] * (double)per_row : 1;
         a[k] = meets(c->node) ? c->merged[1 + k] / total : 0;
         b[k] = meets(c->node) ? c->merged[1 + n + k] / total * invstd[k] : 0;
-        scale[k] = invstd[k] * REAL_(gamma_of)(c, k);
+        scale[k] = invstd[k] * REAL_(gamma_of)(c, k) * REAL_(correct)(c, k, mean[k], invstd[k]).r;
     }
     for (int64_t i = 0; i < count; i++) {
         const uint8_t *bits = bits_of(c, i);
@@ -322,11 +354,19 @@ static void REAL_(weights)(const keel_call *c)
     REAL *dgamma = at.gamma < 0 ? NULL : c->weight_grad[at.gamma];
     REAL *dbeta = at.beta < 0 ? NULL : c->weight_grad[at.beta];
     const double *sum = c->merged + 1, *sum_xhat = c->merged + 1 + n;
+    const bool renorm = ((const keel_batch_norm_args *)c->node->args)->renorm.on;
+    double *own = (double *)c->scratch + 2 * n, *mean, *invstd;
+    if (!meets(c->node) || renorm) REAL_(channel_facts)(c, &mean, &invstd);
     if (!meets(c->node)) {
-        double *own = (double *)c->scratch + 2 * n, *mean, *invstd;
-        REAL_(channel_facts)(c, &mean, &invstd);
         REAL_(sums)(c, 0, c->rows, mean, invstd, own, own + n);
         sum = own;
+        sum_xhat = own + n;
+    }
+    if (renorm && meets(c->node)) { /* xhat r + d is what gamma is multiplied by */
+        for (int64_t k = 0; k < n; k++) {
+            const keel_correction by = REAL_(correct)(c, k, mean[k], invstd[k]);
+            own[n + k] = by.r * sum_xhat[k] + by.d * sum[k];
+        }
         sum_xhat = own + n;
     }
     for (int64_t k = 0; k < n; k++) {
@@ -346,6 +386,17 @@ static void REAL_(move)(const keel_node *n, const double *merged, void *const *w
         mean[k] = (REAL)(mean[k] * a->momentum + merged[1 + k] * (1 - a->momentum));
         variance[k] =
             (REAL)(variance[k] * a->momentum + merged[1 + c + k] / count * (1 - a->momentum));
+    }
+    if (!a->renorm.on) return;
+    REAL *stddev = weight[at.stddev], *correct_mean = weight[at.renorm_mean];
+    REAL *correct_stddev = weight[at.renorm_stddev];
+    const double m = a->renorm.momentum;
+    for (int64_t k = 0; k < c; k++) {
+        const double batch = sqrt(merged[1 + c + k] / count + a->epsilon);
+        correct_mean[k] = (REAL)(correct_mean[k] * m + merged[1 + k] * (1 - m));
+        correct_stddev[k] = (REAL)(correct_stddev[k] * m + batch * (1 - m));
+        stddev[k] = (REAL)(stddev[k] * a->momentum + batch * (1 - a->momentum));
+        variance[k] = (REAL)fmax((double)stddev[k] * stddev[k] - a->epsilon, 0);
     }
 }
 #endif

@@ -53,8 +53,10 @@ typedef struct keel_node {
     keel_spec *saved;                  /* [n_saved] per row, written by forward for backward */
     int64_t partial, partial_backward; /* doubles of one row's record; 0: rows need not meet */
     int64_t merged, merged_backward;   /* one more than these, if rows meet: see keel_op.partial */
-    int64_t sums;    /* doubles of one row's record that are only added: loss, metrics */
-    int64_t scratch; /* bytes that a reference call needs in c->scratch */
+    int64_t sums;     /* doubles of one row's record that are only added: loss, metrics */
+    int64_t scratch;  /* bytes that a reference call needs in c->scratch */
+    bool reads_state; /* in training it reads the state that it moves: later calls of one layer see
+                         what the earlier ones made of it */
 } keel_node;
 
 /* Facts of a step that a call may read; the same for all calls of the step. */

@@ -388,6 +388,26 @@ def first(make, shape, **more):
     }
 
 
+def first_of_steps(make, shape, **more):
+    """The same of layers over time, whose channels are the second dim of a row."""
+    layer, last = make(data_format="channels_first", **more), make(data_format="channels_last", **more)
+    turn = lambda v: np.moveaxis(v, 2, -1)
+    x = number((ROWS,) + shape, 0).astype("float32")
+    last.build(turn(x).shape)
+    for k, w in enumerate(last.weights):
+        w.assign(number(w.shape, k))
+    y = np.moveaxis(np.array(last(turn(x))), -1, 2 if more.get("return_sequences") else 1)
+    serialized = keras.saving.serialize_keras_object(layer)
+    return {
+        "class": serialized["class_name"],
+        "config": serialized["config"],
+        "in": [shape],
+        "out": list(y.shape[1:]),
+        "weights": [[w.name, list(w.shape), True] for w in last.weights],
+        "y": [float("%.7g" % v) for v in np.ravel(y)],
+    }
+
+
 FIRST = [
     (L.Conv1D, (2, 5), dict(filters=4, kernel_size=2, strides=2, padding="same")),
     (L.Conv2D, (2, 4, 5), dict(filters=4, kernel_size=(2, 3), activation="tanh")),
@@ -412,7 +432,18 @@ FIRST = [
     (L.CenterCrop, (2, 3, 6), dict(height=4, width=4)),
     (L.ContrastLimitedAdaptiveHistogramEqualization, (3, 6, 4), dict(tile_grid_size=(2, 2))),
 ]
+FIRST_OF_STEPS = [
+    (L.ConvLSTM1D, (2, 2, 5), dict(filters=3, kernel_size=2, padding="same")),
+    (L.ConvLSTM2D, (3, 2, 3, 4), dict(filters=3, kernel_size=2, return_sequences=True)),
+    (L.ConvLSTM3D, (2, 3, 2, 4, 2), dict(filters=1, kernel_size=2, go_backwards=True)),
+]
+LATER = [
+    (L.STFTSpectrogram("magnitude", 5, 2, 8, padding="same", data_format="channels_first"), [(2, 9)]),
+    (L.STFTSpectrogram("stft", 4, 3, expand_dims=True, data_format="channels_first"), [(2, 9)]),
+]
 with open("layers.json", "w") as f:
     lines = [json.dumps(case(*c)) for c in CASES] + [json.dumps(computed(*c)) for c in COMPUTED]
     lines += [json.dumps(first(make, shape, **more)) for make, shape, more in FIRST]
+    lines += [json.dumps(first_of_steps(make, shape, **more)) for make, shape, more in FIRST_OF_STEPS]
+    lines += [json.dumps(computed(*c)) for c in LATER]
     f.write("[\n" + ",\n".join(lines) + "\n]\n")

@@ -19,7 +19,7 @@ import numpy as np
 from keras import layers
 
 EPOCHS, BATCH, ROWS = 3, 16, 26
-SHAPES = dict(vector=(6,), low=(6,), ids=(3,), image=(4, 4, 3), soft=(4, 4, 3), hard=(4, 4, 3), classes=(4, 4, 3), labels=(6,), steps=(7, 3), two=(6,))
+SHAPES = dict(vector=(6,), low=(6,), renorm=(6,), clipped=(6,), twice=(6,), back=(6,), terms=(3, 2), window=(4, 3), ids=(3,), image=(4, 4, 3), soft=(4, 4, 3), hard=(4, 4, 3), classes=(4, 4, 3), labels=(6,), steps=(7, 3), two=(6,))
 
 
 def model(kind):
@@ -36,6 +36,23 @@ def model(kind):
         out = layers.GlobalAveragePooling1D(name="mean")(out)
     elif kind == "low":
         out = layers.Dense(4, lora_rank=2, kernel_regularizer="l2", name="out")(i)
+    elif kind in ("renorm", "clipped", "twice"):
+        x = layers.Dense(4, name="body")(i)
+        clip = dict(rmax=3.0, rmin=0.5, dmax=2.0) if kind == "clipped" else None
+        norm = layers.BatchNormalization(renorm=True, renorm_clipping=clip, momentum=0.75, renorm_momentum=0.5,
+                                         scale=kind != "twice", name="norm")
+        out = layers.Activation("sigmoid", name="shape")(norm(x))
+        if kind == "twice":
+            out = layers.Activation("tanh", name="again")(norm(out))
+    elif kind == "window":
+        out = layers.Conv1D(2, 2, strides=2, lora_rank=3, lora_alpha=2.0, kernel_regularizer="l2", name="out")(i)
+        out = layers.Flatten(name="flat")(out)
+    elif kind == "back":
+        out = layers.ReversibleEmbedding(4, 6, lora_rank=2, logit_soft_cap=1.5, name="out")(i, reverse=True)
+    elif kind == "terms":
+        out = layers.EinsumDense("abc,bcde->ade", (2, 2), bias_axes="de", lora_rank=3, lora_alpha=2.0,
+                                 kernel_regularizer="l2", name="out")(i)
+        out = layers.Flatten(name="flat")(out)
     elif kind == "steps":
         out = layers.Dense(5, name="out")(i)
     else:
@@ -46,7 +63,8 @@ def model(kind):
     m = keras.Model(i, out)
     for k, w in enumerate(m.weights):
         n = np.arange(np.prod(w.shape), dtype="int64")
-        w.assign((((n * 7919 + 131 * k) % 1021 - 510) / 1024).reshape(w.shape))
+        v = (((n * 7919 + 131 * k) % 1021 - 510) / 1024).reshape(w.shape)
+        w.assign(1 + v if "stddev" in w.name else v)
     return m
 
 
@@ -149,5 +167,11 @@ for weighted in (False, True):
     cases.append(case("labels", ["Circle"], [dict(gamma=4.0, reduction=None)], weighted))
 cases.append(case("low", ["MeanSquaredError"], [{}], real="float32"))
 cases.append(case("ids", ["MeanSquaredError"], [{}], real="float32"))
+cases.append(case("back", ["MeanSquaredError"], [{}], real="float32"))
+cases.append(case("terms", ["MeanSquaredError"], [{}], real="float32"))
+for kind in ("renorm", "clipped", "twice"):
+    cases.append(case(kind, ["MeanSquaredError"], [{}]))
+cases.append(case("clipped", ["MeanSquaredError"], [{}], real="float32"))
+cases.append(case("window", ["MeanSquaredError"], [{}], real="float32"))
 with open("loss_training.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")

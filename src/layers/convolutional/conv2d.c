@@ -15,4 +15,6 @@ const keel_layer keel_layer_conv2d = {
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,
+    .to_config = keel_conv_config,
+    .low_rank = keel_conv_low_rank,
 };

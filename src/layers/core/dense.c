@@ -25,7 +25,7 @@ static keel_status emit(keel_emit *e)
     const args_t *a = e->args;
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
     const bool narrow = keel_low_rank_given(&a->low_rank);
-    keel_weights w = { 0 };
+    keel_weights w = { 0 }, pair[2] = { { 0 }, { 0 } };
     keel_value y;
     if (in->rank < 1) return keel_fail(KEEL_ESHAPE, "expected rows with at least one dim");
     if (narrow && a->weights.kernel_constraint.type)
@@ -37,7 +37,10 @@ static keel_status emit(keel_emit *e)
     KEEL_TRY(keel_emit_weight(e, &kernel, &w));
     KEEL_TRY(keel_emit_bias(e, &a->weights, a->use_bias, &bias, &w));
     KEEL_TRY(keel_emit_weighted(e, &keel_op_dense, NULL, e->in[0], &w, &y));
-    if (narrow) KEEL_TRY(keel_low_rank_add(e, &a->low_rank, &keel_op_dense, &kernel, &y));
+    if (narrow) {
+        KEEL_TRY(keel_low_rank_declare(e, &a->low_rank, &kernel, 1, pair));
+        KEEL_TRY(keel_low_rank_add(e, &a->low_rank, &keel_op_dense, pair, e->in[0], &y));
+    }
     return keel_emit_activation(e, &a->activation, y, e->out);
 }
 

@@ -4,6 +4,7 @@
  * units]. */
 #include "base/memory.h"
 #include "layers/_kernel.h"
+#include "layers/core/low_rank.h"
 #include "layers/operations/_einsum.h"
 #include <string.h>
 
@@ -12,6 +13,7 @@ typedef struct args_t {
     char *equation, *bias_axes;
     keel_ints output_shape;
     keel_object activation;
+    keel_low_rank low_rank;
 } args_t;
 
 static const keel_field fields[] = {
@@ -21,8 +23,7 @@ static const keel_field fields[] = {
     KEEL_OBJECT(args_t, activation, "\"linear\"", keel_activation_find, "applied to the outputs"),
     KEEL_STRING(args_t, bias_axes, "null", "letters of the dims that have a bias; null: no bias"),
     KEEL_KERNEL_FIELDS,
-    KEEL_REFUSE("lora_rank", "null", "low-rank adaptation"),
-    KEEL_REFUSE("lora_alpha", "null", "low-rank adaptation"),
+    KEEL_LOW_RANK_FIELDS(args_t, low_rank),
     KEEL_REFUSE("gptq_unpacked_column_size", "null", "quantized weights"),
     KEEL_REFUSE("quantization_config", "null", "quantized weights"),
     { 0 },
@@ -135,10 +136,14 @@ static keel_status emit(keel_emit *e)
     product p = { .in = { { .value = e->in[0] }, { .value = -1, .array = true } } };
     keel_term *x = &p.in[0];
     keel_shape kernel = { 0 }, flat = { 0 }, bias = { 0 }, matrix = { 0 }, row = { 0 };
-    keel_weights w = { 0 };
+    keel_weights w = { 0 }, pair[2] = { { 0 }, { 0 } };
     char order[KEEL_LETTERS] = "";
+    const bool narrow = keel_low_rank_given(&a->low_rank);
+    keel_value y;
     const keel_status s = read_equation(e, a->equation, &p);
     if (s < 0) return keel_fail_within(s, "equation '%.60s'", a->equation);
+    if (narrow && a->weights.kernel_constraint.type)
+        return keel_fail(KEEL_EUNSUP, "lora_rank with a kernel_constraint: Keras refuses it, too");
     KEEL_TRY(read_sizes(a, &keel_emit_in(e, 0)->shape, &p));
     KEEL_TRY(append(&p, p.in[1].letter, false, &kernel));
     KEEL_TRY(append(&p, p.units, false, &bias));
@@ -146,19 +151,36 @@ static keel_status emit(keel_emit *e)
     KEEL_TRY(append(&p, p.sums, true, &matrix));
     KEEL_TRY(append(&p, p.sums, true, &flat));
     KEEL_TRY(append(&p, p.units, true, &flat));
-    KEEL_TRY(keel_emit_kernel(e, &a->weights, &kernel, (int)strlen(p.sums), &w));
+    keel_weight_decl decl = keel_kernel_decl(&a->weights, &kernel, (int)strlen(p.sums));
+    decl.state = narrow;
+    KEEL_TRY(keel_emit_weight(e, &decl, &w));
     w.spec[0].shape = flat;
     if (a->bias_axes) KEEL_TRY(check_bias(a, &p));
     KEEL_TRY(keel_emit_bias(e, &a->weights, a->bias_axes != NULL, &bias, &w));
     w.spec[1].shape = KEEL_SHAPE(flat.dim[1]);
     KEEL_TRY(keel_term_reorder(e, x, strcat(strcpy(order, p.places), p.sums)));
     KEEL_TRY(keel_emit_view(e, &matrix, x->value, &x->value));
-    KEEL_TRY(keel_emit_weighted(e, &keel_op_dense, NULL, x->value, &w, &x->value));
+    KEEL_TRY(keel_emit_weighted(e, &keel_op_dense, NULL, x->value, &w, &y));
+    if (narrow) {
+        KEEL_TRY(keel_low_rank_declare(e, &a->low_rank, &decl, (int)strlen(p.sums), pair));
+        KEEL_TRY(keel_low_rank_add(e, &a->low_rank, &keel_op_dense, pair, x->value, &y));
+    }
+    x->value = y;
     strcat(strcpy(x->letter, p.places), p.units);
     KEEL_TRY(append(&p, x->letter, false, &row));
     KEEL_TRY(keel_emit_view(e, &row, x->value, &x->value));
     KEEL_TRY(keel_term_reorder(e, x, p.out.letter));
     return keel_emit_activation(e, &a->activation, x->value, e->out);
+}
+
+static double low_rank(const void *args)
+{
+    return keel_low_rank_scale(&((const args_t *)args)->low_rank);
+}
+
+static keel_status to_config(const void *args, json_t *config)
+{
+    return keel_low_rank_config(&((const args_t *)args)->low_rank, config);
 }
 
 const keel_layer keel_layer_einsum_dense = {
@@ -168,4 +190,6 @@ const keel_layer keel_layer_einsum_dense = {
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,
+    .to_config = to_config,
+    .low_rank = low_rank,
 };

@@ -31,10 +31,21 @@ static inline bool keel_low_rank_given(const keel_low_rank *l)
 }
 /* What the product is multiplied by; 0: there is none. */
 double keel_low_rank_scale(const keel_low_rank *l);
-/* Declares the two matrices that belong to a kernel [rows, columns], after the layer's other
- * weights, and adds their product to *y, which the layer has made of input 0 by `op`. */
+/* Declares the two matrices that belong to a kernel [sums.., more.., columns]: [sums.., more..,
+ * rank] and [rank, columns]. pair: both, the first with its n_sums first dims joined, and its last
+ * ones, as ops see it. */
+keel_status keel_low_rank_declare(keel_emit *e, const keel_low_rank *l,
+                                  const keel_weight_decl *kernel, int n_sums, keel_weights pair[2]);
+/* Adds their product to *y [places.., more columns], which the layer has made by `op` of the value
+ * x [places.., sums] and of the kernel as a matrix. */
 keel_status keel_low_rank_add(keel_emit *e, const keel_low_rank *l, const keel_op *op,
-                              const keel_weight_decl *kernel, keel_value *y);
+                              const keel_weights pair[2], keel_value x, keel_value *y);
+/* The same for a layer that has made x of its input and the first matrix itself. */
+keel_status keel_low_rank_add_second(keel_emit *e, const keel_low_rank *l,
+                                     const keel_weights pair[2], keel_value x, keel_value *y);
+/* The same for a layer that has made y of the transposed kernel. */
+keel_status keel_low_rank_add_back(keel_emit *e, const keel_low_rank *l, const keel_weights pair[2],
+                                   keel_value x, keel_value *y);
 /* Takes out of a config what is not given, as Keras does. */
 keel_status keel_low_rank_config(const keel_low_rank *l, json_t *config);
 

@@ -3,6 +3,7 @@
  * `synchronized` is accepted: statistics are always those of all rows of the step. */
 #include "layers/_turned.h"
 #include "layers/normalization/_gamma_beta.h"
+#include "layers/normalization/_renorm.h"
 #include "ops/args.h"
 
 typedef struct args_t {
@@ -11,6 +12,7 @@ typedef struct args_t {
     KEEL_GAMMA_BETA;
     keel_object moving_mean_initializer, moving_variance_initializer;
     bool synchronized;
+    keel_renorm renorm;
 } args_t;
 
 static const keel_field fields[] = {
@@ -23,9 +25,7 @@ static const keel_field fields[] = {
     KEEL_OBJECT(args_t, moving_variance_initializer, "\"ones\"", keel_initializer_find,
                 "first values of the moving variance"),
     KEEL_BOOL(args_t, synchronized, "false", "statistics are of the global batch in any case"),
-    KEEL_REFUSE("renorm", "false", "batch renormalization"),
-    KEEL_IGNORE("renorm_clipping", "only read with renorm"),
-    KEEL_IGNORE("renorm_momentum", "only read with renorm"),
+    KEEL_RENORM_FIELDS(args_t, renorm),
     { 0 },
 };
 
@@ -45,11 +45,15 @@ static keel_status emit_last(keel_emit *e)
     if (a->scale) KEEL_TRY(keel_emit_weight(e, &KEEL_GAMMA(a, channels), &w));
     if (a->center) KEEL_TRY(keel_emit_weight(e, &KEEL_BETA(a, channels), &w));
     for (int i = 0; i < 2; i++) KEEL_TRY(keel_emit_weight(e, &moving[i], &w));
-    const keel_batch_norm_args op = { .epsilon = a->epsilon,
-                                      .momentum = a->momentum,
-                                      .center = a->center,
-                                      .scale = a->scale,
-                                      .frozen = !e->trainable };
+    if (a->renorm.renorm)
+        KEEL_TRY(keel_renorm_declare(e, &channels, &a->moving_mean_initializer,
+                                     &a->moving_variance_initializer, &w));
+    keel_batch_norm_args op = { .epsilon = a->epsilon,
+                                .momentum = a->momentum,
+                                .center = a->center,
+                                .scale = a->scale,
+                                .frozen = !e->trainable };
+    KEEL_TRY(keel_renorm_read(&a->renorm, &op.renorm));
     return keel_emit_weighted(e, &keel_op_batch_norm, &op, e->in[0], &w, e->out);
 }
 

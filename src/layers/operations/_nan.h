@@ -16,10 +16,10 @@ static inline keel_status emit_without_nan(keel_emit *e, const keel_layer *opera
 static inline keel_status emit_unless_nan(keel_emit *e, const keel_layer *operation, double number,
                                           double otherwise)
 {
-    extern const keel_layer keel_layer_ops_min;
+    extern const keel_layer keel_layer_ops_amin;
     keel_value none, all, y;
     KEEL_TRY(keel_emit_no_number(e, e->in[0], &none));
-    KEEL_TRY(keel_emit_instead(e, &keel_layer_ops_min, none));
+    KEEL_TRY(keel_emit_instead(e, &keel_layer_ops_amin, none));
     all = e->out[0];
     KEEL_TRY(emit_without_nan(e, operation, number));
     y = e->out[0];

@@ -1,5 +1,18 @@
 /* The largest over axes. */
-#include "layers/operations/_operation.h"
+#include "layers/operations/_extreme.h"
 
-KEEL_REDUCTION_OPERATION(ops_max, "Max", KEEL_REDUCE_MAX, "The largest over axes.",
-                         KEEL_REFUSE("initial", "null", "a first value"), )
+static const keel_field fields[] = { KEEL_EXTREME_FIELDS, { 0 } };
+
+static keel_status emit(keel_emit *e)
+{
+    return keel_emit_extreme(e, KEEL_REDUCE_MAX, &keel_op_maximum);
+}
+
+const keel_layer keel_layer_ops_max = {
+    .type = { KEEL_OPERATION_HEAD("Max", "numpy", "The largest over axes."),
+              .args_size = sizeof(keel_extreme), .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .operation = true,
+    .emit = emit,
+};

@@ -1,5 +1,18 @@
 /* The smallest over axes. */
-#include "layers/operations/_operation.h"
+#include "layers/operations/_extreme.h"
 
-KEEL_REDUCTION_OPERATION(ops_min, "Min", KEEL_REDUCE_MIN, "The smallest over axes.",
-                         KEEL_REFUSE("initial", "null", "a first value"), )
+static const keel_field fields[] = { KEEL_EXTREME_FIELDS, { 0 } };
+
+static keel_status emit(keel_emit *e)
+{
+    return keel_emit_extreme(e, KEEL_REDUCE_MIN, &keel_op_minimum);
+}
+
+const keel_layer keel_layer_ops_min = {
+    .type = { KEEL_OPERATION_HEAD("Min", "numpy", "The smallest over axes."),
+              .args_size = sizeof(keel_extreme), .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .operation = true,
+    .emit = emit,
+};

@@ -1,24 +1,29 @@
-/* The nearest whole numbers, of halves the even ones. */
+/* The nearest whole numbers, of halves the even ones; or the nearest with that many digits behind
+ * the point. */
 #include "layers/operations/_operation.h"
+#include "layers/operations/_values.h"
 #include "ops/rounded.h"
+#include <math.h>
+
+typedef struct args_t {
+    int64_t decimals;
+} args_t;
 
 static const keel_field fields[] = {
-    KEEL_REFUSE("decimals", "0", "digits behind the point"),
+    KEEL_INT(args_t, decimals, "0", -30, 30, "digits behind the point"),
     { 0 },
 };
 
 static keel_status emit(keel_emit *e)
 {
     const keel_rounded_args how = { .to = KEEL_NEAREST };
-    return keel_emit_unary(e, &keel_op_rounded, &how);
+    const double factor = pow(10, (double)((const args_t *)e->args)->decimals);
+    keel_value x = e->in[0];
+    if (factor == 1) return keel_emit_unary(e, &keel_op_rounded, &how);
+    KEEL_TRY(keel_emit_scaled(e, x, factor, 0, &x));
+    KEEL_TRY(keel_emit_on(e, &keel_op_rounded, &how, &x, 1, &x));
+    return keel_emit_with(e, &keel_op_divide, x, factor, e->out);
 }
 
-const keel_layer keel_layer_ops_round = {
-    .type = { KEEL_OPERATION_HEAD("Round", "numpy",
-                                  "The nearest whole numbers, of halves the even ones."),
-              .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_round, "Round", "numpy", 1,
+                    "The nearest whole numbers, of halves the even ones.")

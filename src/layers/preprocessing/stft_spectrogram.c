@@ -1,4 +1,5 @@
-/* The spectrum of each window of a signal [T, C], each channel for itself. As in Keras it is a
+/* The spectrum of each window of a signal [T, C], each channel for itself (with channels_first the
+ * frame turns the signal, and the output unless it is an image). As in Keras it is a
  * convolution, whose kernels [frame_length, 1, bins] are weights and train unless they are frozen.
  * A signal is an image [T, C, 1], and windows have the size frame_length x 1. */
 #include "layers/operations/_values.h"
@@ -102,11 +103,12 @@ static keel_status emit(keel_emit *e)
     const args_t *a = e->args;
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
     static const keel_axis_args last = { .axis = -1 };
-    static const int64_t turned[] = { 0, 2, 1 };
+    static const int64_t turned[2][3] = { { 0, 2, 1 }, { 1, 0, 2 } };
     keel_shape shape;
     keel_value image, part[2], y;
-    KEEL_TRY(keel_channels_last(a->data_format));
-    if (in->rank != 2) return keel_fail(KEEL_ESHAPE, "expected rows of (time, channels)");
+    if (in->rank != 2)
+        return keel_fail(KEEL_ESHAPE, "expected rows of (time, channels), or with channels_first "
+                                      "of (channels, time)");
     if (e->graph->held == KEEL_BFLOAT16)
         return keel_fail(KEEL_EUNSUP, "in mixed_bfloat16: Keras refuses it, too");
     shape = KEEL_SHAPE(in->dim[0], in->dim[1], 1);
@@ -122,7 +124,7 @@ static keel_status emit(keel_emit *e)
         KEEL_TRY(keel_emit_on(e, &keel_op_concatenate, &last, part, 2, &y));
     else
         KEEL_TRY(spectrum(e, a->mode, part, &y));
-    if (a->expand_dims) return keel_emit_permuted(e, turned, y, e->out);
+    if (a->expand_dims) return keel_emit_permuted(e, turned[a->data_format == 1], y, e->out);
     const keel_shape *s = keel_value_shape(e, y);
     shape = KEEL_SHAPE(s->dim[0], s->dim[1] * s->dim[2]);
     return keel_emit_view(e, &shape, y, e->out);

@@ -5,6 +5,7 @@
  *     c' = f c + i g        h' = o tanh(c') */
 #include "layers/rnn/_conv_lstm.h"
 #include "base/memory.h"
+#include "layers/_turned.h"
 
 enum {
     SAME = 1,
@@ -295,7 +296,6 @@ static keel_status stack(keel_emit *e, const lstm *l, keel_value *each, keel_val
 static keel_status check(const keel_emit *e, int dims, const keel_shape *in)
 {
     const keel_conv_lstm_args *a = e->args;
-    KEEL_TRY(keel_channels_last(a->data_format));
     if (in->rank != dims + 2)
         return keel_fail(KEEL_ESHAPE, "expected rows of (time, %d dims of places, channels)", dims);
     if (e->n_in != 1 && e->n_in != 3)
@@ -315,7 +315,7 @@ static keel_status check(const keel_emit *e, int dims, const keel_shape *in)
     return KEEL_OK;
 }
 
-keel_status keel_conv_lstm_emit(keel_emit *e, int dims)
+static keel_status emit_last(keel_emit *e, int dims)
 {
     const keel_conv_lstm_args *a = e->args;
     const keel_shape in = keel_emit_in(e, 0)->shape;
@@ -342,6 +342,29 @@ keel_status keel_conv_lstm_emit(keel_emit *e, int dims)
     for (int i = 1; i < e->n_out; i++) {
         e->out[i] = i == 1 ? l.h : l.c;
         e->out_mask[i] = KEEL_MASK_NONE;
+    }
+    return KEEL_OK;
+}
+
+keel_status keel_conv_lstm_emit(keel_emit *e, int dims)
+{
+    const keel_conv_lstm_args *a = e->args;
+    const keel_value *const given = e->in;
+    keel_value in[3];
+    if (a->data_format != 1) return emit_last(e, dims);
+    for (int i = 0; i < e->n_in; i++) /* at most three */
+        if (keel_emit_in(e, i)->shape.rank != dims + (i == 0) + 1)
+            return keel_fail(KEEL_ESHAPE, "expected rows of (time, channels, %d dims of places)",
+                             dims);
+    for (int i = 0; i < e->n_in; i++)
+        KEEL_TRY(keel_emit_moved(e, i == 0, dims + (i == 0), given[i], &in[i]));
+    e->in = in;
+    const keel_status s = emit_last(e, dims);
+    e->in = given;
+    KEEL_TRY(s);
+    for (int i = 0; i < e->n_out; i++) {
+        const int time = i == 0 && a->return_sequences;
+        KEEL_TRY(keel_emit_moved(e, dims + time, time, e->out[i], &e->out[i]));
     }
     return KEEL_OK;
 }

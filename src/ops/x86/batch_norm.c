@@ -73,6 +73,17 @@ static facts facts_of(const keel_call *c)
     return f;
 }
 
+/* keel_correct, where it is. */
+static keel_correction correction_of(const keel_call *c, double mean, double invstd, int64_t k)
+{
+    const keel_batch_norm_args *a = c->node->args;
+    const int moving = a->scale + a->center;
+    if (!a->renorm.on || !c->node->partial) return (keel_correction){ 1, 0 };
+    return keel_correct(&a->renorm, a->epsilon, mean, invstd,
+                        ((const float *)c->weight[moving + 3])[k],
+                        ((const float *)c->weight[moving + 4])[k]);
+}
+
 static double weight_of(const keel_call *c, int at, int64_t k, double absent)
 {
     return at < 0 ? absent : ((const float *)c->weight[at])[k];
@@ -192,9 +203,11 @@ static void VALUE_(forward)(const keel_call *c)
     const VALUE *z = c->node->n_in > 1 ? c->in[1] : NULL;
     const bool relu = ((const keel_batch_norm_args *)c->node->args)->relu;
     for (int64_t k = 0; k < n; k++) {
-        const double scale = f.invstd[k] * weight_of(c, f.gamma, k, 1);
+        const keel_correction by = correction_of(c, f.mean[k], f.invstd[k], k);
+        const double gamma = weight_of(c, f.gamma, k, 1), scale = f.invstd[k] * gamma * by.r;
         f.scale[k] = (float)scale;
-        f.offset[k] = (float)(weight_of(c, f.beta, k, 0) + (f.near[k] - f.mean[k]) * scale);
+        f.offset[k] =
+            (float)(weight_of(c, f.beta, k, 0) + gamma * by.d + (f.near[k] - f.mean[k]) * scale);
     }
     if (z && f.bits)
         VALUE_(normalise)(c, &f, z, true, true);
@@ -280,7 +293,8 @@ static void VALUE_(backward)(const keel_call *c)
     for (int64_t k = 0; k < n; k++) {
         const double a = c->node->partial ? c->merged[1 + k] / total : 0;
         const double b = c->node->partial ? c->merged[1 + n + k] / total * f.invstd[k] : 0;
-        f.scale[k] = (float)(f.invstd[k] * weight_of(c, f.gamma, k, 1));
+        f.scale[k] = (float)(f.invstd[k] * weight_of(c, f.gamma, k, 1) *
+                             correction_of(c, f.mean[k], f.invstd[k], k).r);
         f.share[k] = (float)a;
         f.slope[k] = (float)-b;
         f.offset[k] = (float)(f.share[k] - a - (f.near[k] - f.mean[k]) * b);
