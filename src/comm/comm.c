@@ -9,9 +9,6 @@
 #include <time.h>
 
 enum { SPIN_NS = 50000, NAP_FIRST_NS = 10000, NAP_MOST_NS = 200000, LOOK_NS = 20000000 };
-/* MPI moves a large message on only while it is asked, so who waits for one polls for as long as a
- * slow machine takes to copy it. */
-static const double SPIN_NS_PER_BYTE = 1;
 /* After an interruption, a process that is silent for so long counts as lost. */
 static const double PATIENCE_ONCE_INTERRUPTED = 2;
 
@@ -106,11 +103,10 @@ static keel_status silent(keel_comm *c, int number, double seconds, bool interru
                              name, seconds));
 }
 
-static keel_status wait_for(keel_comm *c, int number, int64_t bytes)
+static keel_status wait_for(keel_comm *c, int number)
 {
     char error[KEEL_ERROR_MAX / 2] = "", clean[KEEL_ERROR_MAX / 2], name[KEEL_COMM_NAME_MAX];
     const int64_t start = keel_clock_ns();
-    const int64_t spins = SPIN_NS + (int64_t)(SPIN_NS_PER_BYTE * (double)bytes);
     int64_t nap = NAP_FIRST_NS, look = start + LOOK_NS, interrupted = 0;
     for (;;) {
         const int got = c->group.test(c->group.context, number, error, sizeof error);
@@ -122,7 +118,7 @@ static keel_status wait_for(keel_comm *c, int number, int64_t bytes)
                                      keel_printable(clean, sizeof clean, error)));
         }
         const int64_t now = keel_clock_ns();
-        if (now - start < spins) continue;
+        if (now - start < SPIN_NS) continue;
         if ((double)(now - start) * 1e-9 > c->timeout)
             return silent(c, number, (double)(now - start) * 1e-9, false);
         if (now > look) {
@@ -145,16 +141,12 @@ keel_status keel_comm_exchange(keel_comm *c, const keel_exchange *e)
     char error[KEEL_ERROR_MAX / 2] = "", clean[KEEL_ERROR_MAX / 2];
     if (c->group.count == 1) return KEEL_OK;
     if (c->lost) return keel_failure_raise(&c->first);
-    int64_t bytes = 0;
-    for (int q = 0; q < c->group.count; q++) {
-        if (q == c->group.rank) continue;
-        c->bytes += (int64_t)e->send_bytes[q];
-        bytes += (int64_t)(e->send_bytes[q] + e->receive_bytes[q]);
-    }
+    for (int q = 0; q < c->group.count; q++)
+        if (q != c->group.rank) c->bytes += (int64_t)e->send_bytes[q];
     if (c->group.start(c->group.context, NUMBER, e, error, sizeof error) < 0)
         return lose(c, keel_fail(KEEL_EREMOTE, "the other processes cannot be reached: %s",
                                  keel_printable(clean, sizeof clean, error)));
-    return wait_for(c, NUMBER, bytes);
+    return wait_for(c, NUMBER);
 }
 
 keel_status keel_comm_all_gather(keel_comm *c, void *all, const size_t *at, const size_t *bytes)
