@@ -1,6 +1,5 @@
-/* See comm.h. Who waits polls for 50 us, and as long as the bytes of the exchange may take, and
- * then sleeps between polls, longer and longer up to a fifth of a millisecond: a process that waits
- * for another may share its core. */
+/* See comm.h. Who waits polls for 50 us and then sleeps between polls, longer and longer up to a
+ * fifth of a millisecond: a process that waits for another may share its core. */
 #include "comm/comm.h"
 #include "base/clock.h"
 #include "base/memory.h"
