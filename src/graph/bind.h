@@ -46,8 +46,8 @@ void keel_records_merge(const keel_program *p, const keel_bound *b, int segment,
 /* By one worker, between two meetings: the records that `segment` merges go to all processes. */
 keel_status keel_records_exchange(const keel_program *p, const keel_bound *b, int segment);
 
-/* tiles.c: the size of workspace.tiles. */
-keel_status keel_tiles_room(const keel_program *p, int64_t *bytes);
+/* tiles.c: sets the size of workspace.tiles, once it is known who makes which tiles. */
+keel_status keel_tiles_place(keel_program *p);
 
 /* moved.c: what the calls of a node read instead of state that other nodes move before it. */
 keel_status keel_moved_place(keel_program *p);

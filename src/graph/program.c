@@ -483,7 +483,7 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     if ((s = keel_records_place(p)) < 0) goto out;
     if ((s = keel_moved_place(p)) < 0) goto out;
     if (graph->backward && (s = keel_gradients_place(p)) < 0) goto out;
-    if (graph->backward && (s = keel_tiles_room(p, &p->tile_bytes)) < 0) goto out;
+    if (graph->backward && (s = keel_tiles_place(p)) < 0) goto out;
     if ((s = make_workspaces(p)) < 0) goto out;
     if ((s = keel_across_create(p)) < 0) goto out;
     *out = p;

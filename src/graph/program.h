@@ -198,6 +198,7 @@ typedef struct keel_program {
     struct keel_tiled *tiled; /* [n_weight] */
     int64_t tile_scratch;     /* bytes that making one takes */
     int64_t tile_bytes;       /* of workspace.tiles */
+    int64_t summand_bytes;    /* of a gradient in it: of the largest tile */
 
     keel_place *value, *grad;           /* [n_value] */
     int *saved_at;                      /* [n_node + 1] its first saved value, of all nodes */

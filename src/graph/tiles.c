@@ -1,16 +1,15 @@
-/* Gradients that owners make tile by tile, from the rows of all workers.
+/* Gradients that owners make tile by tile, from the rows of all workers of this process.
  *
- * The rows are added one after another. If the number of shards is given, or processes share the
- * step, the gradient of each shard is made apart, and they are added in the order of the tree of
- * shards, as all other gradients are; the tile stays in the cache meanwhile. */
+ * The rows are added one after another. If the number of shards is given, the gradient of each
+ * shard is made apart, and they are added in the order of the tree of shards, as all other
+ * gradients are; the tile stays in the cache meanwhile. */
 #include "base/memory.h"
 #include "base/tree.h"
 #include "graph/bind.h"
 #include "graph/gradients.h"
 #include <string.h>
 
-/* Bytes of a summand of any tile. */
-static int64_t summand_bytes(const keel_program *p)
+static int64_t largest_tile(const keel_program *p)
 {
     int64_t most = 0;
     for (int v = 0; v < p->store->n_weight; v++) {
@@ -20,17 +19,17 @@ static int64_t summand_bytes(const keel_program *p)
     return keel_round_up(most * (int64_t)keel_dtype_size(p->store->real), 64);
 }
 
-keel_status keel_tiles_room(const keel_program *p, int64_t *bytes)
+keel_status keel_tiles_place(keel_program *p)
 {
     int64_t scratch;
-    *bytes = 0;
     if (!p->lanes->shards) return KEEL_OK;
-    const int64_t stack = summand_bytes(p) * keel_tree_nodes(p->lanes->shards);
+    p->summand_bytes = largest_tile(p);
+    const int64_t stack = p->summand_bytes * keel_tree_nodes(p->lanes->shards);
     if (!keel_mul_i64(keel_round_up(p->tile_scratch, 64), p->lanes->shards, &scratch) ||
         scratch > INT64_MAX / 4)
         return keel_fail(KEEL_ESHAPE, "a step of %lld rows in %d shards is too large",
                          (long long)p->options.max_rows, p->lanes->shards);
-    *bytes = stack + scratch;
+    p->tile_bytes = stack + scratch;
     return KEEL_OK;
 }
 
@@ -161,7 +160,7 @@ static int make_shards(const keel_program *p, const keel_bound *b, int worker,
 {
     const keel_variable v = r->variable;
     const keel_graph_node *n = &p->graph->node[p->tiled[v].node];
-    const int64_t bytes = summand_bytes(p);
+    const int64_t bytes = p->summand_bytes;
     keel_workspace *workspace = &p->workspace[worker];
     char *scratch = workspace->tiles + bytes * keel_tree_nodes(p->lanes->shards);
     int depth = 0;
