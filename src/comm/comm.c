@@ -7,9 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { SPIN_NS = 50000, NAP_FIRST_NS = 10000, NAP_MOST_NS = 200000, LOOK_NS = 20000000 };
-/* After an interruption, a process that is silent for so long counts as lost. */
-static const double PATIENCE_ONCE_INTERRUPTED = 2;
+enum { SPIN_NS = 50000, NAP_FIRST_NS = 10000, NAP_MOST_NS = 200000 };
 
 /* ---- made and ended -------------------------------------------------------------------------- */
 
@@ -86,16 +84,11 @@ static keel_status lose(keel_comm *c, keel_status s)
     return s;
 }
 
-static keel_status silent(keel_comm *c, int number, double seconds, bool interrupted)
+static keel_status silent(keel_comm *c, int number, double seconds)
 {
     char name[KEEL_COMM_NAME_MAX] = "a process";
     const int rank = c->group.awaited(c->group.context, number);
     if (rank >= 0) keel_comm_name(c, rank, name);
-    if (interrupted)
-        return lose(c, keel_fail(KEEL_EREMOTE,
-                                 "%s has not answered for %.0f s while this process "
-                                 "was asked to end",
-                                 name, seconds));
     return lose(c, keel_fail(KEEL_EREMOTE,
                              "%s has not answered for %.0f s; it or its network is "
                              "down, or --timeout is too short",
@@ -106,7 +99,7 @@ static keel_status wait_for(keel_comm *c, int number)
 {
     char error[KEEL_ERROR_MAX / 2] = "", clean[KEEL_ERROR_MAX / 2], name[KEEL_COMM_NAME_MAX];
     const int64_t start = keel_clock_ns();
-    int64_t nap = NAP_FIRST_NS, look = start + LOOK_NS, interrupted = 0;
+    int64_t nap = NAP_FIRST_NS;
     for (;;) {
         const int got = c->group.test(c->group.context, number, error, sizeof error);
         if (got > 0) return KEEL_OK;
@@ -119,14 +112,7 @@ static keel_status wait_for(keel_comm *c, int number)
         const int64_t now = keel_clock_ns();
         if (now - start < SPIN_NS) continue;
         if ((double)(now - start) * 1e-9 > c->timeout)
-            return silent(c, number, (double)(now - start) * 1e-9, false);
-        if (now > look) {
-            look = now + LOOK_NS;
-            if (!interrupted && c->interrupted && c->interrupted(c->interrupted_context))
-                interrupted = now;
-            if (interrupted && (double)(now - interrupted) * 1e-9 > PATIENCE_ONCE_INTERRUPTED)
-                return silent(c, number, (double)(now - start) * 1e-9, true);
-        }
+            return silent(c, number, (double)(now - start) * 1e-9);
         nanosleep(&(struct timespec){ .tv_nsec = nap }, NULL);
         nap = 2 * nap < NAP_MOST_NS ? 2 * nap : NAP_MOST_NS;
     }
@@ -148,6 +134,13 @@ keel_status keel_comm_exchange(keel_comm *c, const keel_exchange *e)
     return wait_for(c, NUMBER);
 }
 
+/* The exchange that c->send and the other three describe. */
+static keel_status exchange_noted(keel_comm *c)
+{
+    return keel_comm_exchange(
+        c, &(keel_exchange){ c->send, c->send_bytes, c->receive, c->receive_bytes });
+}
+
 keel_status keel_comm_all_gather(keel_comm *c, void *all, const size_t *at, const size_t *bytes)
 {
     const int rank = c->group.rank;
@@ -157,8 +150,7 @@ keel_status keel_comm_all_gather(keel_comm *c, void *all, const size_t *at, cons
         c->receive[q] = (char *)all + at[q];
         c->receive_bytes[q] = q == rank ? 0 : bytes[q];
     }
-    return keel_comm_exchange(
-        c, &(keel_exchange){ c->send, c->send_bytes, c->receive, c->receive_bytes });
+    return exchange_noted(c);
 }
 
 keel_status keel_comm_all_gather_equal(keel_comm *c, void *all, size_t bytes)
@@ -169,8 +161,7 @@ keel_status keel_comm_all_gather_equal(keel_comm *c, void *all, size_t bytes)
         c->receive[q] = (char *)all + (size_t)q * bytes;
         c->send_bytes[q] = c->receive_bytes[q] = q == rank ? 0 : bytes;
     }
-    return keel_comm_exchange(
-        c, &(keel_exchange){ c->send, c->send_bytes, c->receive, c->receive_bytes });
+    return exchange_noted(c);
 }
 
 keel_status keel_comm_broadcast(keel_comm *c, void *data, size_t bytes)
@@ -181,8 +172,7 @@ keel_status keel_comm_broadcast(keel_comm *c, void *data, size_t bytes)
         c->send_bytes[q] = root && q > 0 ? bytes : 0;
         c->receive_bytes[q] = !root && q == 0 ? bytes : 0;
     }
-    return keel_comm_exchange(
-        c, &(keel_exchange){ c->send, c->send_bytes, c->receive, c->receive_bytes });
+    return exchange_noted(c);
 }
 
 /* ---- agreement ------------------------------------------------------------------------------- */

@@ -9,9 +9,7 @@
 
 typedef struct keel_comm {
     keel_process_group group;
-    double timeout;                     /* seconds */
-    bool (*interrupted)(void *context); /* asked while waiting; NULL: nobody asks */
-    void *interrupted_context;
+    double timeout;     /* seconds */
     bool lost;          /* some process did not answer: every later exchange fails at once */
     bool told;          /* all processes know that one of them failed */
     keel_failure first; /* the cause of `lost` */
