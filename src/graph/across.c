@@ -79,7 +79,7 @@ static keel_status measure_nodes(keel_across *x)
         keel_process_nodes nodes;
         const keel_status s = keel_process_nodes_make(&nodes, l, n, false);
         if (s >= 0) {
-            const int own = nodes.before[l->process + 1] - nodes.before[l->process];
+            const int own = keel_nodes_of(&nodes, l->process);
             if (own > x->own_most) x->own_most = own;
             if (nodes.n > x->all_most) x->all_most = nodes.n;
         }
@@ -172,9 +172,13 @@ void keel_across_destroy(keel_across *x)
 
 /* ---- planned --------------------------------------------------------------------------------- */
 
-static int own_nodes(const keel_process_nodes *x, int process)
+/* The most nodes that one process has: so many exchanges bring all of them. */
+static int most_nodes(const keel_process_nodes *x)
 {
-    return x->before[process + 1] - x->before[process];
+    int most = 0;
+    for (int i = 0; i < x->n; i++)
+        if (x->node[i].slot >= most) most = x->node[i].slot + 1;
+    return most;
 }
 
 /* Records that processes exchange while the program runs. */
@@ -202,19 +206,14 @@ keel_status keel_across_traffic(const keel_program *p, int64_t rows, keel_traffi
     keel_bound b = { .rows = rows };
     const keel_status s = keel_across_bind(&b, x->lanes);
     if (s >= 0) {
-        const int64_t row_nodes = own_nodes(&b.row_nodes, me);
-        const int64_t nodes = own_nodes(&b.gradient_nodes, me);
+        const int64_t row_nodes = keel_nodes_of(&b.row_nodes, me);
+        const int64_t nodes = keel_nodes_of(&b.gradient_nodes, me);
         add_records(p, row_nodes, out);
         out->statistics *= others;
         out->gradients = (nodes * (p->n_grad - part) + others * part) * element;
         out->others = others * (row_nodes * x->sums_length + AGREEMENTS * (KEEL_COMM_NUMBERS + 1)) *
                       (int64_t)sizeof(double);
-        out->exchanges += AGREEMENTS + 2; /* sums, reduced gradients */
-        for (int q = 0, most = 0; q < x->lanes->n_process; q++)
-            if (own_nodes(&b.gradient_nodes, q) > most) {
-                out->exchanges += own_nodes(&b.gradient_nodes, q) - most;
-                most = own_nodes(&b.gradient_nodes, q);
-            }
+        out->exchanges += AGREEMENTS + 2 + most_nodes(&b.gradient_nodes);
         out->buffers = (x->all_most * part + (x->own_most - 1) * p->n_grad) * element;
     }
     keel_process_nodes_free(&b.row_nodes);
@@ -266,8 +265,7 @@ static void fold_parts(const keel_program *p, const keel_bound *b, const keel_ti
 
 static void make_nodes(const keel_program *p, const keel_bound *b, int worker, const keel_tile *t)
 {
-    const int me = p->lanes->process;
-    const int n = b->gradient_nodes.before[me + 1] - b->gradient_nodes.before[me];
+    const int n = keel_nodes_of(&b->gradient_nodes, p->lanes->process);
     char *out[KEEL_TREE_NODES_MAX];
     for (int k = 0; k < n; k++) out[k] = own_node(p, k) + t->offset * element_of(p);
     keel_program_tile_nodes(p, b, worker, t->variable,
@@ -297,14 +295,12 @@ keel_status keel_across_scatter(const keel_program *p, const keel_bound *b)
     const keel_process_nodes *nodes = &b->gradient_nodes;
     const int me = x->lanes->process, n = x->lanes->n_process;
     const int64_t element = element_of(p), part = (x->first[me + 1] - x->first[me]) * element;
-    int most = 0;
-    for (int i = 0; i < nodes->n; i++)
-        if (nodes->node[i].slot >= most) most = nodes->node[i].slot + 1;
+    const int most = most_nodes(nodes);
     for (int k = 0; k < most; k++) {
-        const bool sends = k < nodes->before[me + 1] - nodes->before[me];
+        const bool sends = k < keel_nodes_of(nodes, me);
         for (int q = 0; q < n; q++) {
             const int64_t bytes = (x->first[q + 1] - x->first[q]) * element;
-            const bool comes = k < nodes->before[q + 1] - nodes->before[q];
+            const bool comes = k < keel_nodes_of(nodes, q);
             x->send[q] = sends ? own_node(p, k) + x->first[q] * element : NULL;
             x->send_bytes[q] = sends && q != me ? (size_t)bytes : 0;
             x->receive[q] = x->received + (nodes->before[q] + k) * part;

@@ -44,6 +44,10 @@ keel_status keel_across_traffic(const keel_program *p, int64_t rows, keel_traffi
 
 /* Of n things that a tree divides, the nodes of each process. Call keel_process_nodes_free also
  * after a failure. rows: n rows of a step; else n shards. */
+static inline int keel_nodes_of(const keel_process_nodes *x, int process)
+{
+    return x->before[process + 1] - x->before[process];
+}
 keel_status keel_process_nodes_make(keel_process_nodes *out, const keel_lanes *l, int64_t n,
                                     bool rows);
 void keel_process_nodes_free(keel_process_nodes *x);

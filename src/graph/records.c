@@ -354,7 +354,7 @@ keel_status keel_sums_exchange(const keel_program *p, const keel_bound *b)
 {
     keel_across *x = p->across;
     const keel_process_nodes *nodes = &b->row_nodes;
-    const int own = nodes->before[p->lanes->process + 1] - nodes->before[p->lanes->process];
+    const int own = keel_nodes_of(nodes, p->lanes->process);
     double *at = x->sums + nodes->before[p->lanes->process] * x->sums_length;
     for (int i = 0; i < p->graph->n_node; i++) {
         const int64_t length = p->graph->node[i].node.sums;
@@ -374,7 +374,7 @@ static void sum_all(const keel_program *p, const keel_bound *b, const merging *m
     keel_record part[KEEL_TREE_NODES_MAX + 1];
     int n = 0;
     for (int q = 0; q < p->lanes->n_process; q++) {
-        const int own = nodes->before[q + 1] - nodes->before[q];
+        const int own = keel_nodes_of(nodes, q);
         const double *at =
             x->sums + nodes->before[q] * x->sums_length + own * (p->sums_at[node] / p->slots);
         for (int k = 0; k < own; k++)

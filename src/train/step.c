@@ -476,20 +476,10 @@ static void keep_states(const keel_trainer *t, const keel_scored *s)
         copy_output(t, p, first + i, t->model->row_states.state[s->state[i]].data);
 }
 
-static keel_status raise_failure(const keel_trainer *t, const keel_program *p, const keel_batch *b)
+static keel_status raise_failure(const keel_trainer *t, const keel_program *p)
 {
-    if (t->common.status < 0) return keel_failure_raise(&t->common);
-    /* report the first in row order, which a single device would report */
-    for (int i = 0; i < t->bound->n_busy; i++) {
-        const keel_piece *piece = &t->bound->piece[i];
-        const keel_failure *f = &p->failure[piece->worker];
-        if (f->status < 0)
-            return keel_fail_within(keel_failure_raise(f),
-                                    "epoch %" PRIu32 ", step %" PRId64 ", device %s", b->epoch + 1,
-                                    b->step + 1, t->strategy->name[piece->lane]);
-    }
-    if (p->failure[0].status < 0) return keel_failure_raise(&p->failure[0]); /* other processes */
-    return keel_fail(KEEL_EDEVICE, "a worker without rows failed");
+    const keel_status s = keel_together_failure(t, p);
+    return s < 0 ? s : keel_fail(KEEL_EDEVICE, "a worker without rows failed");
 }
 
 /* Fail, and name the device and row, or the weight, that has a number that is not finite. */
@@ -550,7 +540,7 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
     keel_team_run(t->strategy->team, train_worker, t);
     for (int w = 0; p->timing && w < t->strategy->lanes.n_worker; w++)
         keel_timing_phase(p->timing, w, KEEL_PHASE_WAIT, t->vote[w].ended);
-    keel_status s = first_failure(p, t) < 0 ? raise_failure(t, p, b) : KEEL_OK;
+    keel_status s = first_failure(p, t) < 0 ? raise_failure(t, p) : KEEL_OK;
     if (s >= 0) keel_scored_read(&t->train, t->bound, &score);
     const bool skipped = s >= 0 && !t->no_op && was_skipped(t, &score);
     if (s >= 0 && !t->no_op) s = skipped ? skip(t, b) : not_finite(t, b);
@@ -596,7 +586,7 @@ keel_status keel_forward_step(keel_trainer *t, const keel_batch *b, uint64_t see
     const keel_status begun = begin(t, &t->test, b, seed);
     if (begun != KEEL_OK) return begun;
     keel_team_run(t->strategy->team, test_worker, t);
-    return first_failure(p, t) < 0 ? raise_failure(t, p, b) : KEEL_OK;
+    return first_failure(p, t) < 0 ? raise_failure(t, p) : KEEL_OK;
 }
 
 keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const *out)

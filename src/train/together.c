@@ -86,10 +86,11 @@ typedef struct summing {
     keel_program *p;
 } summing;
 
-static keel_status first_failure(const keel_trainer *t, const keel_program *p)
+keel_status keel_together_failure(const keel_trainer *t, const keel_program *p)
 {
     const keel_batch *b = t->batch;
-    for (int i = 0; i < t->bound->n_busy; i++) { /* in row order, as one device would report */
+    if (t->common.status < 0) return keel_failure_raise(&t->common);
+    for (int i = 0; i < t->bound->n_busy; i++) {
         const keel_piece *piece = &t->bound->piece[i];
         const keel_failure *f = &p->failure[piece->worker];
         if (f->status < 0)
@@ -97,6 +98,7 @@ static keel_status first_failure(const keel_trainer *t, const keel_program *p)
                                     "epoch %" PRIu32 ", step %" PRId64 ", device %s", b->epoch + 1,
                                     b->step + 1, t->strategy->name[piece->lane]);
     }
+    /* an exchange with other processes, by a worker that may have no rows */
     return p->failure[0].status < 0 ? keel_failure_raise(&p->failure[0]) : KEEL_OK;
 }
 
@@ -107,7 +109,7 @@ static keel_status share_sums(void *context)
     keel_comm *c = t->strategy->comm;
     int64_t bad[KEEL_PROCESSES_MAX];
     const int64_t own = keel_program_bad_row(x->p);
-    keel_status s = first_failure(t, x->p);
+    keel_status s = keel_together_failure(t, x->p);
     if (s == KEEL_OK)
         s = keel_sums_exchange(x->p, t->bound);
     else if (!c->lost) {

@@ -24,6 +24,10 @@ keel_status keel_together_begin(keel_strategy *s, keel_status mine, const keel_b
 /* A process that leaves for a failure that the others do not know. Returns `mine`. */
 keel_status keel_together_leave(keel_strategy *s, keel_status mine);
 
+/* The failure of a step that ran: that which the processes agreed on, else the first in row order,
+ * which one device would report. KEEL_OK: none. */
+keel_status keel_together_failure(const keel_trainer *t, const keel_program *p);
+
 /* By every worker when its rows are done: all have met, and all know the sums of the step. A
  * failure of any process is in t->common. test: the program that ran. */
 void keel_together_sum(keel_trainer *t, bool test, int worker);
