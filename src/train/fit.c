@@ -114,7 +114,7 @@ static keel_status train_epoch(keel_fitting *f)
         s = train_step(f, &b);
         if (s == KEEL_END) { /* another process stops, or this one */
             keel_feed_retry(f->feed, &b);
-            return stop_together(f, (keel_stops)f->trainer->stops);
+            return stop_together(f, f->trainer->stops);
         }
         if (s < 0) {
             keel_feed_retry(f->feed, &b);

@@ -442,10 +442,7 @@ static keel_status begin_alone(keel_trainer *t, keel_scored *s, const keel_batch
 static keel_status begin(keel_trainer *t, keel_scored *s, const keel_batch *b, uint64_t seed)
 {
     t->common.status = KEEL_OK;
-    keel_stops stops = (keel_stops)t->stops;
-    const keel_status st = keel_together_begin(t->strategy, begin_alone(t, s, b, seed), b, &stops);
-    t->stops = (int)stops;
-    return st;
+    return keel_together_begin(t->strategy, begin_alone(t, s, b, seed), b, &t->stops);
 }
 
 /* The rows of output k of a finished step, one after another. */

@@ -7,13 +7,6 @@
 #include "graph/across.h"
 #include "train/trainer.h"
 
-/* Why a process wants no further step. */
-typedef enum keel_stops {
-    KEEL_STOPS_NOT,
-    KEEL_STOPS_ITSELF,  /* a callback has stopped it */
-    KEEL_STOPS_OUTSIDE, /* a signal has */
-} keel_stops;
-
 /* Before every step, and where one is expected and does not come. mine: how this process stands; b
  * NULL: the pass ends here. KEEL_OK: all have the same step, or the end of the pass. KEEL_END: all
  * end because one of them stops; *stops is the strongest reason. A failure of any process is that

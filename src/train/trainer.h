@@ -13,6 +13,13 @@
 #include "train/strategy.h"
 #include "train/update.h"
 
+/* Why a process wants no further step. */
+typedef enum keel_stops {
+    KEEL_STOPS_NOT,
+    KEEL_STOPS_ITSELF,  /* a callback has stopped it */
+    KEEL_STOPS_OUTSIDE, /* a signal has */
+} keel_stops;
+
 /* The vote of one worker at the commit point. */
 typedef struct keel_vote {
     keel_variable bad; /* a weight whose gradient is not finite; -1: none */
@@ -64,7 +71,7 @@ typedef struct keel_trainer {
     const keel_bound *bound;
     keel_vote *vote;     /* [n_worker] */
     bool no_op;          /* the step's weights sum to 0 */
-    int stops;           /* keel_stops of together.h: whether this process wants a further step */
+    keel_stops stops;    /* whether this process wants a further step: see together.h */
     keel_failure common; /* of a step that processes share: what one of them failed with */
     int64_t bad_row;     /* of such a step, over all processes: see keel_program_bad_row */
 } keel_trainer;
