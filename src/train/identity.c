@@ -270,7 +270,9 @@ static keel_status differs(const char *key, const json_t *was, const json_t *is)
     return s;
 }
 
-keel_status keel_identity_check(const json_t *was, const json_t *is, char *note, size_t size)
+/* The first thing that decides the results and differs; NULL: nothing. *note is set as by
+ * keel_identity_check. */
+static const char *first_difference(const json_t *was, const json_t *is, char *note, size_t size)
 {
     const char *key;
     const json_t *value;
@@ -280,11 +282,35 @@ keel_status keel_identity_check(const json_t *was, const json_t *is, char *note,
         const json_t *old = json_object_get(was, key);
         const bool rounds = !strcmp(key, "cores") || !strcmp(key, "computing");
         if (old && json_equal(old, value)) continue;
-        if (!rounds) return differs(key, old, value);
+        if (!rounds) return key;
         if (!strcmp(key, "cores") && json_integer_value(json_object_get(is, "shards"))) continue;
         snprintf(note, size,
                  "it was made on another number of cores or another processor, so the results "
                  "agree to rounding");
     }
-    return KEEL_OK;
+    return NULL;
+}
+
+keel_status keel_identity_check(const json_t *was, const json_t *is, char *note, size_t size)
+{
+    const char *key = first_difference(was, is, note, size);
+    return key ? differs(key, json_object_get(was, key), json_object_get(is, key)) : KEEL_OK;
+}
+
+keel_status keel_identity_same(const json_t *first, const json_t *own)
+{
+    char note[160];
+    const char *key = first_difference(first, own, note, sizeof note);
+    if (!key) return KEEL_OK;
+    for (size_t i = 0; i < sizeof SAID / sizeof *SAID; i++)
+        if (!strcmp(SAID[i].key, key))
+            return keel_fail(KEEL_EARG, "its %s differ from those of process 0",
+                             strcmp(key, "model") ? key : "layers, or how they were compiled,");
+    char *a = json_dumps(json_object_get(own, key), JSON_ENCODE_ANY | JSON_COMPACT);
+    char *b = json_dumps(json_object_get(first, key), JSON_ENCODE_ANY | JSON_COMPACT);
+    const keel_status s = keel_fail(KEEL_EARG, "its %s is %.150s, that of process 0 is %.150s", key,
+                                    a ? a : "not given", b ? b : "not given");
+    free(a);
+    free(b);
+    return s;
 }

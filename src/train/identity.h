@@ -16,4 +16,8 @@ keel_status keel_identity_make(json_t **out, const keel_model *m, const keel_str
  * about what may change the rounding, "": nothing. */
 keel_status keel_identity_check(const json_t *was, const json_t *is, char *note, size_t size);
 
+/* Of a process that shares the run of process 0. KEEL_EARG: the text names the first thing that
+ * differs, with both values. */
+keel_status keel_identity_same(const json_t *first, const json_t *own);
+
 #endif

@@ -74,7 +74,6 @@ static keel_status choose(keel_resume *r, keel_checkpoint_options *out, const ke
 /* All processes must be of the run of process 0. */
 static keel_status compare(const keel_resume *r, keel_comm *c)
 {
-    char note[160];
     json_error_t error;
     char *own = json_dumps(r->identity, JSON_COMPACT | JSON_SORT_KEYS);
     int64_t size[KEEL_PROCESSES_MAX];
@@ -90,7 +89,7 @@ static keel_status compare(const keel_resume *r, keel_comm *c)
     }
     if (s >= 0) {
         json_t *of_first = json_loads(first, 0, &error);
-        s = of_first ? keel_identity_check(of_first, r->identity, note, sizeof note)
+        s = of_first ? keel_identity_same(of_first, r->identity)
                      : keel_fail(KEEL_EREMOTE, "process 0 sent no description of its run");
         json_decref(of_first);
         s = keel_comm_agree(c, s, NULL, 0, NULL);

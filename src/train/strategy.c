@@ -70,7 +70,7 @@ static keel_status compare(keel_comm *c, const introduction *all)
             return keel_fail(
                 KEEL_EARG,
                 "%s computes with %.96s, process 0 with %.96s, so they would not round "
-                "alike; give all of them --instructions with the lesser of the two, and "
+                "alike; set KEEL_CPU to the lesser instruction set in all of them, and install "
                 "one version of oneDNN",
                 keel_comm_name(c, q, name), b->computes_with, a->computes_with);
     }
