@@ -2,6 +2,7 @@
  * keel without any MPI is the same program. */
 #define _GNU_SOURCE /* dladdr, RTLD_DEFAULT */
 #include "processes.h"
+#include "follow.h"
 #include "launchers.h"
 #include "progress.h"
 #include "signals.h"
@@ -31,6 +32,7 @@ static keel_launch launch;
 static const char *running = "";
 static bool silent;
 static keel_process_group group; /* size 0: this process is alone */
+static keel_machines *machines;  /* whose group it then is; NULL: --apart */
 static bool connected;           /* there was a group */
 static bool opening, given;      /* a strategy is being made of it; it was */
 static bool failed;              /* it ended, or has to end, without waiting for others */
@@ -40,6 +42,11 @@ static int final_code;
 bool keel_processes_first(void)
 {
     return launch.rank == 0;
+}
+
+int keel_processes_started(void)
+{
+    return connected ? launch.size : 1;
 }
 
 int keel_processes_machines(void)
@@ -52,6 +59,11 @@ int keel_processes_machines(void)
         n += p == q;
     }
     return n;
+}
+
+bool keel_processes_apart(const keel_strategy *s)
+{
+    return machines && keel_strategy_processes(s) > keel_processes_machines();
 }
 
 /* ---- silence --------------------------------------------------------------------------------- */
@@ -187,7 +199,35 @@ static int open_group(void)
     return -1;
 }
 
-int keel_processes_begin(const keel_processes_options *o)
+/* No exchange after this. */
+static void close_group(int code)
+{
+    group.close(group.context, failed);
+    group = (keel_process_group){ 0 };
+    keel_machines_end(machines, code, failed);
+    machines = NULL;
+}
+
+static int join_machines(const char *devices)
+{
+    const keel_status s = keel_machines_join(&machines, &group, devices, keel_started_with());
+    group = (keel_process_group){ 0 };
+    failed = s < 0;
+    if (s < 0) return keel_complain_status(s);
+    if (keel_machines_together(machines)) {
+        group = keel_machines_group(machines);
+        return -1;
+    }
+    int code = keel_follow(machines);
+    const bool gone = code < 0;
+    if (gone) code = keel_complain_status(KEEL_EREMOTE);
+    failed = gone && keel_machines_group(machines).count > 1; /* other machines save */
+    keel_machines_end(machines, code, gone);
+    machines = NULL;
+    return code;
+}
+
+int keel_processes_begin(const keel_processes_options *o, const char *devices)
 {
     char text[2048];
     const bool several = launch.name && launch.size != 1;
@@ -195,6 +235,9 @@ int keel_processes_begin(const keel_processes_options *o)
         return keel_complain(EXIT_USAGE, "--timeout %g: must be above 0", o->timeout);
     if (!isnan(o->timeout) && !launch.name && !o->mpi)
         return keel_complain(EXIT_USAGE, "--timeout is for several processes, which mpirun starts; "
+                                         "leave it out");
+    if (o->apart && !launch.name && !o->mpi)
+        return keel_complain(EXIT_USAGE, "--apart is for several processes, which mpirun starts; "
                                          "leave it out");
     if (!isnan(o->timeout)) timeout = o->timeout;
     if (!launch.name && keel_launch_refuses_tensorflow(text, sizeof text, running))
@@ -206,7 +249,9 @@ int keel_processes_begin(const keel_processes_options *o)
                              "--mpi=pmix or --mpi=pmi2 (srun --mpi=list shows what there is), or "
                              "mpirun",
                              launch.name, launch.size);
-    return open_group();
+    const int code = open_group();
+    group.timeout = timeout;
+    return code >= 0 || o->apart ? code : join_machines(devices);
 }
 
 /* ---- agreements ------------------------------------------------------------------------------ */
@@ -216,8 +261,9 @@ static int lose(const char *error)
     char safe[512];
     const int rank = group.awaited(group.context, AGREEMENT);
     const char *host = rank >= 0 ? group.host(group.context, rank) : NULL;
+    const int number = rank >= 0 && group.number ? group.number(group.context, rank) : rank;
     failed = true;
-    return keel_complain(EXIT_FAILED, "process %d (%s) does not answer%s%s", rank,
+    return keel_complain(EXIT_FAILED, "process %d (%s) does not answer%s%s", number,
                          host ? host : "?", *error ? ": " : "",
                          keel_printable(safe, sizeof safe, error));
 }
@@ -328,9 +374,9 @@ static void close_all(void *context, bool by_failure)
 {
     failed = failed || by_failure;
     if (opening) return;
+    (void)context;
     if (!failed) final_code = agree(final_code, given);
-    group.close(context, failed);
-    group = (keel_process_group){ 0 };
+    close_group(final_code);
 }
 
 int keel_processes_strategy(keel_strategy **out, const char *devices)
@@ -342,15 +388,15 @@ int keel_processes_strategy(keel_strategy **out, const char *devices)
     }
     const int code = agree(-1, false);
     if (code >= 0) {
-        group.close(group.context, failed);
-        group = (keel_process_group){ 0 };
+        close_group(code);
         return code;
     }
     keel_process_group shared = group;
     shared.test = test_with_patience;
     shared.close = close_all;
     opening = true;
-    s = keel_strategy_create_group(out, devices, &shared);
+    s = keel_strategy_create_group(out, machines ? keel_machines_devices(machines) : devices,
+                                   &shared);
     opening = false;
     given = s >= 0;
     if (s >= 0) s = keel_strategy_timeout(*out, timeout);
@@ -360,7 +406,7 @@ int keel_processes_strategy(keel_strategy **out, const char *devices)
 int keel_processes_end(keel_strategy *s, int code)
 {
     final_code = code;
-    if (!s && group.size) close_all(group.context, false);
-    keel_strategy_destroy(s);
+    keel_strategy_destroy(s); /* closes a group of several */
+    if (group.size) close_all(group.context, false);
     return final_code;
 }

@@ -1,6 +1,7 @@
 /* See signals.h. The handler only notes a signal and writes a byte to a pipe; a thread reads it. */
 #define _GNU_SOURCE /* pipe2 */
 #include "signals.h"
+#include "follow.h"
 #include "processes.h"
 #include "progress.h"
 #include <fcntl.h>
@@ -14,12 +15,15 @@ static int pipe_end[2] = { -1, -1 };
 static void (*quit)(void *, int);
 static void *quit_context;
 
-static void on_signal(int number)
+static void on_signal(int number, siginfo_t *info, void *context)
 {
+    (void)context;
     static const char text[] =
         "\nkeel: stopping after this step; press Ctrl-C again to quit at once\n";
     const unsigned char byte = (unsigned char)number;
     if (number == SIGPIPE && first) return; /* each write to a closed pipe is one */
+    if (info->si_code == SI_QUEUE && info->si_value.sival_int == KEEL_FROM_FOLLOWER && first)
+        return; /* the launcher told this process, too */
     if (!first) {
         first = number;
         keel_interrupt();
@@ -47,7 +51,7 @@ static void *watch(void *context)
 bool keel_signals_catch(void (*call)(void *context, int signal), void *context)
 {
     pthread_t thread;
-    struct sigaction a = { .sa_handler = on_signal, .sa_flags = SA_RESTART }, was;
+    struct sigaction a = { .sa_sigaction = on_signal, .sa_flags = SA_RESTART | SA_SIGINFO }, was;
     if (pipe2(pipe_end, O_CLOEXEC)) return false;
     quit = call;
     quit_context = context;

@@ -29,7 +29,7 @@ static int prepare(job *j, const options *o, const char *path)
 {
     int code;
     keel_status s = KEEL_OK;
-    if ((code = keel_processes_begin(&o->processes)) >= 0) return code;
+    if ((code = keel_processes_begin(&o->processes, o->devices.list)) >= 0) return code;
     if ((code = keel_padding_read(&j->padding, &o->pad)) >= 0) return code;
     if ((code = keel_setup_plugin(o->plugin)) >= 0) return code;
     if ((code = keel_setup_model(&j->model, path, o->weights, o->dtype)) >= 0) return code;

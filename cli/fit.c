@@ -222,7 +222,7 @@ static int open_data(job *j)
 static int prepare(job *j, const char *path)
 {
     int code;
-    if ((code = keel_processes_begin(&j->o->processes)) >= 0) return code;
+    if ((code = keel_processes_begin(&j->o->processes, j->o->devices.list)) >= 0) return code;
     if ((code = check(j->o)) >= 0) return code;
     if ((code = keel_padding_read(&j->padding, &j->o->pad)) >= 0) return code;
     if ((code = read_class_weight(j, j->o->class_weight)) >= 0) return code;
@@ -343,6 +343,18 @@ static int keep_part(job *j, keel_status s)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
+static void say_devices(const job *j, int n)
+{
+    const int processes = keel_strategy_processes(j->strategy), hosts = keel_processes_machines();
+    const int started = keel_processes_started();
+    if (started > 1)
+        printf("; %d processes on %d %s", started, hosts, hosts == 1 ? "machine" : "machines");
+    if (started > processes) printf(" act as %d", processes);
+    const char *first = started > 1 ? ", with" : ";";
+    printf("%s %d %s", processes > 1 ? ", the first with" : first, n,
+           n == 1 ? "device" : "devices");
+}
+
 static int train(job *j)
 {
     const options *o = j->o;
@@ -395,14 +407,13 @@ static int train(job *j)
         printf(", %s for validation", keel_grouped(a, keel_dataset_rows(j->validation)));
     if (keel_dataset_class_count(j->data))
         printf(", %s classes", keel_grouped(a, keel_dataset_class_count(j->data)));
-    const int processes = keel_strategy_processes(j->strategy), hosts = keel_processes_machines();
-    if (processes > 1)
-        printf("; %d processes on %d %s, the first with", processes, hosts,
-               hosts == 1 ? "machine" : "machines");
-    printf("%s %d %s", processes > 1 ? "" : ";", n, n == 1 ? "device" : "devices");
+    say_devices(j, n);
     if (strcmp(keel_model_dtype_policy(j->model), "float32"))
         printf(", %s", keel_model_dtype_policy(j->model));
     putchar('\n');
+    if (keel_processes_apart(j->strategy))
+        puts("these processes do not act as one, which would be faster: they were started with "
+             "different words, or cannot use each other's cores");
     if (!o->no_shuffle && !o->resume && !o->initial_epoch && keel_model_steps_done(j->model) > 0)
         printf(
             "the model was trained before, for %s steps; the order of the rows begins again as in "

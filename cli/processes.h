@@ -8,7 +8,7 @@
 #include <keel/process_group.h>
 
 typedef struct keel_processes_options {
-    bool mpi;
+    bool mpi, apart;
     double timeout; /* seconds; NAN: not given */
 } keel_processes_options;
 
@@ -16,6 +16,10 @@ typedef struct keel_processes_options {
     KEEL_OPTION_ROW(T, member.mpi, "mpi", 0, false, KEEL_OPTION_FLAG, NULL, NULL,                  \
                     "connect the processes by MPI also where no launcher is recognised; those "    \
                     "that mpirun, mpiexec or srun started find each other without it"),            \
+        KEEL_OPTION_ROW(T, member.apart, "apart", 0, false, KEEL_OPTION_FLAG, NULL, NULL,          \
+                        "processes of one machine share each step by copies, each with its own "   \
+                        "devices (default: the first one runs the devices of all, and the "        \
+                        "others wait, which is faster)"),                                          \
         KEEL_OPTION_ROW(T, member.timeout, "timeout", 0, false, KEEL_OPTION_REAL, "S", NULL,       \
                         "of several processes: end with an error if one is silent for S seconds "  \
                         "(default: 60)")
@@ -24,14 +28,20 @@ typedef struct keel_processes_options {
  * if others speak. Returns -1 to continue, or an exit code after an error was printed. */
 int keel_processes_look(const keel_command *c);
 
-/* Connect the processes, or see that there is only this one. Returns as above. */
-int keel_processes_begin(const keel_processes_options *o);
+/* Connect the processes, or see that there is only this one. Those of one machine act as one
+ * (keel/machines.h); in one that follows another this returns when the work is done, with its exit
+ * code. devices: as for keel_processes_strategy. Returns as above. */
+int keel_processes_begin(const keel_processes_options *o, const char *devices);
 
 /* True in rank 0 and in a process that is alone. */
 bool keel_processes_first(void);
 
-/* On how many machines the processes are; 0 without other processes. */
+/* How many processes were started, and on how many machines those are that do not follow; 1 and 0
+ * without other processes. */
+int keel_processes_started(void);
 int keel_processes_machines(void);
+/* Whether some of one machine work apart, although nobody asked for that. */
+bool keel_processes_apart(const keel_strategy *s);
 
 /* As keel_strategy_create, for the devices of all processes; all of them are here, or have failed
  * and are in keel_processes_end. Returns as above. */

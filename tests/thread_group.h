@@ -1,6 +1,6 @@
 /* Processes of a group that are threads of one program, for tests. Messages are copied, and one
  * that is not as long as the other side expects is an error, so that a wrong order of exchanges is
- * seen. */
+ * seen. A member may have the name of another machine. */
 #ifndef KEEL_TESTS_THREAD_GROUP_H
 #define KEEL_TESTS_THREAD_GROUP_H
 #include <pthread.h>
@@ -13,6 +13,7 @@ enum { THREADS_MAX = 8 };
 
 typedef struct thread_message {
     struct thread_message *next;
+    int number;
     size_t n_bytes;
     char data[];
 } thread_message;
@@ -24,9 +25,9 @@ typedef struct thread_group {
     struct thread_member {
         struct thread_group *group;
         int rank;
-        keel_exchange waits;
-        void *receive[THREADS_MAX];
-        size_t receive_bytes[THREADS_MAX];
+        const char *host; /* NULL: "here" */
+        void *receive[KEEL_EXCHANGES_MAX][THREADS_MAX];
+        size_t receive_bytes[KEEL_EXCHANGES_MAX][THREADS_MAX];
         bool closed;
         int exchanges; /* so far */
         int fail_at;   /* its start fails at this exchange; 0: never */
@@ -36,8 +37,9 @@ typedef struct thread_group {
 
 static const char *thread_host(void *context, int rank)
 {
-    (void)context, (void)rank;
-    return "here";
+    const struct thread_member *m = context;
+    const char *host = m->group->member[rank].host;
+    return host ? host : "here";
 }
 
 static int thread_start(void *context, int number, const keel_exchange *e, char *error, size_t size)
@@ -45,19 +47,20 @@ static int thread_start(void *context, int number, const keel_exchange *e, char 
     struct thread_member *m = context;
     thread_group *g = m->group;
     m->exchanges++;
-    if (number != 0 || m->exchanges == m->fail_at) {
+    if (m->exchanges == m->fail_at) {
         snprintf(error, size, "the test says so");
         return -1;
     }
     pthread_mutex_lock(&g->lock);
     for (int q = 0; q < g->count; q++) {
-        m->receive[q] = e->receive[q];
-        m->receive_bytes[q] = q == m->rank ? 0 : e->receive_bytes[q];
+        m->receive[number][q] = e->receive[q];
+        m->receive_bytes[number][q] = q == m->rank ? 0 : e->receive_bytes[q];
         if (q == m->rank || e->send_bytes[q] == 0) continue;
         if (m->mute_at && m->exchanges >= m->mute_at) continue;
         thread_message **at = &g->queue[m->rank][q], *new = malloc(sizeof *new + e->send_bytes[q]);
         while (*at) at = &(*at)->next;
         new->next = NULL;
+        new->number = number;
         new->n_bytes = e->send_bytes[q];
         memcpy(new->data, e->send[q], e->send_bytes[q]);
         *at = new;
@@ -71,24 +74,25 @@ static int thread_test(void *context, int number, char *error, size_t size)
     struct thread_member *m = context;
     thread_group *g = m->group;
     int state = 1;
-    (void)number;
     pthread_mutex_lock(&g->lock);
     for (int q = 0; q < g->count && state >= 0; q++) {
-        thread_message *first = g->queue[q][m->rank];
-        if (m->receive_bytes[q] == 0) continue;
+        thread_message **at = &g->queue[q][m->rank];
+        if (m->receive_bytes[number][q] == 0) continue;
+        while (*at && (*at)->number != number) at = &(*at)->next;
+        thread_message *first = *at;
         if (!first) {
             state = 0;
             continue;
         }
-        if (first->n_bytes != m->receive_bytes[q]) {
+        if (first->n_bytes != m->receive_bytes[number][q]) {
             snprintf(error, size, "process %d sent %zu bytes where process %d expects %zu", q,
-                     first->n_bytes, m->rank, m->receive_bytes[q]);
+                     first->n_bytes, m->rank, m->receive_bytes[number][q]);
             state = -1;
             break;
         }
-        memcpy(m->receive[q], first->data, first->n_bytes);
-        m->receive_bytes[q] = 0;
-        g->queue[q][m->rank] = first->next;
+        memcpy(m->receive[number][q], first->data, first->n_bytes);
+        m->receive_bytes[number][q] = 0;
+        *at = first->next;
         free(first);
     }
     pthread_mutex_unlock(&g->lock);
@@ -98,9 +102,8 @@ static int thread_test(void *context, int number, char *error, size_t size)
 static int thread_awaited(void *context, int number)
 {
     const struct thread_member *m = context;
-    (void)number;
     for (int q = 0; q < m->group->count; q++)
-        if (m->receive_bytes[q] > 0) return q;
+        if (m->receive_bytes[number][q] > 0) return q;
     return -1;
 }
 

@@ -39,6 +39,8 @@ typedef struct keel_process_group {
     int (*awaited)(void *context, int number);
     /* The end. failed: some process may not answer any more, so wait for nobody. */
     void (*close)(void *context, bool failed);
+    /* The number by which people know a process; NULL: its rank. */
+    int (*number)(void *context, int rank);
 } keel_process_group;
 
 #define KEEL_PROCESS_GROUP .size = sizeof(keel_process_group)

@@ -71,7 +71,8 @@ char *keel_comm_name(const keel_comm *c, int rank, char out[KEEL_COMM_NAME_MAX])
     char host[KEEL_COMM_NAME_MAX / 2];
     const char *name = c->group.host(c->group.context, rank);
     keel_printable(host, sizeof host, name ? name : "?");
-    snprintf(out, KEEL_COMM_NAME_MAX, "process %d (%s)", rank, host);
+    const int number = c->group.number ? c->group.number(c->group.context, rank) : rank;
+    snprintf(out, KEEL_COMM_NAME_MAX, "process %d (%s)", number, host);
     return out;
 }
 
