@@ -34,11 +34,19 @@ typedef struct keel_machines keel_machines;
 keel_status keel_machines_join(keel_machines **out, const keel_process_group *group,
                                const char *devices, uint64_t alike);
 
-/* The number of processes that act as this one, with itself; 0: it follows another. */
+/* How many act as one.
+ *
+ * Returns  the number of processes that act as this one, with itself; 0: it follows another
+ * Owns     nothing changes hands
+ * Threads  any */
 int keel_machines_together(const keel_machines *m);
 
-/* For a process that does not follow: what to give keel_strategy_create_group. The text and the
- * group live as long as m; the group may have one process. */
+/* For a process that does not follow: what to give keel_strategy_create_group, which has no member
+ * but those that do not follow. That may be one.
+ *
+ * Returns  the devices of all that act as this process; the group
+ * Owns     m keeps both; end m after the strategy
+ * Threads  one */
 const char *keel_machines_devices(const keel_machines *m);
 keel_process_group keel_machines_group(keel_machines *m);
 
@@ -46,14 +54,23 @@ keel_process_group keel_machines_group(keel_machines *m);
  *
  * Returns  1: it has ended, with *code; 0: not yet; -1: it is gone, or was stopped for the timeout
  *          of the group, and keel_error names it
+ * Owns     nothing changes hands
  * Threads  one */
 int keel_machines_test(keel_machines *m, int *code);
 
-/* The number by which the operating system knows the process that this one follows. */
+/* The process that this one follows, for signals.
+ *
+ * Returns  the operating system's number of it
+ * Owns     nothing changes hands
+ * Threads  any */
 int64_t keel_machines_followed(const keel_machines *m);
 
 /* The end: those that follow this process learn its code, and the group is closed. failed: some
- * process may not answer any more. NULL is allowed. */
+ * process may not answer any more. NULL is allowed.
+ *
+ * Returns  nothing; who cannot be told sees that this process ends
+ * Owns     m is freed
+ * Threads  one */
 void keel_machines_end(keel_machines *m, int code, bool failed);
 
 #ifdef __cplusplus
