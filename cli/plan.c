@@ -121,8 +121,9 @@ static void print_processes(const keel_plan *p)
            "%s\n",
            keel_bytes_text(a, p->sent_gradients), keel_bytes_text(b, p->sent_statistics),
            keel_bytes_text(c, p->sent_others));
-    printf("waits      for the others %d times a step; buffers for what comes %s\n", p->exchanges,
-           keel_bytes_text(a, p->exchange_bytes));
+    printf(
+        "exchanges  %d a step at most, gradients while backward runs; buffers for what comes %s\n",
+        p->exchanges, keel_bytes_text(a, p->exchange_bytes));
 }
 
 /* A failure to measure is printed, but does not fail the plan. */

@@ -321,7 +321,7 @@ typedef struct keel_plan {
     int64_t sent_gradients, sent_statistics; /* bytes that it sends in a full step, to all others */
     int64_t sent_others;                     /* sums of losses and metrics, agreements */
     int64_t exchange_bytes;                  /* memory for what comes; in total_bytes */
-    int exchanges;                           /* of a full step: how often it waits for others */
+    int exchanges;                           /* of a full step, at most */
 } keel_plan;
 
 /* Plan a fit of `rows` rows on s (NULL: one device per core), without running it. inputs

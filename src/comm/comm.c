@@ -96,43 +96,62 @@ static keel_status silent(keel_comm *c, int number, double seconds)
                              name, seconds));
 }
 
-static keel_status wait_for(keel_comm *c, int number)
+keel_patience keel_patience_begin(void)
 {
-    char error[KEEL_ERROR_MAX / 2] = "", clean[KEEL_ERROR_MAX / 2], name[KEEL_COMM_NAME_MAX];
-    const int64_t start = keel_clock_ns();
-    int64_t nap = NAP_FIRST_NS;
-    for (;;) {
-        const int got = c->group.test(c->group.context, number, error, sizeof error);
-        if (got > 0) return KEEL_OK;
-        if (got < 0) {
-            const int rank = c->group.awaited(c->group.context, number);
-            return lose(c, keel_fail(KEEL_EREMOTE, "%s does not answer: %s",
-                                     rank < 0 ? "a process" : keel_comm_name(c, rank, name),
-                                     keel_printable(clean, sizeof clean, error)));
-        }
-        const int64_t now = keel_clock_ns();
-        if (now - start < SPIN_NS) continue;
-        if ((double)(now - start) * 1e-9 > c->timeout)
-            return silent(c, number, (double)(now - start) * 1e-9);
-        nanosleep(&(struct timespec){ .tv_nsec = nap }, NULL);
-        nap = 2 * nap < NAP_MOST_NS ? 2 * nap : NAP_MOST_NS;
-    }
+    return (keel_patience){ .start = keel_clock_ns(), .nap = NAP_FIRST_NS };
+}
+
+keel_status keel_comm_patience(keel_comm *c, int number, keel_patience *x)
+{
+    const int64_t now = keel_clock_ns();
+    if (now - x->start < SPIN_NS) return KEEL_OK;
+    if ((double)(now - x->start) * 1e-9 > c->timeout)
+        return silent(c, number, (double)(now - x->start) * 1e-9);
+    nanosleep(&(struct timespec){ .tv_nsec = x->nap }, NULL);
+    x->nap = 2 * x->nap < NAP_MOST_NS ? 2 * x->nap : NAP_MOST_NS;
+    return KEEL_OK;
 }
 
 /* ---- exchanges ------------------------------------------------------------------------------- */
 
-keel_status keel_comm_exchange(keel_comm *c, const keel_exchange *e)
+keel_status keel_comm_start(keel_comm *c, int number, const keel_exchange *e)
 {
-    enum { NUMBER = 0 };
     char error[KEEL_ERROR_MAX / 2] = "", clean[KEEL_ERROR_MAX / 2];
-    if (c->group.count == 1) return KEEL_OK;
     if (c->lost) return keel_failure_raise(&c->first);
     for (int q = 0; q < c->group.count; q++)
         if (q != c->group.rank) c->bytes += (int64_t)e->send_bytes[q];
-    if (c->group.start(c->group.context, NUMBER, e, error, sizeof error) < 0)
-        return lose(c, keel_fail(KEEL_EREMOTE, "the other processes cannot be reached: %s",
-                                 keel_printable(clean, sizeof clean, error)));
-    return wait_for(c, NUMBER);
+    if (c->group.start(c->group.context, number, e, error, sizeof error) == 0) return KEEL_OK;
+    return lose(c, keel_fail(KEEL_EREMOTE, "the other processes cannot be reached: %s",
+                             keel_printable(clean, sizeof clean, error)));
+}
+
+keel_status keel_comm_test(keel_comm *c, int number, bool *done)
+{
+    char error[KEEL_ERROR_MAX / 2] = "", clean[KEEL_ERROR_MAX / 2], name[KEEL_COMM_NAME_MAX];
+    *done = false;
+    if (c->lost) return keel_failure_raise(&c->first);
+    const int got = c->group.test(c->group.context, number, error, sizeof error);
+    if (got >= 0) {
+        *done = got > 0;
+        return KEEL_OK;
+    }
+    const int rank = c->group.awaited(c->group.context, number);
+    return lose(c, keel_fail(KEEL_EREMOTE, "%s does not answer: %s",
+                             rank < 0 ? "a process" : keel_comm_name(c, rank, name),
+                             keel_printable(clean, sizeof clean, error)));
+}
+
+keel_status keel_comm_exchange(keel_comm *c, const keel_exchange *e)
+{
+    enum { NUMBER = 0 };
+    bool done = false;
+    if (c->group.count == 1) return KEEL_OK;
+    KEEL_TRY(keel_comm_start(c, NUMBER, e));
+    for (keel_patience x = keel_patience_begin(); !done;) {
+        KEEL_TRY(keel_comm_test(c, NUMBER, &done));
+        if (!done) KEEL_TRY(keel_comm_patience(c, NUMBER, &x));
+    }
+    return KEEL_OK;
 }
 
 /* The exchange that c->send and the other three describe. */
@@ -209,4 +228,42 @@ keel_status keel_comm_agree(keel_comm *c, keel_status mine, const int64_t *numbe
     f.status = (keel_status)say[first][0];
     snprintf(f.text, sizeof f.text, "%s", text);
     return keel_fail_within(keel_failure_raise(&f), "%s", keel_comm_name(c, first, name));
+}
+
+/* ---- measured -------------------------------------------------------------------------------- */
+
+/* The fastest of some exchanges of so many bytes with each other process, in ns. */
+static keel_status measure(keel_comm *c, void *all, size_t bytes, int64_t *fastest)
+{
+    enum { TIMES = 3 };
+    *fastest = INT64_MAX;
+    for (int i = 0; i < TIMES; i++) {
+        const int64_t begin = keel_clock_ns();
+        KEEL_TRY(keel_comm_all_gather_equal(c, all, bytes));
+        const int64_t ns = keel_clock_ns() - begin;
+        if (ns < *fastest) *fastest = ns;
+    }
+    return KEEL_OK;
+}
+
+keel_status keel_comm_measure(keel_comm *c)
+{
+    enum { SMALL = 8, LARGE = 256 << 10, SHARE = 10 };
+    const int64_t least = 64 << 10, most = 16 << 20;
+    int64_t small = 0, large = 0, own = 0, all[KEEL_PROCESSES_MAX];
+    const size_t each = (size_t)LARGE / (size_t)c->group.count;
+    char *data = keel_calloc((size_t)c->group.count, each > SMALL ? each : SMALL);
+    keel_status s = keel_comm_agree(c, data ? KEEL_OK : KEEL_ENOMEM, NULL, 0, NULL);
+    if (s >= 0) s = measure(c, data, SMALL, &small);
+    if (s >= 0) s = measure(c, data, each > SMALL ? each : SMALL, &large);
+    keel_free(data);
+    if (s < 0) return s;
+    /* bytes a ns beyond the first ones, times the ns that an exchange costs anyway */
+    if (large > small)
+        own = (int64_t)((double)LARGE / (double)(large - small) * SHARE * (double)small);
+    own = large <= small || own > most ? most : own < least ? least : own;
+    KEEL_TRY(keel_comm_agree(c, KEEL_OK, &own, 1, all));
+    for (int q = 0; q < c->group.count; q++)
+        if (all[q] > c->bucket_bytes) c->bucket_bytes = all[q];
+    return KEEL_OK;
 }

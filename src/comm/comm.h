@@ -9,11 +9,12 @@
 
 typedef struct keel_comm {
     keel_process_group group;
-    double timeout;     /* seconds */
-    bool lost;          /* some process did not answer: every later exchange fails at once */
-    bool told;          /* all processes know that one of them failed */
-    keel_failure first; /* the cause of `lost` */
-    const void **send;  /* [count], as the next three */
+    double timeout;       /* seconds */
+    int64_t bucket_bytes; /* the least of an exchange of gradients: see keel_comm_measure */
+    bool lost;            /* some process did not answer: every later exchange fails at once */
+    bool told;            /* all processes know that one of them failed */
+    keel_failure first;   /* the cause of `lost` */
+    const void **send;    /* [count], as the next three */
     void **receive;
     size_t *send_bytes, *receive_bytes;
     char *text;    /* [count][KEEL_ERROR_MAX] of keel_comm_agree */
@@ -31,6 +32,22 @@ char *keel_comm_name(const keel_comm *c, int rank, char out[KEEL_COMM_NAME_MAX])
 
 /* One exchange. KEEL_EREMOTE: a process is lost, and the text names it. */
 keel_status keel_comm_exchange(keel_comm *c, const keel_exchange *e);
+
+/* The same in steps, with a number other than 0, so that several are on their way. */
+keel_status keel_comm_start(keel_comm *c, int number, const keel_exchange *e);
+keel_status keel_comm_test(keel_comm *c, int number, bool *done);
+
+/* Between two tests of a loop: spin for a short while, then sleep, and fail when nothing came for
+ * the timeout. Begin anew when something has come. */
+typedef struct keel_patience {
+    int64_t start, nap; /* ns */
+} keel_patience;
+keel_patience keel_patience_begin(void);
+keel_status keel_comm_patience(keel_comm *c, int number, keel_patience *x);
+
+/* Measures the connection, and sets bucket_bytes, the same in all processes: so many bytes that
+ * what an exchange costs besides them is a tenth. */
+keel_status keel_comm_measure(keel_comm *c);
 
 /* Every process has bytes[rank] at all + at[rank]; afterwards each has those of all. */
 keel_status keel_comm_all_gather(keel_comm *c, void *all, const size_t *at, const size_t *bytes);

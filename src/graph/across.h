@@ -1,10 +1,7 @@
 /* What the processes that share a step exchange while it runs: merged records, sums, and gradients.
  * Everybody's rows are cut along the same trees, so each process merges what its own workers have
  * left into the largest nodes inside its range, and all make the same sums of the nodes of all.
- *
- * The flat range of gradients is divided among the processes. A process receives its part of the
- * nodes of all others (a reduce-scatter whose additions are ours), and later sends it, reduced, to
- * all (an all-gather). */
+ * Gradients have a file of their own: buckets.h. */
 #ifndef KEEL_GRAPH_ACROSS_H
 #define KEEL_GRAPH_ACROSS_H
 #include "graph/gradients.h"
@@ -17,16 +14,7 @@ typedef struct keel_across {
     int64_t sums_length;    /* doubles of one node of each op with sums */
     double *temporary;      /* to merge sums */
 
-    keel_tile *tile; /* [n_tile] of all trained weights, in flat order */
-    int n_tile;
-    int64_t *first;         /* [n_process + 1] elements of the flat range */
-    int own_most, all_most; /* gradient nodes of this process, and of all, in any step */
-    char *more;             /* [own_most - 1][n_grad] its nodes; the first is in the workspace of
-                               worker 0 */
-    char *received;         /* [all_most][first[process + 1] - first[process]] */
-    const void **send;
-    void **receive; /* [n_process], as the next */
-    size_t *send_bytes;
+    struct keel_buckets *buckets; /* of gradients; NULL: none, as in a test */
 } keel_across;
 
 /* For a program whose records and gradients have their places. Alone, p->across stays NULL. */
@@ -58,19 +46,7 @@ keel_status keel_across_bind(keel_bound *b, const keel_lanes *l);
  * afterwards each has those of all. */
 keel_status keel_across_gather(keel_across *x, void *base, const int *before, size_t unit);
 
-/* By every worker, after all have met: adds what the workers of this process have left of the
- * gradients, each for a part of the flat range. */
-void keel_across_fold(const keel_program *p, const keel_bound *b, int worker);
 /* By one worker, after a run: the sums of all ops with sums go to everybody. */
 keel_status keel_sums_exchange(const keel_program *p, const keel_bound *b);
-
-/* By one worker, after all have met: the parts that this process reduces come from everybody. */
-keel_status keel_across_scatter(const keel_program *p, const keel_bound *b);
-/* As keel_gradient_parts, for a weight in the part of this process. The total is wanted in the
- * workspace of worker 0. */
-int keel_across_parts(const keel_program *p, const keel_bound *b, keel_variable v, int64_t first,
-                      keel_gradient_part *out);
-/* By one worker, after all have met: the reduced gradients of all go to everybody. */
-keel_status keel_across_share(const keel_program *p);
 
 #endif

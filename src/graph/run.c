@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "graph/across.h"
 #include "graph/bind.h"
+#include "graph/buckets.h"
 #include <string.h>
 
 static void patch_inputs(const keel_program *p, const keel_bound_workspace *s)
@@ -104,6 +105,7 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
             const keel_status s = keel_call_status_take();
             if (s < 0) keel_failure_take(f, s);
         }
+        if (p->across && p->across->buckets) keel_buckets_pass(p, b, worker, g);
         if (segment->meets) meet_after(p, b, g, team, worker);
     }
     return f->status;

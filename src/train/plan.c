@@ -77,7 +77,6 @@ static keel_status measure_exchanges(keel_plan *p, const keel_trainer *trainer, 
 {
     keel_traffic t;
     KEEL_TRY(keel_across_traffic(trainer->train.program, rows, &t));
-    keel_together_count(trainer, &t);
     p->sent_gradients = t.gradients;
     p->sent_statistics = t.statistics;
     p->sent_others = t.others;

@@ -22,7 +22,7 @@
  * is no second. */
 #include "train/step.h"
 #include "base/memory.h"
-#include "graph/across.h"
+#include "graph/buckets.h"
 #include "train/mover.h"
 #include "train/penalty.h"
 #include "train/reduce.h"
@@ -107,12 +107,10 @@ static void reduce_my_tiles(const keel_trainer *t, keel_mover *x, int worker, do
     const keel_program *p = t->train.program;
     const keel_updater *u = &x->update;
     const size_t element = keel_dtype_size(t->store->real);
-    const bool together = p->across;
+    const bool summed = p->across; /* over all processes */
     keel_gradient_part part[KEEL_PARTS_MAX];
     keel_vote *vote = &t->vote[worker];
-    int begin_tile = u->first_tile[worker], end_tile = u->first_tile[worker + 1];
-    if (together) keel_together_tiles(t, x, worker, &begin_tile, &end_tile);
-    for (int i = begin_tile; i < end_tile; i++) {
+    for (int i = u->first_tile[worker]; i < u->first_tile[worker + 1]; i++) {
         const keel_tile *tile = &u->tile[i];
         const keel_weight_info *info = &t->store->weight[tile->variable].info;
         const int64_t at = tile->offset * (int64_t)element;
@@ -132,8 +130,8 @@ static void reduce_my_tiles(const keel_trainer *t, keel_mover *x, int worker, do
                                 .orthogonal =
                                     keel_orthogonal_gradient(&t->orthogonal, tile->variable, first),
                                 .wants_norm = x->needs_norms };
-        if (is_tiled(t, tile) && !together) {
-            part[0] = (keel_gradient_part){ .data = reduced(t, tile->offset) };
+        part[0] = (keel_gradient_part){ .data = reduced(t, tile->offset) };
+        if (is_tiled(t, tile) && !summed) {
             bool checked = false, bad = false;
             make_tile(t, worker, tile, part[0].data, &checked, &bad, NULL, NULL);
             /* The update divides, which saves a pass. A finite number that shrinks stays finite. */
@@ -143,18 +141,14 @@ static void reduce_my_tiles(const keel_trainer *t, keel_mover *x, int worker, do
                 x->tile_scale[i] = scale;
                 continue;
             }
-        } else
-            r.n_part = (together ? keel_across_parts
-                                 : keel_gradient_parts)(p, t->bound, tile->variable, first, part);
+        } else if (!summed)
+            r.n_part = keel_gradient_parts(p, t->bound, tile->variable, first, part);
         if (!p->schedule.reached[tile->variable]) /* only the regulariser has a gradient */
             memset(part[0].data, 0, (size_t)tile->count * element);
         const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
         if (!keel_reduce_tile(t->store->real, &r) && vote->bad < 0) vote->bad = tile->variable;
         if (u->accumulator >= 0 && u->moves)
             keel_updater_join(u, tile, part[0].data, x->needs_norms ? &r.norm : NULL);
-        if (together &&
-            part[0].data != reduced(t, tile->offset)) /* the first part came from afar */
-            memcpy(reduced(t, tile->offset), part[0].data, (size_t)tile->count * element);
         timed(t, worker, KEEL_PHASE_REDUCE, begin);
         x->tile_norm[i] = r.norm;
         x->tile_scale[i] = 1;
@@ -350,9 +344,10 @@ static void train_part(keel_trainer *t, int worker)
     compare_vectors(t, worker);
     keel_program_run(p, t->bound, team, worker);
     t->vote[worker].bounded = t->may_move_at_once && keel_program_bounded(p, t->bound, worker);
-    if (p->across)
+    if (p->across) {
+        keel_buckets_fold(p, t->bound, team, worker);
         keel_together_sum(t, false, worker);
-    else
+    } else
         keel_program_meet(p, team, worker);
     if (first_failure(p, t) < 0) return;
     keel_scored_read(&t->train, t->bound, &score);
@@ -361,20 +356,12 @@ static void train_part(keel_trainer *t, int worker)
         return; /* no weight at all: nothing moves */
     }
     const double scale = score.finite ? 1 / (score.divisor * (double)t->loss_scale.now) : 0;
-    const bool moves_at_once = score.finite && fabs(scale) <= 1 && all_bounded(t);
+    const bool moves_at_once = !p->across && score.finite && fabs(scale) <= 1 && all_bounded(t);
     t->vote[worker].bad = -1;
-    if (p->across) {
-        keel_together_scatter(t, worker);
-        if (first_failure(p, t) < 0) return;
-    }
     for (int k = 0; k < t->n_mover; k++)
         reduce_my_tiles(t, &t->mover[k], worker, scale, moves_at_once);
-    if (p->across) {
-        keel_together_vote(t, worker);
-        if (first_failure(p, t) < 0) return;
-    }
     if (!moves_at_once || !t->all_tiled) {
-        if (!p->across) keel_program_meet(p, team, worker);
+        keel_program_meet(p, team, worker);
         bool good = score.finite;
         for (int w = 0; w < t->strategy->lanes.n_worker; w++) good = good && t->vote[w].bad < 0;
         if (!good) return;

@@ -131,6 +131,7 @@ keel_status keel_strategy_create_group_on(keel_strategy **out, const char *devic
         status = s->lanes_before && all ? KEEL_OK : KEEL_ENOMEM;
         status = keel_comm_agree(s->comm, status, NULL, 0, NULL);
         if (status >= 0) status = introduce(s, all);
+        if (status >= 0) status = keel_comm_measure(s->comm);
         if (status < 0) goto out;
     }
     *out = s;

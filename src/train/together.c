@@ -1,5 +1,6 @@
 /* See together.h. */
 #include "train/together.h"
+#include "graph/buckets.h"
 #include "base/hash.h"
 #include "tensor/shape.h"
 #include <inttypes.h>
@@ -119,6 +120,12 @@ static keel_status share_sums(void *context)
         s = keel_failure_raise(&f);
     }
     s = keel_comm_agree(c, s, &own, 1, bad);
+    if (x->p->across->buckets) {
+        keel_failure f = { 0 };
+        if (s < 0) keel_failure_take(&f, s);
+        const keel_status ended = keel_buckets_finish(x->p, t->bound);
+        s = f.status < 0 ? keel_failure_raise(&f) : ended;
+    }
     t->common = (keel_failure){ 0 };
     t->bad_row = -1;
     if (s < 0) {
@@ -135,92 +142,6 @@ void keel_together_sum(keel_trainer *t, bool test, int worker)
     const keel_scored *s = test ? &t->test : &t->train;
     keel_program_meet_across(s->program, t->strategy->team, worker, share_sums,
                              &(summing){ t, s->program });
-}
-
-/* ---- gradients and votes --------------------------------------------------------------------- */
-
-static keel_status scatter(void *context)
-{
-    const keel_trainer *t = context;
-    return keel_across_scatter(t->train.program, t->bound);
-}
-
-void keel_together_scatter(keel_trainer *t, int worker)
-{
-    const keel_program *p = t->train.program;
-    keel_across_fold(p, t->bound, worker);
-    keel_program_meet_across(p, t->strategy->team, worker, scatter, t);
-}
-
-/* The tiles of a mover in the part of a process: they follow each other. */
-static void tiles_of(const keel_trainer *t, const keel_mover *x, int process, int *first, int *end)
-{
-    const keel_updater *u = &x->update;
-    const int64_t *border = t->train.program->across->first;
-    *first = *end = 0;
-    while (*first < u->n_tile && u->tile[*first].offset < border[process]) ++*first;
-    for (*end = *first; *end < u->n_tile && u->tile[*end].offset < border[process + 1];) ++*end;
-}
-
-void keel_together_tiles(const keel_trainer *t, const keel_mover *x, int worker, int *first,
-                         int *end)
-{
-    const keel_lanes *l = &t->strategy->lanes;
-    int a, b;
-    tiles_of(t, x, l->process, &a, &b);
-    *first = a + (int)((int64_t)(b - a) * worker / l->n_worker);
-    *end = a + (int)((int64_t)(b - a) * (worker + 1) / l->n_worker);
-}
-
-static keel_status gather_tiles(const keel_trainer *t, const keel_mover *x, double *of_tile)
-{
-    keel_across *a = t->train.program->across;
-    for (int q = 0; q < a->lanes->n_process; q++) {
-        int first, end;
-        tiles_of(t, x, q, &first, &end);
-        a->at[q] = (size_t)first * sizeof *of_tile;
-        a->bytes[q] = (size_t)(end - first) * sizeof *of_tile;
-    }
-    return keel_comm_all_gather(a->comm, of_tile, a->at, a->bytes);
-}
-
-static keel_status vote(void *context)
-{
-    keel_trainer *t = context;
-    keel_comm *c = t->strategy->comm;
-    int64_t bad = -1, all[KEEL_PROCESSES_MAX];
-    for (int w = t->strategy->lanes.n_worker - 1; w >= 0; w--)
-        if (t->vote[w].bad >= 0) bad = t->vote[w].bad;
-    for (int k = 0; k < t->n_mover; k++) {
-        keel_mover *x = &t->mover[k];
-        if (x->needs_norms) KEEL_TRY(gather_tiles(t, x, x->tile_norm));
-        if (x->penalized) KEEL_TRY(gather_tiles(t, x, x->tile_penalty));
-    }
-    KEEL_TRY(keel_across_share(t->train.program));
-    KEEL_TRY(keel_comm_agree(c, KEEL_OK, &bad, 1, all));
-    for (int w = 0; w < t->strategy->lanes.n_worker; w++) t->vote[w].bad = -1;
-    for (int q = c->group.count - 1; q >= 0; q--)
-        if (all[q] >= 0) t->vote[0].bad = (keel_variable)all[q];
-    return KEEL_OK;
-}
-
-void keel_together_count(const keel_trainer *t, keel_traffic *out)
-{
-    const keel_lanes *l = &t->strategy->lanes;
-    for (int k = 0; l->n_process > 1 && k < t->n_mover; k++) {
-        const keel_mover *x = &t->mover[k];
-        const int gathers = x->needs_norms + x->penalized;
-        int first, end;
-        tiles_of(t, x, l->process, &first, &end);
-        out->exchanges += gathers;
-        out->others +=
-            (int64_t)gathers * (end - first) * (int64_t)sizeof(double) * (l->n_process - 1);
-    }
-}
-
-void keel_together_vote(keel_trainer *t, int worker)
-{
-    keel_program_meet_across(t->train.program, t->strategy->team, worker, vote, t);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */

@@ -21,20 +21,10 @@ keel_status keel_together_leave(keel_strategy *s, keel_status mine);
  * which one device would report. KEEL_OK: none. */
 keel_status keel_together_failure(const keel_trainer *t, const keel_program *p);
 
-/* By every worker when its rows are done: all have met, and all know the sums of the step. A
- * failure of any process is in t->common. test: the program that ran. */
+/* By every worker when its rows are done: all have met, and all processes know the sums and the
+ * gradients of the step. From here on each computes the same. A failure of any process is in
+ * t->common. test: the program that ran. */
 void keel_together_sum(keel_trainer *t, bool test, int worker);
-
-/* By every worker: gradients come to the processes that reduce them. */
-void keel_together_scatter(keel_trainer *t, int worker);
-/* The tiles of a mover that a worker reduces. */
-void keel_together_tiles(const keel_trainer *t, const keel_mover *x, int worker, int *first,
-                         int *end);
-/* By every worker: reduced gradients and votes go to everybody. */
-void keel_together_vote(keel_trainer *t, int worker);
-
-/* Adds what the votes of a step send besides: norms and penalties of tiles. */
-void keel_together_count(const keel_trainer *t, keel_traffic *out);
 
 /* Rows of a step, `bytes` each, of which this process has its own: afterwards it has all. */
 keel_status keel_together_rows(keel_strategy *s, int64_t rows, void *data, int64_t bytes);

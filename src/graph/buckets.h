@@ -1,0 +1,76 @@
+/* Gradients that processes exchange in buckets, while backward still computes those of the layers
+ * before. The flat range is in the order in which gradients are complete, so a bucket is a range of
+ * it. Each bucket goes through these stages, and several are on their way at once:
+ *
+ *     arrive   each worker has its gradients of the bucket
+ *     fold     workers make the nodes of this process, each for a part of the bucket
+ *     scatter  each process receives its part of the nodes of all
+ *     add      in the order of the tree, as a single process adds
+ *     share    each part goes to everybody
+ *
+ * Afterwards each process has the sums of all rows, and goes on as if it were alone. Workers look
+ * after buckets where a segment ends; worker 0 alone exchanges, as some MPIs want it. */
+#ifndef KEEL_GRAPH_BUCKETS_H
+#define KEEL_GRAPH_BUCKETS_H
+#include "device/team.h"
+#include "graph/gradients.h"
+
+enum { KEEL_BUCKETS_MAX = 24 };
+
+typedef enum keel_bucket_stage {
+    KEEL_BUCKET_FOLD,
+    KEEL_BUCKET_SCATTER,
+    KEEL_BUCKET_SHARE,
+    KEEL_BUCKET_DONE
+} keel_bucket_stage;
+
+typedef struct keel_bucket {
+    int begin, end;              /* of keel_buckets.tile */
+    int segment;                 /* after which a worker has its gradients */
+    int64_t *first;              /* [n_process + 1] elements of the flat range */
+    char *received;              /* [all_most][own part] */
+    _Atomic int arrived, folded; /* workers, in this step */
+    keel_bucket_stage stage;
+    int round;         /* of the scatter: one for the first node of each process, and so on */
+    const void **send; /* [n_process], as the next three */
+    void **receive;
+    size_t *send_bytes, *receive_bytes;
+} keel_bucket;
+
+/* What a worker has done in this step. */
+typedef struct keel_bucket_cursor {
+    int arrived, folded;
+    char apart[56]; /* each worker has a cache line of its own */
+} keel_bucket_cursor;
+
+typedef struct keel_buckets {
+    keel_tile *tile; /* [n_tile] of all trained weights, in flat order */
+    int n_tile, n, done;
+    keel_bucket *bucket;
+    keel_bucket_cursor *cursor; /* [n_worker] */
+    _Atomic bool broken;        /* a worker has failed: its gradients are not to be read */
+    keel_failure failure;       /* of an exchange */
+    int own_most, all_most;     /* nodes of this process, and of all, in any step */
+    int64_t own_part;           /* elements of the flat range that this process adds */
+    char *more;                 /* [own_most - 1][n_grad] nodes of this process; the first is in
+                                   the workspace of worker 0 */
+} keel_buckets;
+
+/* For a training program whose gradients have their places. */
+keel_status keel_buckets_create(keel_program *p);
+void keel_buckets_destroy(keel_buckets *x);
+
+/* What a step with so many rows sends from this process, in bytes, and in how many exchanges. */
+int64_t keel_buckets_bytes(const keel_program *p, const keel_bound *b);
+int keel_buckets_exchanges(const keel_program *p, const keel_bound *b);
+/* Bytes that buckets keep in memory, besides the gradients. */
+int64_t keel_buckets_memory(const keel_program *p);
+
+/* By each worker, behind each segment. */
+void keel_buckets_pass(const keel_program *p, const keel_bound *b, int worker, int segment);
+/* By each worker, behind the last one: all meet, and fold what is left. */
+void keel_buckets_fold(const keel_program *p, const keel_bound *b, keel_team *team, int worker);
+/* By worker 0 after that, while all others wait; in every step, also in one that failed. */
+keel_status keel_buckets_finish(const keel_program *p, const keel_bound *b);
+
+#endif
