@@ -199,7 +199,8 @@ static void a_process_that_is_lost_at_any_exchange_is_named_by_all(void **unused
     for (int i = 0; i < TROUBLED; i++) assert_int_equal(t.p[i].status, KEEL_OK);
     end_trouble(&t);
     assert_true(all > 30);
-    for (int k = 1; k <= all; k += k < 20 && !SLOW ? 1 : 11) fall(&small_work, k, k % 2, all);
+    /* not the last: who sends nothing there has all that it needs */
+    for (int k = 1; k < all; k += k < 20 && !SLOW ? 1 : 11) fall(&small_work, k, k % 2, all);
 }
 
 static void a_failure_of_one_process_is_that_of_all(void **unused)
