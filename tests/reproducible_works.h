@@ -13,7 +13,7 @@
 #include "model/model.h"
 #include "must.h"
 
-enum { ROWS = 75, SIDE = 9, CLASSES = 5 };
+enum { ROWS = 75, SIDE = 9, CLASSES = 5, GOING_ON = 15 };
 static float images[ROWS * SIDE * SIDE * 3], labels[ROWS], weights[ROWS];
 
 static int start(void **unused)
@@ -168,6 +168,28 @@ static keel_symbol attention(keel_model *m)
     return dense(m, must_call(m, "Flatten", NULL, y), CLASSES, "softmax");
 }
 
+/* Rows go on from step to step, through a state, a carry and an image of each. */
+static keel_symbol going_on(keel_model *m)
+{
+    const keel_arg *args = KEEL_ARGS(KEEL_ARG_INT("batch_size", GOING_ON));
+    keel_symbol x;
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), args, &x));
+    x = must_call(m, "Reshape", KEEL_ARGS(KEEL_ARG_JSON("target_shape", "[3, 27, 3]")), x);
+    x = must_call(m, "ConvLSTM1D",
+                  KEEL_ARGS(KEEL_ARG_INT("filters", 2), KEEL_ARG_INT("kernel_size", 3),
+                            KEEL_ARG_BOOL("stateful", true),
+                            KEEL_ARG_BOOL("return_sequences", true)),
+                  x);
+    x = must_call(m, "Reshape", KEEL_ARGS(KEEL_ARG_JSON("target_shape", "[3, 50]")), x);
+    x = must_call(m, "LSTM",
+                  KEEL_ARGS(KEEL_ARG_INT("units", 7), KEEL_ARG_BOOL("stateful", true),
+                            KEEL_ARG_BOOL("return_sequences", true)),
+                  x);
+    x = must_call(m, "GRU", KEEL_ARGS(KEEL_ARG_INT("units", 5), KEEL_ARG_BOOL("stateful", true)),
+                  x);
+    return dense(m, x, CLASSES, "softmax");
+}
+
 typedef struct recipe {
     const char *name;
     keel_symbol (*network)(keel_model *m);
@@ -206,6 +228,9 @@ static const recipe recipes[] = {
     { "over time", over_time, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, true },
     { "over time in bfloat16", over_time, KEEL_FLOAT32, "mixed_bfloat16", "sgd", KEEL_KEEP, 40, 23,
       false },
+    { "rows that go on", going_on, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, GOING_ON, 16, true },
+    { "rows that go on in bfloat16", going_on, KEEL_FLOAT32, "mixed_bfloat16", "sgd", KEEL_WRAP,
+      GOING_ON, 23, false },
     { "attention", attention, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, true },
     { "attention in bfloat16", attention, KEEL_FLOAT32, "mixed_bfloat16", "sgd", KEEL_KEEP, 32, 16,
       false },
@@ -299,6 +324,10 @@ static void compare_weights(const outcome *a, const outcome *b, const recipe *r,
     for (int i = 0; i < a->model->compiled.n_state; i++)
         same_tensor("a state of the optimizer", &a->model->compiled.state[i],
                     &b->model->compiled.state[i], r, how);
+    for (int i = 0; i < a->model->row_states.n; i++)
+        same("a state of rows", a->model->row_states.state[i].data,
+             b->model->row_states.state[i].data, (size_t)a->model->row_states.state[i].bytes, r,
+             how);
 }
 
 static void compare(const outcome *a, const outcome *b, const recipe *r, const char *how)

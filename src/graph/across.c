@@ -141,14 +141,12 @@ static keel_status allocate(keel_across *x, const keel_program *p)
 keel_status keel_across_create(keel_program *p)
 {
     if (p->lanes->n_process == 1) return KEEL_OK;
-    if (p->graph->n_carried)
-        return keel_fail(KEEL_EUNSUP, "a stateful layer keeps its states in one process; train it "
-                                      "with one process, or set stateful to false");
     keel_across *x = p->across = keel_calloc(1, sizeof *x);
     if (!x) return KEEL_ENOMEM;
     x->comm = p->options.comm;
     x->lanes = p->lanes;
     KEEL_TRY(measure_nodes(x));
+    KEEL_TRY(keel_across_make_carried(x, p));
     return allocate(x, p);
 }
 
@@ -164,6 +162,7 @@ void keel_across_destroy(keel_across *x)
     keel_free(x->first);
     keel_free(x->more);
     keel_free(x->received);
+    keel_free(x->carried);
     keel_free(x->send);
     keel_free(x->receive);
     keel_free(x->send_bytes);
@@ -207,14 +206,18 @@ keel_status keel_across_traffic(const keel_program *p, int64_t rows, keel_traffi
     const keel_status s = keel_across_bind(&b, x->lanes);
     if (s >= 0) {
         const int64_t row_nodes = keel_nodes_of(&b.row_nodes, me);
+        int64_t first, end;
+        keel_lanes_rows(x->lanes, rows, me, &first, &end);
         const int64_t nodes = keel_nodes_of(&b.gradient_nodes, me);
         add_records(p, row_nodes, out);
         out->statistics *= others;
         out->gradients = (nodes * (p->n_grad - part) + others * part) * element;
         out->others = others * (row_nodes * x->sums_length + AGREEMENTS * (KEEL_COMM_NUMBERS + 1)) *
                       (int64_t)sizeof(double);
-        out->exchanges += AGREEMENTS + 2 + most_nodes(&b.gradient_nodes);
-        out->buffers = (x->all_most * part + (x->own_most - 1) * p->n_grad) * element;
+        out->exchanges += AGREEMENTS + 2 + most_nodes(&b.gradient_nodes) + (x->carried_bytes > 0);
+        out->others += others * (end - first) * x->carried_bytes;
+        out->buffers = rows * x->carried_bytes +
+                       (x->all_most * part + (x->own_most - 1) * p->n_grad) * element;
     }
     keel_process_nodes_free(&b.row_nodes);
     keel_process_nodes_free(&b.gradient_nodes);

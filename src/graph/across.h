@@ -24,6 +24,8 @@ typedef struct keel_across {
     char *more;             /* [own_most - 1][n_grad] its nodes; the first is in the workspace of
                                worker 0 */
     char *received;         /* [all_most][first[process + 1] - first[process]] */
+    char *carried;          /* [max_rows] states of stateful layers, of all processes; NULL: none */
+    int64_t carried_bytes;  /* of one row */
     const void **send;
     void **receive; /* [n_process], as the next */
     size_t *send_bytes;
@@ -57,6 +59,12 @@ keel_status keel_across_bind(keel_bound *b, const keel_lanes *l);
 /* Process q has before[q + 1] - before[q] units of so many bytes at base + before[q] units;
  * afterwards each has those of all. */
 keel_status keel_across_gather(keel_across *x, void *base, const int *before, size_t unit);
+
+/* across_carried.c: by one worker, after a run: the states that rows end with go to everybody. */
+keel_status keel_across_carry(const keel_program *p, const keel_bound *b);
+/* State i of all rows of that step. */
+void keel_across_carried(const keel_program *p, const keel_bound *b, int i, void *out);
+keel_status keel_across_make_carried(keel_across *x, const keel_program *p);
 
 /* By every worker, after all have met: adds what the workers of this process have left of the
  * gradients, each for a part of the flat range. */

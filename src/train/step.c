@@ -469,8 +469,13 @@ static void keep_states(const keel_trainer *t, const keel_scored *s)
 {
     const keel_program *p = s->program;
     const int first = p->n_output - p->graph->n_carried;
-    for (int i = 0; i < p->graph->n_carried; i++)
-        copy_output(t, p, first + i, t->model->row_states.state[s->state[i]].data);
+    for (int i = 0; i < p->graph->n_carried; i++) {
+        void *to = t->model->row_states.state[s->state[i]].data;
+        if (p->across)
+            keel_across_carried(p, t->bound, i, to);
+        else
+            copy_output(t, p, first + i, to);
+    }
 }
 
 static keel_status raise_failure(const keel_trainer *t, const keel_program *p)

@@ -102,6 +102,12 @@ keel_status keel_together_failure(const keel_trainer *t, const keel_program *p)
     return p->failure[0].status < 0 ? keel_failure_raise(&p->failure[0]) : KEEL_OK;
 }
 
+static keel_status exchange_sums(const keel_trainer *t, const keel_program *p)
+{
+    KEEL_TRY(keel_sums_exchange(p, t->bound));
+    return keel_across_carry(p, t->bound);
+}
+
 static keel_status share_sums(void *context)
 {
     const summing *x = context;
@@ -111,11 +117,11 @@ static keel_status share_sums(void *context)
     const int64_t own = keel_program_bad_row(x->p);
     keel_status s = keel_together_failure(t, x->p);
     if (s == KEEL_OK)
-        s = keel_sums_exchange(x->p, t->bound);
+        s = exchange_sums(t, x->p);
     else if (!c->lost) {
         keel_failure f;
         keel_failure_take(&f, s);
-        keel_sums_exchange(x->p, t->bound); /* the others wait for it; the values do not count */
+        exchange_sums(t, x->p); /* the others wait for it; the values do not count */
         s = keel_failure_raise(&f);
     }
     s = keel_comm_agree(c, s, &own, 1, bad);
