@@ -86,6 +86,7 @@ typedef struct keel_batch {
     uint32_t epoch;
     int64_t step; /* number in the epoch, from 0 */
     int slot;
+    uint64_t contents;       /* where it is not 0, all processes must have the same */
     bool streamed;           /* rows of a stream, which every process reads for itself */
     const keel_feed *unread; /* rows must be read by keel_feed_read; NULL: they are read */
 } keel_batch;

@@ -379,7 +379,10 @@ static void train_part(keel_trainer *t, int worker)
         for (int w = 0; w < t->strategy->lanes.n_worker; w++) good = good && t->vote[w].bad < 0;
         if (!good) return;
     }
-    if (t->asks) {
+    if (t->asks && p->across) {
+        keel_together_ask(t, &score, worker);
+        if (first_failure(p, t) < 0) return;
+    } else if (t->asks) {
         if (worker == 0) keel_movers_ask(t, &score);
         keel_program_meet(p, team, worker);
     }

@@ -2,6 +2,7 @@
 #include "train/together.h"
 #include "base/hash.h"
 #include "tensor/shape.h"
+#include "train/mover.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -9,10 +10,18 @@
 
 enum { EPOCH, STEP, ROWS, CONTENTS, STOPS, SAID };
 
-static keel_status differ(const keel_comm *c, int q, const int64_t *mine, const int64_t *theirs)
+static keel_status differ(const keel_comm *c, int q, const int64_t *mine, const int64_t *theirs,
+                          bool own_step)
 {
     char name[KEEL_COMM_NAME_MAX];
     keel_comm_name(c, q, name);
+    if (own_step)
+        return keel_fail(KEEL_EDATA,
+                         "run %" PRId64 " of %" PRId64 " rows: %s, at its run %" PRId64
+                         " of %" PRId64 " rows, has another step, other inputs, weights or "
+                         "learning rates than process %d; all must run the same on the same",
+                         mine[STEP] + 1, mine[ROWS], name, theirs[STEP] + 1, theirs[ROWS],
+                         c->group.rank);
     if (mine[ROWS] == theirs[ROWS] && mine[STEP] == theirs[STEP] && mine[EPOCH] == theirs[EPOCH])
         return keel_fail(KEEL_EDATA,
                          "epoch %" PRId64 ", step %" PRId64
@@ -36,7 +45,7 @@ static keel_status differ(const keel_comm *c, int q, const int64_t *mine, const 
 /* Of a stream each process reads all rows, so it can be seen whether they are the same. */
 static int64_t contents_of(const keel_batch *b)
 {
-    uint64_t sum = 0;
+    uint64_t sum = b ? b->contents : 0;
     for (int i = 0; b && b->streamed && i < b->n_field; i++) {
         const size_t row =
             (size_t)keel_shape_count(&b->spec[i].shape) * keel_dtype_size(b->spec[i].dtype);
@@ -65,7 +74,7 @@ keel_status keel_together_begin(keel_strategy *s, keel_status mine, const keel_b
         for (int i = 0; i < STOPS; i++)
             if (all[q][i] != say[i]) {
                 c->told = true; /* all see it */
-                return differ(c, q, say, all[q]);
+                return differ(c, q, say, all[q], b && b->contents);
             }
     return *stops ? KEEL_END : KEEL_OK;
 }
@@ -80,6 +89,11 @@ keel_status keel_together_leave(keel_strategy *s, keel_status mine)
 }
 
 /* ---- after the rows -------------------------------------------------------------------------- */
+
+typedef struct asking {
+    const keel_trainer *t;
+    const keel_score *score;
+} asking;
 
 typedef struct summing {
     keel_trainer *t;
@@ -210,6 +224,34 @@ static keel_status vote(void *context)
     return KEEL_OK;
 }
 
+/* What `when` of each optimizer says is the same everywhere, or nothing moves. */
+static keel_status ask(void *context)
+{
+    const asking *x = context;
+    keel_comm *c = x->t->strategy->comm;
+    int64_t rests = 0, all[KEEL_PROCESSES_MAX];
+    char name[KEEL_COMM_NAME_MAX];
+    keel_movers_ask(x->t, x->score);
+    for (int k = 0; k < x->t->n_mover; k++)
+        rests = (int64_t)((uint64_t)rests * 3 + (uint64_t)x->t->mover[k].rests);
+    KEEL_TRY(keel_comm_agree(c, KEEL_OK, &rests, 1, all));
+    for (int q = 0; q < c->group.count; q++)
+        if (all[q] != rests) {
+            c->told = true; /* all see it */
+            return keel_fail(KEEL_ECALLBACK,
+                             "`when` of an optimizer says something else in %s than in process %d; "
+                             "it must be a function of what it is given",
+                             keel_comm_name(c, q, name), c->group.rank);
+        }
+    return KEEL_OK;
+}
+
+void keel_together_ask(const keel_trainer *t, const keel_score *score, int worker)
+{
+    keel_program_meet_across(t->train.program, t->strategy->team, worker, ask,
+                             &(asking){ t, score });
+}
+
 void keel_together_count(const keel_trainer *t, keel_traffic *out)
 {
     const keel_lanes *l = &t->strategy->lanes;
@@ -230,6 +272,23 @@ void keel_together_vote(keel_trainer *t, int worker)
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
+
+keel_status keel_together_same(keel_strategy *s, keel_status mine, uint64_t what)
+{
+    keel_comm *c = s->comm;
+    const int64_t own = (int64_t)what;
+    int64_t all[KEEL_PROCESSES_MAX];
+    char name[KEEL_COMM_NAME_MAX];
+    if (!c) return mine;
+    KEEL_TRY(keel_comm_agree(c, mine, &own, 1, all));
+    for (int q = 0; q < c->group.count; q++)
+        if (all[q] != own)
+            return keel_fail(KEEL_EARG,
+                             "%s asks for something else than process %d; all processes must make "
+                             "the same calls in the same order",
+                             keel_comm_name(c, q, name), c->group.rank);
+    return KEEL_OK;
+}
 
 keel_status keel_together_rows(keel_strategy *s, int64_t rows, void *data, int64_t bytes)
 {

@@ -33,8 +33,15 @@ void keel_together_tiles(const keel_trainer *t, const keel_mover *x, int worker,
 /* By every worker: reduced gradients and votes go to everybody. */
 void keel_together_vote(keel_trainer *t, int worker);
 
+/* By every worker, instead of keel_movers_ask: all processes must be told the same. */
+void keel_together_ask(const keel_trainer *t, const keel_score *score, int worker);
+
 /* Adds what the votes of a step send besides: norms and penalties of tiles. */
 void keel_together_count(const keel_trainer *t, keel_traffic *out);
+
+/* All processes are about to do the same, of which `what` is a number. KEEL_EARG: one does
+ * something else; a failure of any process is that of all. */
+keel_status keel_together_same(keel_strategy *s, keel_status mine, uint64_t what);
 
 /* Rows of a step, `bytes` each, of which this process has its own: afterwards it has all. */
 keel_status keel_together_rows(keel_strategy *s, int64_t rows, void *data, int64_t bytes);
