@@ -248,7 +248,7 @@ typedef struct outcome {
     keel_tensor predicted;
 } outcome;
 
-static keel_dataset *rows_of(const recipe *r)
+static inline keel_dataset *rows_of(const recipe *r)
 {
     static const keel_tensor x = { KEEL_FLOAT32, { 4, { ROWS, SIDE, SIDE, 3 } }, images };
     static const keel_tensor y = { KEEL_FLOAT32, { 1, { ROWS } }, labels };
@@ -284,7 +284,7 @@ static keel_status run_with(outcome *o, const recipe *r, keel_strategy *s, const
     return st;
 }
 
-static keel_status run_on(outcome *o, const recipe *r, keel_strategy *s, const keel_dataset *d)
+static inline keel_status run_on(outcome *o, const recipe *r, keel_strategy *s, const keel_dataset *d)
 {
     return run_with(o, r, s, d, NULL);
 }

@@ -28,8 +28,7 @@ static keel_status begin(inference *l, keel_model *m, keel_strategy *s, const ke
     KEEL_TRY(keel_watch_begin(&l->run, m, &l->o, false, s->lanes.process));
     KEEL_TRY(keel_pairing_make(&pairing, m, data, scored));
     KEEL_TRY(keel_input_limit(&l->account.limit, l->o.input_memory));
-    KEEL_TRY(keel_session_feed(&l->feed, data, &l->o, false, m->dtype, &pairing, &l->account,
-                               &s->lanes));
+    KEEL_TRY(keel_session_feed(&l->feed, data, &l->o, false, m->dtype, &pairing, &l->account, s));
     const keel_trainer_work none = { 0 };
     keel_trainer_work test;
     keel_team_enter(s->team);

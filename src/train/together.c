@@ -1,7 +1,5 @@
 /* See together.h. */
 #include "train/together.h"
-#include "base/hash.h"
-#include "tensor/shape.h"
 #include "train/mover.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,12 +20,6 @@ static keel_status differ(const keel_comm *c, int q, const int64_t *mine, const 
                          "learning rates than process %d; all must run the same on the same",
                          mine[STEP] + 1, mine[ROWS], name, theirs[STEP] + 1, theirs[ROWS],
                          c->group.rank);
-    if (mine[ROWS] == theirs[ROWS] && mine[STEP] == theirs[STEP] && mine[EPOCH] == theirs[EPOCH])
-        return keel_fail(KEEL_EDATA,
-                         "epoch %" PRId64 ", step %" PRId64
-                         ": %s reads other rows than process %d; "
-                         "a stream must give the same rows to each process",
-                         mine[EPOCH] + 1, mine[STEP] + 1, name, c->group.rank);
     if ((mine[ROWS] < 0) != (theirs[ROWS] < 0))
         return keel_fail(KEEL_EDATA,
                          "the data of %s ends at another step than that of process %d; "
@@ -42,30 +34,17 @@ static keel_status differ(const keel_comm *c, int q, const int64_t *mine, const 
                      theirs[EPOCH] + 1, theirs[STEP] + 1, theirs[ROWS]);
 }
 
-/* Of a stream each process reads all rows, so it can be seen whether they are the same. */
-static int64_t contents_of(const keel_batch *b)
-{
-    uint64_t sum = b ? b->contents : 0;
-    for (int i = 0; b && b->streamed && i < b->n_field; i++) {
-        const size_t row =
-            (size_t)keel_shape_count(&b->spec[i].shape) * keel_dtype_size(b->spec[i].dtype);
-        if (!b->field[i] || b->spec[i].dtype == KEEL_STRING) continue;
-        const uint64_t both[2] = { sum, keel_fingerprint(b->field[i], (size_t)b->rows * row) };
-        sum = keel_fingerprint(both, sizeof both);
-    }
-    return (int64_t)sum;
-}
-
 keel_status keel_together_begin(keel_strategy *s, keel_status mine, const keel_batch *b,
                                 keel_stops *stops)
 {
     keel_comm *c = s->comm;
     int64_t all[KEEL_PROCESSES_MAX][SAID];
     if (!c) return mine < 0 ? mine : KEEL_OK;
+    if (mine < 0 && c->told) return mine; /* as by the feed of a stream */
     const int64_t say[SAID] = { [EPOCH] = b ? (int64_t)b->epoch : 0,
                                 [STEP] = b ? (int64_t)b->step : 0,
                                 [ROWS] = b ? b->rows : -1,
-                                [CONTENTS] = contents_of(b),
+                                [CONTENTS] = b ? (int64_t)b->contents : 0,
                                 [STOPS] = *stops };
     KEEL_TRY(keel_comm_agree(c, mine, say, SAID, &all[0][0]));
     for (int q = 0; q < c->group.count; q++)
@@ -82,9 +61,13 @@ keel_status keel_together_begin(keel_strategy *s, keel_status mine, const keel_b
 keel_status keel_together_leave(keel_strategy *s, keel_status mine)
 {
     keel_failure f;
-    if (!s->comm || mine >= 0 || s->comm->told || s->comm->lost) return mine;
+    if (!s->comm) return mine;
+    const bool told = s->comm->told;
+    s->comm->told = false; /* of the next run nothing is told */
+    if (mine >= 0 || told || s->comm->lost) return mine;
     keel_failure_take(&f, mine);
     keel_comm_agree(s->comm, mine, (int64_t[SAID]){ 0 }, SAID, NULL);
+    s->comm->told = false;
     return keel_failure_raise(&f);
 }
 
