@@ -33,6 +33,16 @@ bool keel_processes_first(void);
 /* On how many machines the processes are; 0 without other processes. */
 int keel_processes_machines(void);
 
+/* True if there are others. */
+bool keel_processes_several(void);
+
+/* All processes come here, or fail before: *number becomes that of process 0. Alone, it stays.
+ * Returns as above. */
+int keel_processes_agree(int64_t *number);
+
+/* All get the bytes that process 0 has. Returns as above. */
+int keel_processes_broadcast(void *data, size_t n_bytes);
+
 /* As keel_strategy_create, for the devices of all processes; all of them are here, or have failed
  * and are in keel_processes_end. Returns as above. */
 int keel_processes_strategy(keel_strategy **out, const char *devices);
