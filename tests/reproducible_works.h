@@ -258,7 +258,7 @@ static inline keel_dataset *rows_of(const recipe *r)
     return d;
 }
 
-static keel_model *model_of(const recipe *r)
+static inline keel_model *model_of(const recipe *r)
 {
     keel_model *m;
     must(keel_model_create(&m, NULL, r->dtype, 3));
@@ -330,7 +330,7 @@ static void compare_weights(const outcome *a, const outcome *b, const recipe *r,
              how);
 }
 
-static void compare(const outcome *a, const outcome *b, const recipe *r, const char *how)
+static inline void compare(const outcome *a, const outcome *b, const recipe *r, const char *how)
 {
     compare_weights(a, b, r, how);
     same("a log of fit", a->history.value, b->history.value,

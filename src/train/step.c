@@ -594,7 +594,7 @@ keel_status keel_forward_step(keel_trainer *t, const keel_batch *b, uint64_t see
     return first_failure(p, t) < 0 ? raise_failure(t, p) : KEEL_OK;
 }
 
-keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const *out)
+keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const *out, bool all)
 {
     const keel_program *p = t->test.program;
     const keel_status s = keel_forward_step(t, b, 0);
@@ -602,6 +602,7 @@ keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const 
     for (int k = 0; k < t->model->n_output; k++) {
         if (!out[k]) continue;
         copy_output(t, p, k, out[k]);
+        if (!all) continue;
         KEEL_TRY(
             keel_together_rows(t->strategy, b->rows, out[k], p->value[p->output[k]].row_bytes));
     }
