@@ -184,7 +184,8 @@ static void print_file(const char *path, const keel_tensor *t, double seconds)
     char a[KEEL_NUMBER_MAX], shown[4096];
     printf("%s: %s", keel_printable(shown, sizeof shown, path), keel_grouped(a, t->shape.dim[0]));
     for (int i = 1; i < t->shape.rank; i++) printf(" x %s", keel_grouped(a, t->shape.dim[i]));
-    printf(" %s in %s\n", t->dtype == KEEL_FLOAT64 ? "float64" : "float32", keel_seconds_text(a, seconds));
+    printf(" %s in %s\n", t->dtype == KEEL_FLOAT64 ? "float64" : "float32",
+           keel_seconds_text(a, seconds));
 }
 
 static int save(const job *j, const options *o, double seconds)

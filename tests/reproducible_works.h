@@ -284,7 +284,8 @@ static keel_status run_with(outcome *o, const recipe *r, keel_strategy *s, const
     return st;
 }
 
-static inline keel_status run_on(outcome *o, const recipe *r, keel_strategy *s, const keel_dataset *d)
+static inline keel_status run_on(outcome *o, const recipe *r, keel_strategy *s,
+                                 const keel_dataset *d)
 {
     return run_with(o, r, s, d, NULL);
 }

@@ -185,6 +185,7 @@ typedef struct reader {
     const work *work;
     stream from, validates;
     keel_dataset *validation;
+    keel_input_watch watch;
 } reader;
 
 static keel_status run_stream(process *p, keel_strategy *s, const keel_callback *const *callbacks)
@@ -198,6 +199,7 @@ static keel_status run_stream(process *p, keel_strategy *s, const keel_callback 
                                  .steps_per_epoch = r->work->steps,
                                  .end = of->end,
                                  .validation = r->validation,
+                                 .watch = r->watch.size ? &r->watch : NULL,
                                  .bucket = of->network == lengths ? bucket : NULL,
                                  .bucket_count = of->network == lengths ? 2 : 0,
                                  .callbacks = callbacks };
@@ -334,6 +336,30 @@ static void slow_data_is_no_lost_process(void **unused)
     }
 }
 
+static void data_that_never_comes_is_told_to_all(void **unused)
+{
+    (void)unused;
+    for (int once = 0; once < 2; once++) {
+        thread_group group;
+        reader r[FEW];
+        thread_group_begin(&group, FEW);
+        for (int k = 0; k < FEW; k++) {
+            begin_reader(&r[k], &works[once ? 6 : 2], &group, k, 1);
+            r[k].p.timeout = SLOW ? 8 : 0.4;
+            r[k].watch = (keel_input_watch){ .size = sizeof r[k].watch, .limit = SLOW ? 3 : 0.3 };
+        }
+        r[0].from.sleeps_at = once ? 1 : 30;
+        r[0].from.slow = SLOW ? 6000 : 900;
+        run_readers(r, FEW);
+        for (int k = 0; k < FEW; k++) {
+            if (r[k].p.status != KEEL_ETIMEOUT)
+                fail_msg("process %d: %s: %s", k, keel_status_name(r[k].p.status), r[k].p.error);
+            end_reader(&r[k]);
+        }
+        thread_group_end(&group);
+    }
+}
+
 static void another_process_that_fails_ends_all(void **unused)
 {
     (void)unused;
@@ -383,6 +409,7 @@ int main(void)
         cmocka_unit_test(streams_have_the_bits_of_one_process),
         cmocka_unit_test(a_failure_of_the_stream_is_told_to_all),
         cmocka_unit_test(slow_data_is_no_lost_process),
+        cmocka_unit_test(data_that_never_comes_is_told_to_all),
         cmocka_unit_test(another_process_that_fails_ends_all),
         cmocka_unit_test(a_process_that_is_lost_is_named),
     };

@@ -29,7 +29,7 @@ static bool is_ready_soon(keel_feed *f, double seconds)
     f->wait_until = keel_clock_ns() + (int64_t)(seconds * 1e9);
     keel_feed_wait(f, s);
     f->wait_until = 0;
-    return s->state == KEEL_SLOT_READY || keel_watchdog_is_over(f->watchdog);
+    return s->state == KEEL_SLOT_READY;
 }
 
 /* Until the next item is there, the others are told now and then that this process lives. */
@@ -37,13 +37,22 @@ static keel_status await_item(keel_feed *f)
 {
     const keel_feed_share *x = &f->share;
     keel_status s = KEEL_OK;
-    for (bool ready = false; s >= 0 && !ready;) {
+    bool ready = false;
+    pthread_mutex_lock(&f->lock);
+    keel_watchdog_begin(f->watchdog);
+    while (s >= 0 && !ready) {
         int64_t number[KEEL_SHARED_NUMBERS] = { [KIND] = NOT_YET };
-        pthread_mutex_lock(&f->lock);
         ready = is_ready_soon(f, x->patience / 4);
-        pthread_mutex_unlock(&f->lock);
-        if (!ready) s = x->agree(x->context, KEEL_OK, number);
+        if (!ready && keel_watchdog_is_over(f->watchdog)) {
+            s = keel_watchdog_fail(f->watchdog);
+        } else if (!ready) {
+            pthread_mutex_unlock(&f->lock);
+            s = x->agree(x->context, KEEL_OK, number);
+            pthread_mutex_lock(&f->lock);
+        }
     }
+    keel_watchdog_end(f->watchdog);
+    pthread_mutex_unlock(&f->lock);
     return s;
 }
 
@@ -154,13 +163,11 @@ keel_status keel_feed_shared_begin(keel_feed *f, uint32_t epoch)
     keel_status s = KEEL_OK;
     if (!f->remote) {
         pthread_mutex_lock(&f->lock);
-        keel_watchdog_begin(f->watchdog);
         keel_feed_stream_enter(f, epoch);
         pthread_mutex_unlock(&f->lock);
         if (f->spec->one_shot) s = await_item(f);
         pthread_mutex_lock(&f->lock);
         if (s >= 0) s = keel_feed_stream_first(f);
-        keel_watchdog_end(f->watchdog);
         pthread_mutex_unlock(&f->lock);
     }
     s = agree_on_item(f, s, number);
