@@ -1,5 +1,6 @@
 /* Opens SRC of --data in the form that a model's inputs and loss need; see setup.h. */
 #define _GNU_SOURCE /* strcasestr */
+#include "processes.h"
 #include "setup.h"
 #include "tables.h"
 #include <dirent.h>
@@ -291,7 +292,7 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
     return code;
 }
 
-int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
+static int open_own(keel_dataset **out, const char *spec, keel_setup_use use,
                     const keel_data_options *o, const keel_model *m)
 {
     keel_dataset_options d = KEEL_DATASET_OPTIONS;
@@ -342,4 +343,64 @@ int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
     d.max_length = o->max_length;
     d.no_header = o->no_header;
     return open_data(out, spec, use, o, m, &d);
+}
+
+/* ---- several processes ----------------------------------------------------------------------- */
+
+/* True if SRC starts a program, itself or as a pipeline. True also for some that do not, which are
+ * then only opened one process after another. */
+static bool may_start_program(const char *spec)
+{
+    enum { MOST = 1 << 20 };
+    const size_t n = strlen(spec);
+    if (strstr(spec, "exec:") || strstr(spec, "exec(")) return true;
+    if (n < 5 || strcasecmp(spec + n - 5, ".toml")) return false;
+    FILE *f = fopen(spec, "rb");
+    char *text = f ? calloc(MOST + 1, 1) : NULL;
+    const size_t got = text ? fread(text, 1, MOST, f) : 0;
+    const bool may = text && (got == MOST || strstr(text, "exec") || strstr(text, ".toml"));
+    free(text);
+    if (f) fclose(f);
+    return may;
+}
+
+/* A stream is read by the first process: the others make a dataset of what it says of it. */
+static int receive_description(keel_dataset **out, int64_t n_bytes)
+{
+    void *text = malloc((size_t)n_bytes);
+    int code = text ? keel_processes_broadcast(text, (size_t)n_bytes)
+                    : keel_complain(EXIT_FAILED, "out of memory");
+    if (code < 0) {
+        const keel_status s = keel_dataset_from_description(out, text, (size_t)n_bytes);
+        if (s < 0) code = keel_complain_within(s, "the data of process 0");
+    }
+    free(text);
+    return code;
+}
+
+static int send_description(const keel_dataset *d)
+{
+    keel_tensor text = { 0 };
+    const keel_status s = keel_dataset_describe(d, &text);
+    if (s < 0) return keel_complain_status(s);
+    int64_t n_bytes = s == KEEL_OK ? text.shape.dim[0] : 0;
+    int code = keel_processes_agree(&n_bytes);
+    if (code < 0 && s == KEEL_OK) code = keel_processes_broadcast(text.data, (size_t)n_bytes);
+    keel_tensor_free(&text);
+    return code;
+}
+
+int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
+                    const keel_data_options *o, const keel_model *m)
+{
+    int64_t starts = may_start_program(spec), n_bytes = 0;
+    int code = keel_processes_several() ? keel_processes_agree(&starts) : -1;
+    if (code >= 0) return code;
+    if (!starts || !keel_processes_several()) return open_own(out, spec, use, o, m);
+    if (keel_processes_first()) {
+        code = open_own(out, spec, use, o, m);
+        return code < 0 ? send_description(*out) : code;
+    }
+    if ((code = keel_processes_agree(&n_bytes)) >= 0) return code;
+    return n_bytes > 0 ? receive_description(out, n_bytes) : open_own(out, spec, use, o, m);
 }

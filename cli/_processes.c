@@ -26,6 +26,7 @@ static const double PATIENCE = 10;
 typedef struct word {
     int64_t code;   /* -1: goes on */
     uint64_t error; /* of the text of its first error; 0: none */
+    int64_t number; /* of keel_processes_agree */
 } word;
 
 static keel_launch launch;
@@ -42,6 +43,11 @@ static int final_code;
 bool keel_processes_first(void)
 {
     return launch.rank == 0;
+}
+
+bool keel_processes_several(void)
+{
+    return group.size && group.count > 1;
 }
 
 int keel_processes_started(void)
@@ -302,32 +308,46 @@ static int wait_for_all(void)
     }
 }
 
-/* Every process gets the words of all, all[count]. Returns as above. */
-static int tell_all(const word *own, word *all)
+/* Every process gets what all say, all[count] of so many bytes; of one of no bytes nothing. Returns
+ * as above. */
+static int exchange(const void *own, const size_t *own_bytes, char *all, const size_t *bytes)
 {
     const size_t n = (size_t)group.count;
     const void **send = calloc(n, sizeof *send);
     void **receive = calloc(n, sizeof *receive);
-    size_t *bytes = calloc(n, sizeof *bytes);
     char error[512] = "";
     int code;
-    if (!send || !receive || !bytes || !all) {
+    if (!send || !receive) {
         failed = true;
         code = keel_complain(EXIT_FAILED, "out of memory");
         goto out;
     }
     for (size_t q = 0; q < n; q++) {
         send[q] = own;
-        receive[q] = &all[q];
-        bytes[q] = sizeof *own;
+        receive[q] = all;
+        all += bytes[q];
     }
-    all[group.rank] = *own;
-    const keel_exchange e = { send, bytes, receive, bytes };
+    const keel_exchange e = { send, own_bytes, receive, bytes };
     code = group.start(group.context, AGREEMENT, &e, error, sizeof error) < 0 ? lose(error)
                                                                               : wait_for_all();
 out:
     free(send);
     free(receive);
+    return code;
+}
+
+/* Every process gets the words of all, all[count]. Returns as above. */
+static int tell_all(const word *own, word *all)
+{
+    size_t *bytes = calloc((size_t)group.count, sizeof *bytes);
+    if (!bytes || !all) {
+        free(bytes);
+        failed = true;
+        return keel_complain(EXIT_FAILED, "out of memory");
+    }
+    for (int q = 0; q < group.count; q++) bytes[q] = sizeof *own;
+    all[group.rank] = *own;
+    const int code = exchange(own, bytes, (char *)all, bytes);
     free(bytes);
     return code;
 }
@@ -335,9 +355,9 @@ out:
 /* All tell all how they stand. What a process of a lower rank says is not printed again: before the
  * work an equal error, after it any, since then all have failed for one reason. Returns the code of
  * the first that does not go on, else `code`. */
-static int agree(int code, bool after)
+static int agree(int code, bool after, int64_t *number)
 {
-    const word own = { code, keel_complaints_kind() };
+    const word own = { code, keel_complaints_kind(), number ? *number : 0 };
     word *all = calloc((size_t)group.count, sizeof *all);
     bool told = false;
     int agreed = tell_all(&own, all);
@@ -351,15 +371,39 @@ static int agree(int code, bool after)
             keel_complaints_print();
         for (int q = group.count - 1; q >= 0; q--)
             if (all[q].code > 0) agreed = (int)all[q].code;
+        if (number) *number = all[0].number;
     }
     free(all);
     return agreed;
 }
 
+int keel_processes_agree(int64_t *number)
+{
+    if (!group.size) return -1;
+    const int code = agree(-1, false, number);
+    if (code >= 0) close_group(code);
+    return code;
+}
+
+int keel_processes_broadcast(void *data, size_t n_bytes)
+{
+    if (!group.size) return -1;
+    size_t *bytes = calloc(2 * (size_t)group.count, sizeof *bytes), *comes = bytes + group.count;
+    if (!bytes) {
+        failed = true;
+        return keel_complain(EXIT_FAILED, "out of memory");
+    }
+    for (int q = 1; q < group.count && group.rank == 0; q++) bytes[q] = n_bytes;
+    if (group.rank > 0) comes[0] = n_bytes;
+    const int code = exchange(data, bytes, data, comes);
+    free(bytes);
+    return code;
+}
+
 int keel_processes_signal(int number)
 {
     if (!group.size || failed) return number;
-    const word own = { number, 0 };
+    const word own = { number, 0, 0 };
     word *all = calloc((size_t)group.count, sizeof *all);
     if (tell_all(&own, all) < 0)
         for (int q = group.count - 1; q >= 0; q--)
@@ -375,7 +419,7 @@ static void close_all(void *context, bool by_failure)
     failed = failed || by_failure;
     if (opening) return;
     (void)context;
-    if (!failed) final_code = agree(final_code, given);
+    if (!failed) final_code = agree(final_code, given, NULL);
     close_group(final_code);
 }
 
@@ -386,11 +430,8 @@ int keel_processes_strategy(keel_strategy **out, const char *devices)
         s = keel_strategy_create(out, devices);
         return s < 0 ? keel_complain_status(s) : -1;
     }
-    const int code = agree(-1, false);
-    if (code >= 0) {
-        close_group(code);
-        return code;
-    }
+    const int code = keel_processes_agree(&(int64_t){ 0 });
+    if (code >= 0) return code;
     keel_process_group shared = group;
     shared.test = test_with_patience;
     shared.close = close_all;

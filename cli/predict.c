@@ -179,21 +179,53 @@ static void output_path(const job *j, const char *path, int k, char *out, size_t
             *c = '_';
 }
 
+static void print_file(const char *path, const keel_tensor *t, double seconds)
+{
+    char a[KEEL_NUMBER_MAX], shown[4096];
+    printf("%s: %s", keel_printable(shown, sizeof shown, path), keel_grouped(a, t->shape.dim[0]));
+    for (int i = 1; i < t->shape.rank; i++) printf(" x %s", keel_grouped(a, t->shape.dim[i]));
+    printf(" %s in %s\n", t->dtype == KEEL_FLOAT64 ? "float64" : "float32",
+           keel_seconds_text(a, seconds));
+}
+
 static int save(const job *j, const options *o, double seconds)
 {
-    char a[KEEL_NUMBER_MAX], path[4096], shown[4096];
+    char path[4096];
     for (int k = 0; k < j->n_out; k++) {
         const keel_tensor *t = &j->outputs[k];
         output_path(j, o->output, k, path, sizeof path);
         const int code = keel_save_npy(t, path);
         if (code != EXIT_OK) return code;
-        printf("%s: %s", keel_printable(shown, sizeof shown, path),
-               keel_grouped(a, t->shape.dim[0]));
-        for (int i = 1; i < t->shape.rank; i++) printf(" x %s", keel_grouped(a, t->shape.dim[i]));
-        printf(" %s in %s\n", t->dtype == KEEL_FLOAT64 ? "float64" : "float32",
-               keel_seconds_text(a, seconds));
+        print_file(path, t, seconds);
     }
     return EXIT_OK;
+}
+
+/* Straight into the files: by several processes each its own rows. */
+static int predict_files(job *j, const options *o, const keel_fit_options *f, keel_meter *meter)
+{
+    enum { NAME = 4096 };
+    const double start = keel_now();
+    const int n = j->n_out;
+    char *text = calloc((size_t)n, NAME);
+    const char **path = calloc((size_t)n, sizeof *path);
+    keel_tensor *made = calloc((size_t)n, sizeof *made);
+    int code = text && path && made ? EXIT_OK : keel_complain(EXIT_FAILED, "out of memory");
+    if (code == EXIT_OK) {
+        for (int k = 0; k < n; k++) {
+            output_path(j, o->output, k, text + (size_t)k * NAME, NAME);
+            path[k] = text + (size_t)k * NAME;
+        }
+        const keel_status s = keel_predict_npy(j->model, j->strategy, j->data, f, path, made);
+        keel_meter_clear(meter);
+        if (s < 0) code = keel_complain_status(s);
+    }
+    for (int k = 0; k < n && code == EXIT_OK; k++)
+        print_file(path[k], &made[k], keel_now() - start);
+    free(text);
+    free(path);
+    free(made);
+    return code;
 }
 
 static int predict(job *j, const options *o)
@@ -212,6 +244,14 @@ static int predict(job *j, const options *o)
         .callbacks = KEEL_CALLBACKS(&meter.callback),
     };
     const double start = keel_now();
+    if (keel_processes_several() && !o->classes && !o->show) {
+        j->n_out = keel_model_output_count(j->model);
+        const int code = predict_files(j, o, &f, &meter);
+        if (code != EXIT_OK || !keel_processes_first()) return code;
+        keel_programs_print(&j->counts, &o->pad);
+        keel_setup_warnings(j->data);
+        return code;
+    }
     j->outputs = calloc((size_t)keel_model_output_count(j->model), sizeof *j->outputs);
     if (!j->outputs) return keel_complain(EXIT_FAILED, "out of memory");
     const keel_status s = keel_predict_outputs(j->model, j->strategy, j->data, &f, j->outputs);
@@ -236,7 +276,7 @@ static int run(const void *given, int n_arg, char **arg)
     (void)n_arg;
     int code = prepare(&j, given, arg[0]);
     if (code < 0) code = predict(&j, given);
-    for (int k = 0; k < j.n_out; k++) keel_tensor_free(&j.outputs[k]);
+    for (int k = 0; j.outputs && k < j.n_out; k++) keel_tensor_free(&j.outputs[k]);
     free(j.outputs);
     code = keel_processes_end(j.strategy, code);
     keel_dataset_destroy(j.data);

@@ -43,6 +43,16 @@ int keel_processes_machines(void);
 /* Whether some of one machine work apart, although nobody asked for that. */
 bool keel_processes_apart(const keel_strategy *s);
 
+/* True if there are others. */
+bool keel_processes_several(void);
+
+/* All processes come here, or fail before: *number becomes that of process 0. Alone, it stays.
+ * Returns as above. */
+int keel_processes_agree(int64_t *number);
+
+/* All get the bytes that process 0 has. Returns as above. */
+int keel_processes_broadcast(void *data, size_t n_bytes);
+
 /* As keel_strategy_create, for the devices of all processes; all of them are here, or have failed
  * and are in keel_processes_end. Returns as above. */
 int keel_processes_strategy(keel_strategy **out, const char *devices);

@@ -13,7 +13,7 @@
 #include "model/model.h"
 #include "must.h"
 
-enum { ROWS = 75, SIDE = 9, CLASSES = 5 };
+enum { ROWS = 75, SIDE = 9, CLASSES = 5, GOING_ON = 15 };
 static float images[ROWS * SIDE * SIDE * 3], labels[ROWS], weights[ROWS];
 
 static int start(void **unused)
@@ -168,6 +168,28 @@ static keel_symbol attention(keel_model *m)
     return dense(m, must_call(m, "Flatten", NULL, y), CLASSES, "softmax");
 }
 
+/* Rows go on from step to step, through a state, a carry and an image of each. */
+static keel_symbol going_on(keel_model *m)
+{
+    const keel_arg *args = KEEL_ARGS(KEEL_ARG_INT("batch_size", GOING_ON));
+    keel_symbol x;
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), args, &x));
+    x = must_call(m, "Reshape", KEEL_ARGS(KEEL_ARG_JSON("target_shape", "[3, 27, 3]")), x);
+    x = must_call(m, "ConvLSTM1D",
+                  KEEL_ARGS(KEEL_ARG_INT("filters", 2), KEEL_ARG_INT("kernel_size", 3),
+                            KEEL_ARG_BOOL("stateful", true),
+                            KEEL_ARG_BOOL("return_sequences", true)),
+                  x);
+    x = must_call(m, "Reshape", KEEL_ARGS(KEEL_ARG_JSON("target_shape", "[3, 50]")), x);
+    x = must_call(m, "LSTM",
+                  KEEL_ARGS(KEEL_ARG_INT("units", 7), KEEL_ARG_BOOL("stateful", true),
+                            KEEL_ARG_BOOL("return_sequences", true)),
+                  x);
+    x = must_call(m, "GRU", KEEL_ARGS(KEEL_ARG_INT("units", 5), KEEL_ARG_BOOL("stateful", true)),
+                  x);
+    return dense(m, x, CLASSES, "softmax");
+}
+
 typedef struct recipe {
     const char *name;
     keel_symbol (*network)(keel_model *m);
@@ -206,6 +228,9 @@ static const recipe recipes[] = {
     { "over time", over_time, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, true },
     { "over time in bfloat16", over_time, KEEL_FLOAT32, "mixed_bfloat16", "sgd", KEEL_KEEP, 40, 23,
       false },
+    { "rows that go on", going_on, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, GOING_ON, 16, true },
+    { "rows that go on in bfloat16", going_on, KEEL_FLOAT32, "mixed_bfloat16", "sgd", KEEL_WRAP,
+      GOING_ON, 23, false },
     { "attention", attention, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, true },
     { "attention in bfloat16", attention, KEEL_FLOAT32, "mixed_bfloat16", "sgd", KEEL_KEEP, 32, 16,
       false },
@@ -223,7 +248,7 @@ typedef struct outcome {
     keel_tensor predicted;
 } outcome;
 
-static keel_dataset *rows_of(const recipe *r)
+static inline keel_dataset *rows_of(const recipe *r)
 {
     static const keel_tensor x = { KEEL_FLOAT32, { 4, { ROWS, SIDE, SIDE, 3 } }, images };
     static const keel_tensor y = { KEEL_FLOAT32, { 1, { ROWS } }, labels };
@@ -233,7 +258,7 @@ static keel_dataset *rows_of(const recipe *r)
     return d;
 }
 
-static keel_model *model_of(const recipe *r)
+static inline keel_model *model_of(const recipe *r)
 {
     keel_model *m;
     must(keel_model_create(&m, NULL, r->dtype, 3));
@@ -259,7 +284,8 @@ static keel_status run_with(outcome *o, const recipe *r, keel_strategy *s, const
     return st;
 }
 
-static keel_status run_on(outcome *o, const recipe *r, keel_strategy *s, const keel_dataset *d)
+static inline keel_status run_on(outcome *o, const recipe *r, keel_strategy *s,
+                                 const keel_dataset *d)
 {
     return run_with(o, r, s, d, NULL);
 }
@@ -299,9 +325,13 @@ static void compare_weights(const outcome *a, const outcome *b, const recipe *r,
     for (int i = 0; i < a->model->compiled.n_state; i++)
         same_tensor("a state of the optimizer", &a->model->compiled.state[i],
                     &b->model->compiled.state[i], r, how);
+    for (int i = 0; i < a->model->row_states.n; i++)
+        same("a state of rows", a->model->row_states.state[i].data,
+             b->model->row_states.state[i].data, (size_t)a->model->row_states.state[i].bytes, r,
+             how);
 }
 
-static void compare(const outcome *a, const outcome *b, const recipe *r, const char *how)
+static inline void compare(const outcome *a, const outcome *b, const recipe *r, const char *how)
 {
     compare_weights(a, b, r, how);
     same("a log of fit", a->history.value, b->history.value,

@@ -87,6 +87,20 @@ alone 0 '^saved' "${fit[@]}" --devices cpu:0 -o one.keras
 alone 0 '103 x 3' predict one.keras --data "$DATA" -o one.npy
 alone 0 '103 in' evaluate one.keras --data "$DATA" --reproducible
 grep -v '^rows' out.txt >one.txt
+
+# a program whose rows come one after another: x of predictions, y of bytes
+{
+    printf '\223NUMPY\001\000v\000%-117s\n' "{'descr': '|u1', 'fortran_order': False, 'shape': (103,), }"
+    for ((i = 0; i < 103; i++)); do printf "\\00$((i % 3))"; done
+} >y.npy
+alone 0 '103 x 3' predict one.keras --data "$DATA" -o x.npy
+PROGRAM='exec(x,y,rows=103):echo started >>started.txt; cat x.npy y.npy'
+printf 'source = "%s"\n[[stage]]\nname = "unbatch"\n' "$PROGRAM" >program.toml
+"$KEEL" new mlp --input 3 --classes 3 --sizes 8 -o p.keras >/dev/null || fail "keel new mlp"
+program=(fit p.keras --batch-size 16 --epochs 2 --seed 7 --reproducible --no-shuffle)
+alone 0 '^saved' "${program[@]}" --data "$PROGRAM" --devices cpu:0 -o program.keras
+alone 0 '103 x 3' predict program.keras --data "$PROGRAM" -o program.npy --reproducible
+starts=$(wc -l <started.txt)
 found=
 for mpi in openmpi mpich; do
     launcher=mpirun.openmpi
@@ -104,6 +118,21 @@ for mpi in openmpi mpich; do
     cmp -s alone.npy together.npy || fail "$mpi: one process and two predict other values"
     want 0 0 '103 in' $mpi 2 evaluate one.keras --data "$DATA" --reproducible
     grep -v '^rows' out.txt | cmp -s - one.txt || fail "$mpi: one process and two evaluate differently"
+
+    # a program is started by the first process alone, whose rows go to all
+    rm started.txt
+    want 0 0 '^saved' $mpi 3 "${program[@]}" --data "$PROGRAM" --devices cpu:0 -o $mpi-program.keras
+    want 0 0 '103 x 3' $mpi 3 predict $mpi-program.keras --data "$PROGRAM" -o $mpi-program.npy --reproducible
+    cmp -s program.npy $mpi-program.npy || fail "$mpi: one process and three learn other things of a program"
+    (($(wc -l <started.txt) == starts)) || fail "$mpi: the program was started $(wc -l <started.txt) times, not $starts"
+    want 0 0 '^saved' $mpi 2 "${program[@]}" --data program.toml --devices cpu:0 -o $mpi-pipeline.keras
+    want 0 0 '^saved' $mpi 3 "${program[@]}" --epochs 1 --data "$PROGRAM" --devices cpu:0 -o $mpi-first.keras --checkpoint $mpi-kept
+    want 0 1 'goes on from the checkpoint after epoch 1' $mpi 2 "${program[@]}" --data "$PROGRAM" --devices cpu:0 -o $mpi-again.keras \
+        --checkpoint $mpi-kept --resume
+    alone 0 '103 x 3' predict $mpi-again.keras --data "$PROGRAM" -o again.npy --reproducible
+    cmp -s program.npy again.npy || fail "$mpi: a fit of three that two resume learns other things of a program"
+    want 1 1 '^keel fit: .*step 7 of epoch 1, after 103 rows .*ended with status 3' $mpi 3 "${program[@]}" --data 'exec(x,y):cat x.npy y.npy; exit 3' -o x.keras
+    want 1 1 '^keel fit: exec:true: ended without a batch' $mpi 3 "${program[@]}" --data 'exec(x,y):true' -o x.keras
 
     # errors: once, by whom they concern, with one exit code
     want 2 1 '^keel fit: there is no option --epohcs' $mpi 3 fit m.keras --data "$DATA" --epohcs 2 -o x.keras

@@ -19,7 +19,11 @@
  *     }
  *
  * After the first failure all further calls of a trace fail too, with the first error, so only the
- * last call must be looked at. */
+ * last call must be looked at.
+ *
+ * With a strategy of several processes (keel/process_group.h) each process makes the same calls of
+ * keel_strategy_run, keel_reduce and keel_gather in the same order, with the same inputs: all rows
+ * of the step, of which it computes its own. What differs is refused before the step. */
 #ifndef KEEL_FUNCTION_H
 #define KEEL_FUNCTION_H
 #include <keel/dataset.h>
@@ -88,7 +92,7 @@ typedef enum keel_fact {
     KEEL_FACT_ROWS,         /* rows of the whole step, on all devices */
     KEEL_FACT_WEIGHTS,      /* the sum of their weights; without weights, their number */
     KEEL_FACT_ROW,          /* the number of this row in the step, from 0 */
-    KEEL_FACT_DEVICE,       /* the device that has this row, from 0 */
+    KEEL_FACT_DEVICE,       /* the device that has this row, from 0, counted over all processes */
     KEEL_FACT_DEVICE_FIRST, /* the number in the step of that device's first row */
     KEEL_FACT_DEVICE_ROWS,  /* how many rows that device has */
 } keel_fact;
@@ -201,7 +205,7 @@ typedef struct keel_apply {
      * on all devices, and gradient_accumulation_steps adds up gradients, as in Keras. */
     keel_named optimizer;
     /* Asked once in each step, after the gradients are added up: false leaves weights and optimizer
-     * as they are. It must not call Keel. NULL: always. */
+     * as they are. It must not call Keel, and must say the same in each process. NULL: always. */
     bool (*when)(void *context, const keel_applying *now);
     void *context;
 } keel_apply;
@@ -238,7 +242,8 @@ keel_status keel_trace_return_scalar(keel_trace *t, const char *name, keel_scala
  *          KEEL_ENUMERIC: a loss or gradient is not finite; KEEL_EUNSUP; KEEL_ENOMEM; what the step
  *          returned. After a failure weights and optimizers are as before
  * Owns     the inputs are borrowed during the call
- * Threads  one at a time on f, its models and the strategy
+ * Threads  one at a time on f, its models and the strategy; all processes together
+ * Cost     with processes: what a step of fit sends, and reading the inputs once to compare them
  * Source   tf.distribute: strategy.run */
 keel_status keel_strategy_run(keel_strategy *s, keel_function *f, const keel_tensor *inputs, int n);
 
@@ -263,7 +268,8 @@ typedef enum keel_rows_op {
  * Shapes   out: that of one row; its dtype is the function's
  * Returns  KEEL_OK; KEEL_EARG: no such value, or no run; KEEL_ENOMEM
  * Owns     the caller frees *out with keel_tensor_free
- * Threads  one at a time on f
+ * Threads  one at a time on f; all processes together
+ * Cost     with processes: the rows of the value go to everybody
  * Source   tf.distribute: strategy.reduce */
 keel_status keel_reduce(const keel_function *f, const char *name, keel_rows_op how,
                         keel_tensor *out);
@@ -273,7 +279,8 @@ keel_status keel_reduce(const keel_function *f, const char *name, keel_rows_op h
  * Shapes   out [rows, shape of one row]
  * Returns  as keel_reduce
  * Owns     the caller frees *out with keel_tensor_free
- * Threads  one at a time on f
+ * Threads  one at a time on f; all processes together
+ * Cost     with processes: the rows go to everybody
  * Source   tf.distribute: strategy.gather(axis=0) */
 keel_status keel_gather(const keel_function *f, const char *name, keel_tensor *out);
 

@@ -13,7 +13,8 @@ extern "C" {
 typedef struct keel_dataset keel_dataset;
 
 /* Rows that a callback yields batch by batch, as a Python generator does for Keras. Callbacks are
- * called from one thread at a time, which may differ from the caller's. A row is x, y and weight;
+ * called from one thread at a time, which may differ from the caller's. Of several processes that
+ * train together (keel/process_group.h) process 0 calls them for all. A row is x, y and weight;
  * or, if n_field is not 0, the fields, and then x_shape to has_weight and `next` are not used. */
 typedef struct keel_generator {
     size_t size; /* sizeof(keel_generator) */

@@ -5,6 +5,7 @@
 #include <keel/checkpoint.h>
 #include <keel/custom.h>
 #include <keel/dataset.h>
+#include <keel/described.h>
 #include <keel/function.h>
 #include <keel/model.h>
 #include <keel/pipeline.h>

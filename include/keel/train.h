@@ -298,6 +298,21 @@ keel_status keel_predict(keel_model *m, keel_strategy *s, const keel_dataset *da
 keel_status keel_predict_outputs(keel_model *m, keel_strategy *s, const keel_dataset *data,
                                  const keel_fit_options *options, keel_tensor *out);
 
+/* As keel_predict_outputs, into a .npy file for each output, without holding all rows in memory.
+ * The processes of a group write one file together, each its own rows, if they see it in one file
+ * system; the rows of those that do not go to process 0. Files appear complete, or not at all.
+ *
+ * path     [keel_model_output_count(m)], the same in all processes
+ * Shapes   made (may be NULL) [keel_model_output_count(m)]: type and shape of each, without data
+ * Returns  as keel_predict_outputs; KEEL_EIO: a file cannot be written, and there is none
+ * Owns     the paths are borrowed
+ * Threads  one at a time on a model and on a strategy
+ * Cost     with processes: only rows that share a page of 4 KiB with those of another are sent
+ * Source   Keras: Model.predict, numpy.save */
+keel_status keel_predict_npy(keel_model *m, keel_strategy *s, const keel_dataset *data,
+                             const keel_fit_options *options, const char *const *path,
+                             keel_tensor *made);
+
 /* ---- plan ------------------------------------------------------------------------------------ */
 
 /* The split of an epoch among devices, and the memory that fit needs. */

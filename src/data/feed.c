@@ -27,6 +27,8 @@ static int most_threads(void)
 static int choose_threads(const keel_feed *f)
 {
     const double batch_bytes = (double)f->max_rows * (double)f->row_bytes;
+    if (f->remote) return 0;
+    if (f->shared) return 1; /* the consumer must be able to wait, and tell the others */
     if (f->o.threads < 0) return 0;
     if (f->source->next) return 1;
     if (f->o.threads) return f->o.threads;
@@ -112,6 +114,13 @@ static keel_status plan_feed(keel_feed *f, const keel_dataset *dataset,
     f->source = dataset->origin->source;
     f->state = dataset->origin->state;
     f->o = *options;
+    f->o.share = NULL; /* it may be gone later */
+    if (f->source->next && options->share && options->share->n_process > 1) {
+        f->share = *options->share;
+        f->shared = true;
+        f->remote = f->share.process > 0;
+        if (f->remote) f->o.watch = NULL; /* process 0 tells of its waits */
+    }
     init_locks(f);
     if (dataset->origin->applied) {
         f->o.shuffle = false; /* as in Keras: a pipeline has its own order */
@@ -198,9 +207,10 @@ keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
     if ((s = keel_work_create(&f->work, dataset, probes(f))) < 0) goto out;
     if ((s = keel_feed_take_memory(f)) < 0) goto out;
     f->scratch.account = f->o.account;
-    if (f->source->next && dataset->origin->applied && (s = create_flow(f)) < 0) goto out;
-    if (f->source->next && (s = keel_feed_stream_create(f)) < 0) goto out;
-    if (f->spec->shaped && (s = keel_feed_staged_create(f)) < 0) goto out;
+    const bool streams = f->source->next && !f->remote;
+    if (streams && dataset->origin->applied && (s = create_flow(f)) < 0) goto out;
+    if (streams && (s = keel_feed_stream_create(f)) < 0) goto out;
+    if (f->spec->shaped && !f->remote && (s = keel_feed_staged_create(f)) < 0) goto out;
     if ((s = watch(f)) < 0) goto out;
     if (f->source->read && (s = keel_ledger_create(&f->ledger, dataset)) < 0) goto out;
     f->partial = f->source->read && f->o.part && f->ledger.n == 0; /* budgets are of all rows */
@@ -264,9 +274,15 @@ keel_status keel_feed_begin_epoch(keel_feed *f, uint32_t epoch)
     keel_status s;
     if (f->planned && !keel_feed_plan_can_count(&f->plan, epoch))
         return keel_fail(KEEL_EARG, "epoch %u is more than can be counted", epoch);
+    if (f->shared) return keel_feed_shared_begin(f, epoch);
     pthread_mutex_lock(&f->lock);
     keel_watchdog_begin(f->watchdog);
-    s = f->source->next ? keel_feed_stream_begin(f, epoch) : keel_feed_rows_begin(f, epoch);
+    if (f->source->next) {
+        keel_feed_stream_enter(f, epoch);
+        s = keel_feed_stream_first(f);
+    } else {
+        s = keel_feed_rows_begin(f, epoch);
+    }
     keel_watchdog_end(f->watchdog);
     if (s >= 0) {
         f->begun = true;
@@ -279,8 +295,7 @@ keel_status keel_feed_begin_epoch(keel_feed *f, uint32_t epoch)
     return s;
 }
 
-/* Read and discard steps of the current epoch: `steps` of them, or if that is negative all. */
-static keel_status discard(keel_feed *f, int64_t steps)
+static keel_status discard_steps(keel_feed *f, int64_t steps)
 {
     while (steps < 0 || f->step < steps) {
         keel_batch b;
@@ -294,6 +309,15 @@ static keel_status discard(keel_feed *f, int64_t steps)
         keel_feed_release(f, &b);
     }
     return KEEL_OK;
+}
+
+/* Read and discard steps of the current epoch: `steps` of them, or if that is negative all. */
+static keel_status discard(keel_feed *f, int64_t steps)
+{
+    f->passes_over = true; /* their rows need not travel */
+    const keel_status s = discard_steps(f, steps);
+    f->passes_over = false;
+    return s;
 }
 
 /* True if an epoch can be read without those before it. */
@@ -361,9 +385,14 @@ keel_status keel_feed_seek(keel_feed *f, uint32_t epoch, int64_t step)
 
 keel_status keel_feed_next(keel_feed *f, keel_batch *out)
 {
+    if (!f->begun) return keel_fail(KEEL_EARG, "feed: begin an epoch first");
+    return f->shared ? keel_feed_shared_next(f, out) : keel_feed_next_own(f, out);
+}
+
+keel_status keel_feed_next_own(keel_feed *f, keel_batch *out)
+{
     keel_status s = KEEL_END;
     keel_slot *slot = NULL;
-    if (!f->begun) return keel_fail(KEEL_EARG, "feed: begin an epoch first");
     pthread_mutex_lock(&f->lock);
     if (f->ended) goto out;
     keel_tuner_asks(f);

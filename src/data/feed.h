@@ -15,6 +15,7 @@
 #define KEEL_DATA_FEED_H
 #include "base/account.h"
 #include "base/error.h"
+#include "data/feed_shared.h"
 #include "keel/dataset.h"
 #include "tensor/host_op.h"
 #include <stdbool.h>
@@ -58,8 +59,11 @@ typedef struct keel_feed_options {
      * always the same. NULL: all. */
     void (*part)(const void *context, int64_t rows, int64_t *first, int64_t *end);
     const void *part_context; /* borrowed */
-    const int64_t *bucket;    /* [bucket_count] lengths that rows are padded to, ascending; NULL:
-                                 to the longest row of the batch */
+    /* A stream is read by process 0 alone, and all call the same functions of the feed in the same
+     * order. Copied; NULL: this process reads for itself. */
+    const keel_feed_share *share;
+    const int64_t *bucket; /* [bucket_count] lengths that rows are padded to, ascending; NULL:
+                              to the longest row of the batch */
     int64_t bucket_count;
     const keel_input_watch *watch; /* borrowed until keel_feed_create returns; NULL: none */
     /* All buffers are taken from this account, which may serve several feeds; borrowed until the
@@ -86,7 +90,7 @@ typedef struct keel_batch {
     uint32_t epoch;
     int64_t step; /* number in the epoch, from 0 */
     int slot;
-    bool streamed;           /* rows of a stream, which every process reads for itself */
+    uint64_t contents;       /* where it is not 0, all processes must have the same */
     const keel_feed *unread; /* rows must be read by keel_feed_read; NULL: they are read */
 } keel_batch;
 

@@ -81,7 +81,10 @@ struct keel_feed {
     int label;            /* class weights: the field of labels */
     bool may_fail;        /* a value may not fit the type of its field in a batch */
     bool has_files;       /* each row is in a file of its own */
-    bool partial;         /* rows engine: only the rows of o.part are read */
+    bool shared;          /* a stream that process 0 reads for all */
+    bool remote;          /* which is another process: nothing is read here */
+    keel_feed_share share;
+    bool partial; /* rows engine: only the rows of o.part are read */
     int64_t max_rows;
     bool planned; /* the number of rows is known, so `plan` is set */
     keel_feed_plan plan;
@@ -109,7 +112,9 @@ struct keel_feed {
     bool begun, ended; /* consumer: an epoch was begun; its end was reported */
     uint32_t epoch;    /* the consumer's epoch and step */
     int64_t step;
-    int64_t again; /* rows that were read only to come to a place behind them */
+    bool passes_over;   /* steps are asked for only to come to a later one */
+    int64_t wait_until; /* for keel_feed_wait, by keel_clock_ns; 0: until there is something */
+    int64_t again;      /* rows that were read only to come to a place behind them */
 
     keel_ledger ledger;   /* rows engine: the budgets of the consumer's steps so far */
     keel_scratch scratch; /* for a consumer that reads without threads */
@@ -174,6 +179,9 @@ void keel_feed_staged_destroy(keel_feed *f);
 keel_status keel_feed_stage(const keel_feed *f, bool first, const void *const *data,
                             const keel_shape *shape, int64_t rows);
 keel_status keel_feed_unstage(const keel_feed *f, keel_slot *s);
+/* Make a field of a slot one of `rows` rows of that shape. KEEL_EREMOTE: it cannot have it. */
+keel_status keel_feed_reshape(const keel_feed *f, keel_slot *s, int field, const keel_shape *shape,
+                              int64_t rows);
 /* Compute rows [from, to) of the computed fields, after the others were read. Returns the row that
  * failed, or `to`. Any thread, each with its own scratch. */
 keel_status keel_feed_make(const keel_feed *f, const keel_slot *s, int64_t from, int64_t to,
@@ -188,8 +196,16 @@ keel_status keel_feed_rows_next(keel_feed *f, keel_slot **slot); /* locked */
 keel_status keel_feed_stream_create(keel_feed *f);
 void keel_feed_stream_destroy(keel_feed *f);
 void *keel_feed_stream_worker(void *thread);
-keel_status keel_feed_stream_begin(keel_feed *f, uint32_t epoch);
+void keel_feed_stream_enter(keel_feed *f, uint32_t epoch); /* locked, as the next two */
+keel_status keel_feed_stream_first(keel_feed *f); /* the first item must not be a failure that lasts
+                                                   */
 keel_status keel_feed_stream_next(keel_feed *f, keel_slot **slot);
+
+/* feed_shared.c: both for every process. */
+keel_status keel_feed_shared_begin(keel_feed *f, uint32_t epoch);
+keel_status keel_feed_shared_next(keel_feed *f, keel_batch *out);
+/* feed.c: keel_feed_next of process 0. */
+keel_status keel_feed_next_own(keel_feed *f, keel_batch *out);
 
 /* With the lock held: wait until no thread reads, and free all slots that are not held. */
 void keel_feed_flush(keel_feed *f);

@@ -173,11 +173,11 @@ static keel_status put(char *to, keel_dtype want, const char *from, const keel_d
 }
 
 /* Zeros for all rows of field i, whose length is known. */
-static keel_status make_room(const keel_feed *f, keel_slot *s, int i)
+static keel_status make_room(const keel_feed *f, keel_slot *s, int i, int64_t rows)
 {
     keel_lengths *own = s->own;
     size_t bytes;
-    if (!keel_mul(own->bytes[i], (size_t)f->staged->rows, &bytes))
+    if (!keel_mul(own->bytes[i], (size_t)rows, &bytes))
         return keel_fail(KEEL_EDATA, "%s: a batch is larger than the address space",
                          keel_dataset_name(f->dataset));
     if (bytes > own->room[i]) {
@@ -206,7 +206,7 @@ static keel_status unstage_field(const keel_feed *f, keel_slot *s, int i)
     KEEL_TRY(find_largest(f, i, &own->field[i].shape));
     own->count[i] = keel_shape_count(&own->field[i].shape);
     own->bytes[i] = (size_t)own->count[i] * keel_dtype_size(f->want[i]);
-    KEEL_TRY(make_room(f, s, i));
+    KEEL_TRY(make_room(f, s, i, t->rows));
     for (int64_t k = 0; k < t->rows; k++) {
         const keel_shape *row = &t->shape[k * f->spec->n_field + i];
         KEEL_TRY(put(s->at[i] + (size_t)k * own->bytes[i], f->want[i], from, field, row,
@@ -221,6 +221,19 @@ keel_status keel_feed_unstage(const keel_feed *f, keel_slot *s)
     for (int i = 0; i < f->spec->n_field; i++)
         if (s->at[i]) KEEL_TRY(unstage_field(f, s, i));
     keel_feed_measure_made(f, s);
-    for (int i = 0; i < f->n_made; i++) KEEL_TRY(make_room(f, s, f->spec->n_field + i));
+    for (int i = 0; i < f->n_made; i++)
+        KEEL_TRY(make_room(f, s, f->spec->n_field + i, f->staged->rows));
     return KEEL_OK;
+}
+
+keel_status keel_feed_reshape(const keel_feed *f, keel_slot *s, int i, const keel_shape *shape,
+                              int64_t rows)
+{
+    if (keel_shape_check(shape, sizeof(double)) < 0)
+        return keel_fail(KEEL_EREMOTE, "%s: process 0 sent rows of '%s' of an impossible shape",
+                         keel_dataset_name(f->dataset), f->field[i].path);
+    s->own->field[i].shape = *shape;
+    s->own->count[i] = keel_shape_count(shape);
+    s->own->bytes[i] = (size_t)s->own->count[i] * keel_dtype_size(f->want[i]);
+    return make_room(f, s, i, rows);
 }

@@ -320,11 +320,9 @@ static keel_status finish_batch(const keel_feed *f, keel_slot *s)
     keel_batch *b = &s->batch;
     int64_t failed;
     if (f->staged) KEEL_TRY(keel_feed_unstage(f, s));
-    *b = (keel_batch){ .n_field = f->n_field,
-                       .spec = s->field,
-                       .rows = t->filled,
-                       .end = t->filled,
-                       .streamed = true };
+    *b = (keel_batch){
+        .n_field = f->n_field, .spec = s->field, .rows = t->filled, .end = t->filled
+    };
     memcpy(b->field, s->at, (size_t)f->n_field * sizeof *b->field);
     /* Of batches that a pipeline makes, the place of a row counts full ones, as by number. */
     const bool by_batch = f->spec->batched && f->dataset->origin->applied;
@@ -463,7 +461,7 @@ static keel_slot *await(keel_feed *f)
     return s;
 }
 
-keel_status keel_feed_stream_begin(keel_feed *f, uint32_t epoch)
+void keel_feed_stream_enter(keel_feed *f, uint32_t epoch)
 {
     keel_stream *t = f->stream;
     const bool in_order =
@@ -482,6 +480,10 @@ keel_status keel_feed_stream_begin(keel_feed *f, uint32_t epoch)
     f->epoch = epoch;
     f->step = 0;
     pthread_cond_broadcast(&f->work_ready);
+}
+
+keel_status keel_feed_stream_first(keel_feed *f)
+{
     if (!f->spec->one_shot) return KEEL_OK;
     /* A stream that cannot begin again must have a row before the epoch begins. */
     keel_slot *s = await(f);

@@ -34,7 +34,8 @@ void keel_feed_wait(keel_feed *f, const keel_slot *s)
     if (s->state == KEEL_SLOT_READY) return;
     const int64_t begin = keel_clock_ns();
     int64_t last = begin, pause = FIRST_NS;
-    while (s->state != KEEL_SLOT_READY && !keel_watchdog_is_over(f->watchdog)) {
+    while (s->state != KEEL_SLOT_READY && !keel_watchdog_is_over(f->watchdog) &&
+           (!f->wait_until || last < f->wait_until)) {
         const keel_probe *first = first_to_ask(f);
         const keel_work_place at = keel_work_look(f->work, first);
         /* not the same pause each time, since work that comes at a fixed one would then be looked

@@ -1,4 +1,5 @@
 /* What the stages of a dataset tell of it: whether passes differ, how it is made, notes. */
+#include "data/sources/described.h"
 #include "data/stage.h"
 #include <stdlib.h>
 
@@ -31,6 +32,8 @@ bool keel_stage_may_pass(keel_status s)
 void keel_stage_describe(const keel_dataset *d, keel_text *t)
 {
     const keel_applied *s = d->origin->applied;
+    if (d->origin->source == &keel_source_described)
+        keel_text_add(t, "%s", (const char *)d->origin->state);
     if (!s) return;
     if (s->stage->ahead) { /* its elements are those of its parent */
         keel_stage_describe(s->parent[0], t);

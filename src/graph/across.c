@@ -91,14 +91,12 @@ static keel_status allocate(keel_across *x, const keel_program *p)
 keel_status keel_across_create(keel_program *p)
 {
     if (p->lanes->n_process == 1) return KEEL_OK;
-    if (p->graph->n_carried)
-        return keel_fail(KEEL_EUNSUP, "a stateful layer keeps its states in one process; train it "
-                                      "with one process, or set stateful to false");
     keel_across *x = p->across = keel_calloc(1, sizeof *x);
     if (!x) return KEEL_ENOMEM;
     x->comm = p->options.comm;
     x->lanes = p->lanes;
     if (p->graph->backward) KEEL_TRY(keel_buckets_create(p));
+    KEEL_TRY(keel_across_make_carried(x, p));
     return allocate(x, p);
 }
 
@@ -111,6 +109,7 @@ void keel_across_destroy(keel_across *x)
     keel_free(x->sums);
     keel_free(x->temporary);
     keel_buckets_destroy(x->buckets);
+    keel_free(x->carried);
     keel_free(x);
 }
 
@@ -141,15 +140,19 @@ keel_status keel_across_traffic(const keel_program *p, int64_t rows, keel_traffi
     const keel_status s = keel_across_bind(&b, x->lanes);
     if (s >= 0) {
         const int64_t row_nodes = keel_nodes_of(&b.row_nodes, me);
+        int64_t first, end;
+        keel_lanes_rows(x->lanes, rows, me, &first, &end);
         add_records(p, row_nodes, out);
         out->statistics *= others;
         out->others = others * (row_nodes * x->sums_length + AGREEMENTS * (KEEL_COMM_NUMBERS + 1)) *
                       (int64_t)sizeof(double);
-        out->exchanges += AGREEMENTS + 1;
+        out->exchanges += AGREEMENTS + 1 + (x->carried_bytes > 0);
+        out->others += others * (end - first) * x->carried_bytes;
+        out->buffers = rows * x->carried_bytes;
         if (x->buckets) {
             out->gradients = keel_buckets_bytes(p, &b);
             out->exchanges += keel_buckets_exchanges(p, &b);
-            out->buffers = keel_buckets_memory(p);
+            out->buffers += keel_buckets_memory(p);
         }
     }
     keel_process_nodes_free(&b.row_nodes);

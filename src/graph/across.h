@@ -15,6 +15,8 @@ typedef struct keel_across {
     double *temporary;      /* to merge sums */
 
     struct keel_buckets *buckets; /* of gradients; NULL: none, as in a test */
+    char *carried;         /* [max_rows] states of stateful layers, of all processes; NULL: none */
+    int64_t carried_bytes; /* of one row */
 } keel_across;
 
 /* For a program whose records and gradients have their places. Alone, p->across stays NULL. */
@@ -45,6 +47,12 @@ keel_status keel_across_bind(keel_bound *b, const keel_lanes *l);
 /* Process q has before[q + 1] - before[q] units of so many bytes at base + before[q] units;
  * afterwards each has those of all. */
 keel_status keel_across_gather(keel_across *x, void *base, const int *before, size_t unit);
+
+/* across_carried.c: by one worker, after a run: the states that rows end with go to everybody. */
+keel_status keel_across_carry(const keel_program *p, const keel_bound *b);
+/* State i of all rows of that step. */
+void keel_across_carried(const keel_program *p, const keel_bound *b, int i, void *out);
+keel_status keel_across_make_carried(keel_across *x, const keel_program *p);
 
 /* By one worker, after a run: the sums of all ops with sums go to everybody. */
 keel_status keel_sums_exchange(const keel_program *p, const keel_bound *b);

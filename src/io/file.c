@@ -138,7 +138,7 @@ keel_status keel_new_file_create(keel_new_file **out, const char *path)
     }
     for (int i = 0; f->fd < 0; i++) { /* a killed process may have left a file of this name */
         snprintf(f->temporary, size, "%s.%ld-%d.tmp", path, (long)getpid(), i);
-        f->fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        f->fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (f->fd < 0 && (errno != EEXIST || i == 999)) {
             s = keel_fail(KEEL_EIO, "%s: cannot be created: %s", path, strerror(errno));
             f->temporary[0] = 0; /* not ours */
@@ -163,6 +163,62 @@ keel_status keel_new_file_write(keel_new_file *f, const void *data, size_t n_byt
         n_bytes -= (size_t)put;
     }
     return KEEL_OK;
+}
+
+keel_status keel_new_file_write_at(keel_new_file *f, int64_t at, const void *data, size_t n_bytes)
+{
+    const char *p = data;
+    while (n_bytes > 0) {
+        const ssize_t put = pwrite(f->fd, p, n_bytes, (off_t)at);
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) return keel_fail(KEEL_EIO, "%s: writing: %s", f->path, strerror(errno));
+        p += put;
+        at += put;
+        n_bytes -= (size_t)put;
+    }
+    return KEEL_OK;
+}
+
+keel_status keel_new_file_read_at(const keel_new_file *f, int64_t at, void *data, size_t n_bytes)
+{
+    const keel_file in = { .fd = f->fd, .path = f->path };
+    return keel_file_read_at(&in, (uint64_t)at, data, n_bytes);
+}
+
+keel_status keel_new_file_resize(keel_new_file *f, int64_t n_bytes)
+{
+    if (ftruncate(f->fd, (off_t)n_bytes) == 0) return KEEL_OK;
+    return keel_fail(KEEL_EIO, "%s: writing: %s", f->path, strerror(errno));
+}
+
+const char *keel_new_file_temporary(const keel_new_file *f)
+{
+    return f->temporary;
+}
+
+keel_status keel_new_file_join(keel_new_file **out, const char *temporary)
+{
+    keel_new_file *f = keel_calloc(1, sizeof *f);
+    if (!f) return KEEL_ENOMEM;
+    f->fd = -1;
+    if (!(f->path = keel_strdup(temporary))) {
+        keel_new_file_abort(f);
+        return KEEL_ENOMEM;
+    }
+    f->fd = open(temporary, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (f->fd < 0) {
+        const keel_status s = keel_fail(KEEL_EIO, "%s: %s", temporary, strerror(errno));
+        keel_new_file_abort(f);
+        return s;
+    }
+    *out = f;
+    return KEEL_OK;
+}
+
+keel_status keel_new_file_sync(keel_new_file *f)
+{
+    if (fsync(f->fd) == 0 || errno == EINVAL || errno == EROFS) return KEEL_OK;
+    return keel_fail(KEEL_EIO, "%s: syncing: %s", f->path, strerror(errno));
 }
 
 /* Make the rename survive a crash. A file system that cannot sync a folder is no error: the file

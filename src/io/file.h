@@ -38,6 +38,15 @@ typedef struct keel_new_file keel_new_file;
 
 keel_status keel_new_file_create(keel_new_file **out, const char *path);
 keel_status keel_new_file_write(keel_new_file *f, const void *data, size_t n_bytes);
+/* Write at a place, which may be behind the end; cut the file, or make it longer. */
+keel_status keel_new_file_write_at(keel_new_file *f, int64_t at, const void *data, size_t n_bytes);
+keel_status keel_new_file_resize(keel_new_file *f, int64_t n_bytes);
+/* Its temporary name, for other processes, which may write into the same file: they open it, and
+ * close it when all of theirs is on the disk. Nobody else may commit it. */
+const char *keel_new_file_temporary(const keel_new_file *f);
+keel_status keel_new_file_join(keel_new_file **out, const char *temporary);
+keel_status keel_new_file_read_at(const keel_new_file *f, int64_t at, void *data, size_t n_bytes);
+keel_status keel_new_file_sync(keel_new_file *f);
 /* Sync, rename to path, sync the folder. Frees f in any case; on failure the temporary file is
  * removed and the old file stays. */
 keel_status keel_new_file_commit(keel_new_file *f);

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "train/input.h"
 #include "train/session.h"
+#include "train/row_files.h"
 #include "train/together.h"
 #include <string.h>
 
@@ -14,6 +15,7 @@ typedef struct inference {
     keel_strategy *strategy;
     keel_watch run;
     bool entered;
+    keel_row_files *files; /* of predictions; NULL: they stay in memory */
 } inference;
 
 static keel_status begin(inference *l, keel_model *m, keel_strategy *s, const keel_dataset *data,
@@ -28,8 +30,7 @@ static keel_status begin(inference *l, keel_model *m, keel_strategy *s, const ke
     KEEL_TRY(keel_watch_begin(&l->run, m, &l->o, false, s->lanes.process));
     KEEL_TRY(keel_pairing_make(&pairing, m, data, scored));
     KEEL_TRY(keel_input_limit(&l->account.limit, l->o.input_memory));
-    KEEL_TRY(keel_session_feed(&l->feed, data, &l->o, false, m->dtype, &pairing, &l->account,
-                               &s->lanes));
+    KEEL_TRY(keel_session_feed(&l->feed, data, &l->o, false, m->dtype, &pairing, &l->account, s));
     const keel_trainer_work none = { 0 };
     keel_trainer_work test;
     keel_team_enter(s->team);
@@ -117,7 +118,9 @@ static keel_status predict_step(inference *l, const keel_batch *b, const keel_te
                          keel_dataset_name(l->data), (long long)(l->run.at.rows + left));
     KEEL_TRY(keel_trainer_meet(l->trainer, false, b));
     KEEL_TRY(check_outputs(l, t, n));
-    return keel_predict_step(l->trainer, b, (void *const *)at);
+    const keel_status s = keel_predict_step(l->trainer, b, (void *const *)at, !l->files);
+    if (s != KEEL_OK || !l->files) return s;
+    return keel_row_files_put(l->files, l->run.at.rows, b->rows, at);
 }
 
 /* The rows of a step, `rows` of them at the ends of the outputs [n], as its callbacks see them. */
@@ -150,7 +153,7 @@ static keel_status predict_rows(inference *l, const keel_tensor *t, char **at, i
         r->at.rows += b.rows;
         r->at.seconds = keel_seconds() - start;
         r->at.waited = keel_feed_wait_seconds(l->feed);
-        if (n <= KEEL_OUTPUTS_MAX) {
+        if (n <= KEEL_OUTPUTS_MAX && !l->files) {
             show_outputs(shown, t, at, n, b.rows);
             r->at.outputs = shown;
             r->at.output_count = n;
@@ -158,7 +161,7 @@ static keel_status predict_rows(inference *l, const keel_tensor *t, char **at, i
         KEEL_TRY(keel_watch_tell(r, KEEL_ON_predict_batch_end));
         r->at.outputs = NULL;
         r->at.output_count = 0;
-        for (int k = 0; k < n; k++)
+        for (int k = 0; k < n && !l->files; k++)
             at[k] += b.rows * (keel_shape_count(&t[k].shape) / rows) *
                      (int64_t)keel_dtype_size(t[k].dtype);
     }
@@ -169,9 +172,11 @@ static keel_status predict_rows(inference *l, const keel_tensor *t, char **at, i
     return keel_watch_tell(r, KEEL_ON_predict_end);
 }
 
-/* Predict the first `n` outputs into out [n]. */
+/* Predict the first `n` outputs into out [n]; or into files of these paths, and out gets their
+ * types and shapes. */
 static keel_status predict(keel_model *m, keel_strategy *s, const keel_dataset *data,
-                           const keel_fit_options *options, keel_tensor *out, int n)
+                           const keel_fit_options *options, const char *const *path,
+                           keel_tensor *out, int n)
 {
     inference l = { .data = data };
     const size_t n_output = (size_t)(m->n_output > n ? m->n_output : n);
@@ -187,10 +192,13 @@ static keel_status predict(keel_model *m, keel_strategy *s, const keel_dataset *
         goto out;
     }
     for (int k = 0; k < n; k++) {
-        if ((st = create_output(l.trainer, k, rows, &t[k])) < 0) goto out;
+        const int64_t kept = path ? keel_feed_max_rows(l.feed) : rows;
+        if ((st = create_output(l.trainer, k, kept, &t[k])) < 0) goto out;
         at[k] = t[k].data;
     }
+    if (path && (st = keel_row_files_create(&l.files, s, path, t, n, rows)) < 0) goto out;
     if ((st = predict_rows(&l, t, at, n, rows)) < 0) goto out;
+    if (path && (st = keel_row_files_commit(l.files, l.run.at.rows)) < 0) goto out;
     for (int k = 0; k < n; k++) t[k].shape.dim[0] = l.run.at.rows; /* fewer if it was stopped */
     memcpy(out, t, (size_t)n * sizeof *out);
     memset(t, 0, (size_t)n * sizeof *t);
@@ -198,18 +206,34 @@ out:
     for (int k = 0; t && k < n; k++) keel_tensor_free(&t[k]);
     keel_free(t);
     keel_free(at);
+    keel_row_files_destroy(l.files);
     end(&l);
     return keel_together_leave(s, st);
+}
+
+keel_status keel_predict_npy(keel_model *m, keel_strategy *s, const keel_dataset *data,
+                             const keel_fit_options *options, const char *const *path,
+                             keel_tensor *made)
+{
+    const int n = m->n_output;
+    keel_tensor *t = keel_calloc((size_t)n + 1, sizeof *t);
+    const keel_status st = t ? predict(m, s, data, options, path, t, n) : KEEL_ENOMEM;
+    for (int k = 0; k < n && st >= 0; k++) {
+        if (made) made[k] = (keel_tensor){ t[k].dtype, t[k].shape, NULL };
+        keel_tensor_free(&t[k]);
+    }
+    keel_free(t);
+    return st;
 }
 
 keel_status keel_predict(keel_model *m, keel_strategy *s, const keel_dataset *data,
                          const keel_fit_options *options, keel_tensor *out)
 {
-    return predict(m, s, data, options, out, 1);
+    return predict(m, s, data, options, NULL, out, 1);
 }
 
 keel_status keel_predict_outputs(keel_model *m, keel_strategy *s, const keel_dataset *data,
                                  const keel_fit_options *options, keel_tensor *out)
 {
-    return predict(m, s, data, options, out, m->n_output);
+    return predict(m, s, data, options, NULL, out, m->n_output);
 }

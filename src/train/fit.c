@@ -160,6 +160,7 @@ static bool is_about_rows(keel_status s)
 static keel_status pass_over(keel_fitting *f)
 {
     keel_fit_of_validation(KEEL_EDATA);
+    if (f->strategy->comm) f->strategy->comm->told = false; /* a later failure is another one */
     f->unvalidated++;
     if (f->unvalidated == 1)
         keel_watch_say(&f->run, "epoch %lld has no validation: %s", (long long)f->run.at.epoch + 1,

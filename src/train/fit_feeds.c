@@ -46,11 +46,11 @@ keel_status keel_fit_open_feeds(keel_fitting *f, const keel_dataset *d)
             keel_fit_of_validation(keel_pairing_make(&f->validation_pairing, f->model, v, true)));
     KEEL_TRY(share_memory(f, d));
     KEEL_TRY(keel_session_feed(&f->feed, d, &f->o, true, real, &f->pairing, &f->accounts.training,
-                               &f->strategy->lanes));
+                               f->strategy));
     if (!(f->history.input = keel_calloc(1, sizeof *f->history.input))) return KEEL_ENOMEM;
     keel_input_begin(&f->input, d, f->feed, &f->o, f->strategy);
     if (!v) return KEEL_OK;
     return keel_fit_of_validation(keel_session_feed(&f->validation_feed, v, &f->o, false, real,
                                                     &f->validation_pairing, &f->accounts.validation,
-                                                    &f->strategy->lanes));
+                                                    f->strategy));
 }

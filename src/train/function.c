@@ -2,6 +2,7 @@
  * compiling in function_plan.c. A run is a step of train/step.c, as one of fit is. */
 #include "train/function.h"
 #include "base/memory.h"
+#include "train/together.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -167,14 +168,15 @@ static keel_status fill_facts(keel_function *f, const keel_strategy *s, int64_t 
         }
         f->fact_rows = rows;
     }
-    int64_t row = 0;
+    int64_t row, end; /* those of this process: the others have theirs */
+    keel_lanes_rows(&s->lanes, rows, s->lanes.process, &row, &end);
     for (int device = 0; device < s->lanes.n_lane; device++) {
         const int64_t n = keel_strategy_rows(s, device, rows);
         for (int64_t i = 0; i < n; i++) {
             set(f, KEEL_FACT_ROWS, row + i, (double)rows);
             set(f, KEEL_FACT_WEIGHTS, row + i, weights);
             set(f, KEEL_FACT_ROW, row + i, (double)(row + i));
-            set(f, KEEL_FACT_DEVICE, row + i, device);
+            set(f, KEEL_FACT_DEVICE, row + i, s->lanes.first_lane + device);
             set(f, KEEL_FACT_DEVICE_FIRST, row + i, (double)row);
             set(f, KEEL_FACT_DEVICE_ROWS, row + i, (double)n);
             set(f, KEEL_FACT_ONE, row + i, 1);
@@ -184,16 +186,17 @@ static keel_status fill_facts(keel_function *f, const keel_strategy *s, int64_t 
     return KEEL_OK;
 }
 
-/* Reads the weights of models that somebody else has changed. */
-static void load_weights(keel_function *f)
+/* Reads the weights of models that somebody else has changed; false: there were none. */
+static bool load_weights(keel_function *f)
 {
     bool old = false;
     for (int i = 0; i < f->models.n; i++)
         old = old || f->models.model[i].seen != f->model[i]->changes;
-    if (!old) return;
+    if (!old) return false;
     keel_trainer_load(f->trainer, f->model, f->models.n);
     keel_store_refresh(f->trainer->store, 0, 1);
     for (int i = 0; i < f->models.n; i++) f->models.model[i].seen = f->model[i]->changes;
+    return true;
 }
 
 /* Gives models the weights that the step has changed: those it trains, and states. */
@@ -239,10 +242,7 @@ static keel_status run(keel_function *f, keel_strategy *s, const keel_tensor *in
 {
     keel_batch b = { .n_field = n + KEEL_FACT_COUNT, .first_row = f->first_row, .step = f->step };
     double weights = 0;
-    if (s->comm)
-        return keel_fail(KEEL_EUNSUP,
-                         "steps of one's own run in one process; use a strategy without "
-                         "a group of processes, or keel_fit");
+    const bool first = !f->trainer;
     if (f->trainer && f->trainer->strategy != s)
         return keel_fail(KEEL_EARG, "it was compiled for other devices: use the strategy of its "
                                     "first run, or another function");
@@ -251,7 +251,8 @@ static keel_status run(keel_function *f, keel_strategy *s, const keel_tensor *in
     f->ran = false;
     KEEL_TRY(fill_facts(f, s, b.rows, weights));
     KEEL_TRY(keel_function_plan(f, s, inputs, b.rows));
-    load_weights(f);
+    const bool loaded = load_weights(f) || first;
+    if (s->comm) b.contents = keel_function_contents(f, inputs, n, loaded);
     for (int i = 0; i < n; i++) b.field[i] = inputs[i].data;
     for (int i = 0; i < KEEL_FACT_COUNT; i++) b.field[n + i] = f->fact[i];
     KEEL_TRY(step(f, &b));
@@ -266,7 +267,7 @@ static keel_status run(keel_function *f, keel_strategy *s, const keel_tensor *in
 keel_status keel_strategy_run(keel_strategy *s, keel_function *f, const keel_tensor *inputs, int n)
 {
     keel_team_enter(s->team);
-    const keel_status st = run(f, s, inputs, n);
+    const keel_status st = keel_together_leave(s, run(f, s, inputs, n));
     keel_team_leave(s->team);
     return st < 0 && st != KEEL_ENOMEM ? keel_fail_within(st, "%s", f->name) : st;
 }

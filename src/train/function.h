@@ -10,6 +10,7 @@ typedef struct keel_planned {
     keel_trace trace;       /* what the program still points to; without its graph */
     keel_data_field *input; /* [n_input] of these shapes */
     int64_t rows, used;     /* the largest step; the last use, by a counter */
+    uint64_t contents;      /* of its graph */
 } keel_planned;
 
 struct keel_function {
@@ -37,6 +38,12 @@ struct keel_function {
 keel_status keel_function_plan(keel_function *f, keel_strategy *s, const keel_tensor *inputs,
                                int64_t rows);
 void keel_function_forget(keel_function *f); /* frees all of that */
+
+/* function_contents.c: a number that says what a run is about: the step, its inputs, the learning
+ * rates, and if they were just read the weights. All processes must have the same. */
+uint64_t keel_function_contents(const keel_function *f, const keel_tensor *inputs, int n,
+                                bool loaded);
+uint64_t keel_function_contents_of(const keel_graph *g);
 
 /* The program in use. */
 static inline keel_scored *keel_function_scored(const keel_function *f)

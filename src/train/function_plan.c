@@ -132,6 +132,7 @@ static keel_status compile(keel_function *f, keel_planned *p)
         for (int i = 0; i < f->models.n; i++) f->models.model[i].seen = f->model[i]->changes;
         if (s < 0) goto out;
     }
+    p->contents = keel_function_contents_of(p->trace.g);
     t->options.max_rows = p->rows;
     t->options.trains = f->backward ? t->trains : NULL;
     s = keel_program_create(&p->scored.program, p->trace.g, outputs, n_output, t->store,

@@ -1,5 +1,6 @@
 /* See session.h. */
 #include "train/session.h"
+#include "train/shared_feed.h"
 #include "train/together.h"
 #include <string.h>
 
@@ -103,12 +104,15 @@ static void own_rows(const void *lanes, int64_t rows, int64_t *first, int64_t *e
 
 keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel_fit_options *o,
                               bool training, keel_dtype real, const keel_pairing *pairing,
-                              keel_account *account, const keel_lanes *lanes)
+                              keel_account *account, const keel_strategy *s)
 {
     keel_feed_options f = feed_options(d, o, training, real, pairing);
-    if (lanes->n_process > 1) {
+    keel_feed_share share;
+    if (s->comm) {
         f.part = own_rows;
-        f.part_context = lanes;
+        f.part_context = &s->lanes;
+        share = keel_share_feed(s);
+        f.share = &share;
     }
     f.account = account;
     if (training) {

@@ -5,17 +5,18 @@
 #include "base/clock.h"
 #include "data/feed.h"
 #include "data/source.h"
+#include "train/strategy.h"
 #include "train/watch.h"
 #include "train/step.h"
 
 /* Check the caller's options (NULL: defaults) and copy them to a struct of this version's size. */
 keel_status keel_session_options(keel_fit_options *out, const keel_fit_options *given);
 
-/* Create a feed, of which each process reads its own rows where it can, in row order (evaluate,
- * predict, validation) or in training order. */
+/* Create a feed, of which each process reads its own rows, or process 0 a stream for all, in row
+ * order (evaluate, predict, validation) or in training order. */
 keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel_fit_options *o,
                               bool training, keel_dtype real, const keel_pairing *pairing,
-                              keel_account *account, const keel_lanes *lanes);
+                              keel_account *account, const keel_strategy *s);
 /* The least memory of such a feed. */
 keel_status keel_session_least(int64_t *out, const keel_dataset *d, const keel_fit_options *o,
                                bool training, keel_dtype real, const keel_pairing *pairing);

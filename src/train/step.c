@@ -366,7 +366,10 @@ static void train_part(keel_trainer *t, int worker)
         for (int w = 0; w < t->strategy->lanes.n_worker; w++) good = good && t->vote[w].bad < 0;
         if (!good) return;
     }
-    if (t->asks) {
+    if (t->asks && p->across) {
+        keel_together_ask(t, &score, worker);
+        if (first_failure(p, t) < 0) return;
+    } else if (t->asks) {
         if (worker == 0) keel_movers_ask(t, &score);
         keel_program_meet(p, team, worker);
     }
@@ -456,8 +459,13 @@ static void keep_states(const keel_trainer *t, const keel_scored *s)
 {
     const keel_program *p = s->program;
     const int first = p->n_output - p->graph->n_carried;
-    for (int i = 0; i < p->graph->n_carried; i++)
-        copy_output(t, p, first + i, t->model->row_states.state[s->state[i]].data);
+    for (int i = 0; i < p->graph->n_carried; i++) {
+        void *to = t->model->row_states.state[s->state[i]].data;
+        if (p->across)
+            keel_across_carried(p, t->bound, i, to);
+        else
+            copy_output(t, p, first + i, to);
+    }
 }
 
 static keel_status raise_failure(const keel_trainer *t, const keel_program *p)
@@ -573,7 +581,7 @@ keel_status keel_forward_step(keel_trainer *t, const keel_batch *b, uint64_t see
     return first_failure(p, t) < 0 ? raise_failure(t, p) : KEEL_OK;
 }
 
-keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const *out)
+keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const *out, bool all)
 {
     const keel_program *p = t->test.program;
     const keel_status s = keel_forward_step(t, b, 0);
@@ -581,6 +589,7 @@ keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const 
     for (int k = 0; k < t->model->n_output; k++) {
         if (!out[k]) continue;
         copy_output(t, p, k, out[k]);
+        if (!all) continue;
         KEEL_TRY(
             keel_together_rows(t->strategy, b->rows, out[k], p->value[p->output[k]].row_bytes));
     }

@@ -19,7 +19,8 @@ keel_status keel_test_step(keel_trainer *t, const keel_batch *b, keel_tally *tal
 /* The test program, and nothing else. */
 keel_status keel_forward_step(keel_trainer *t, const keel_batch *b, uint64_t seed);
 
-/* Forward; out[i], unless NULL, receives the rows of output i. */
-keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const *out);
+/* Forward; out[i], unless NULL, receives the rows of output i; without `all` only those of this
+ * process, in their places. */
+keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const *out, bool all);
 
 #endif

@@ -1,8 +1,7 @@
 /* See together.h. */
 #include "train/together.h"
 #include "graph/buckets.h"
-#include "base/hash.h"
-#include "tensor/shape.h"
+#include "train/mover.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -10,16 +9,18 @@
 
 enum { EPOCH, STEP, ROWS, CONTENTS, STOPS, SAID };
 
-static keel_status differ(const keel_comm *c, int q, const int64_t *mine, const int64_t *theirs)
+static keel_status differ(const keel_comm *c, int q, const int64_t *mine, const int64_t *theirs,
+                          bool own_step)
 {
     char name[KEEL_COMM_NAME_MAX];
     keel_comm_name(c, q, name);
-    if (mine[ROWS] == theirs[ROWS] && mine[STEP] == theirs[STEP] && mine[EPOCH] == theirs[EPOCH])
+    if (own_step)
         return keel_fail(KEEL_EDATA,
-                         "epoch %" PRId64 ", step %" PRId64
-                         ": %s reads other rows than process %d; "
-                         "a stream must give the same rows to each process",
-                         mine[EPOCH] + 1, mine[STEP] + 1, name, c->group.rank);
+                         "run %" PRId64 " of %" PRId64 " rows: %s, at its run %" PRId64
+                         " of %" PRId64 " rows, has another step, other inputs, weights or "
+                         "learning rates than process %d; all must run the same on the same",
+                         mine[STEP] + 1, mine[ROWS], name, theirs[STEP] + 1, theirs[ROWS],
+                         c->group.rank);
     if ((mine[ROWS] < 0) != (theirs[ROWS] < 0))
         return keel_fail(KEEL_EDATA,
                          "the data of %s ends at another step than that of process %d; "
@@ -34,30 +35,17 @@ static keel_status differ(const keel_comm *c, int q, const int64_t *mine, const 
                      theirs[EPOCH] + 1, theirs[STEP] + 1, theirs[ROWS]);
 }
 
-/* Of a stream each process reads all rows, so it can be seen whether they are the same. */
-static int64_t contents_of(const keel_batch *b)
-{
-    uint64_t sum = 0;
-    for (int i = 0; b && b->streamed && i < b->n_field; i++) {
-        const size_t row =
-            (size_t)keel_shape_count(&b->spec[i].shape) * keel_dtype_size(b->spec[i].dtype);
-        if (!b->field[i] || b->spec[i].dtype == KEEL_STRING) continue;
-        const uint64_t both[2] = { sum, keel_fingerprint(b->field[i], (size_t)b->rows * row) };
-        sum = keel_fingerprint(both, sizeof both);
-    }
-    return (int64_t)sum;
-}
-
 keel_status keel_together_begin(keel_strategy *s, keel_status mine, const keel_batch *b,
                                 keel_stops *stops)
 {
     keel_comm *c = s->comm;
     int64_t all[KEEL_PROCESSES_MAX][SAID];
     if (!c) return mine < 0 ? mine : KEEL_OK;
+    if (mine < 0 && c->told) return mine; /* as by the feed of a stream */
     const int64_t say[SAID] = { [EPOCH] = b ? (int64_t)b->epoch : 0,
                                 [STEP] = b ? (int64_t)b->step : 0,
                                 [ROWS] = b ? b->rows : -1,
-                                [CONTENTS] = contents_of(b),
+                                [CONTENTS] = b ? (int64_t)b->contents : 0,
                                 [STOPS] = *stops };
     KEEL_TRY(keel_comm_agree(c, mine, say, SAID, &all[0][0]));
     for (int q = 0; q < c->group.count; q++)
@@ -66,7 +54,7 @@ keel_status keel_together_begin(keel_strategy *s, keel_status mine, const keel_b
         for (int i = 0; i < STOPS; i++)
             if (all[q][i] != say[i]) {
                 c->told = true; /* all see it */
-                return differ(c, q, say, all[q]);
+                return differ(c, q, say, all[q], b && b->contents);
             }
     return *stops ? KEEL_END : KEEL_OK;
 }
@@ -74,13 +62,22 @@ keel_status keel_together_begin(keel_strategy *s, keel_status mine, const keel_b
 keel_status keel_together_leave(keel_strategy *s, keel_status mine)
 {
     keel_failure f;
-    if (!s->comm || mine >= 0 || s->comm->told || s->comm->lost) return mine;
+    if (!s->comm) return mine;
+    const bool told = s->comm->told;
+    s->comm->told = false; /* of the next run nothing is told */
+    if (mine >= 0 || told || s->comm->lost) return mine;
     keel_failure_take(&f, mine);
     keel_comm_agree(s->comm, mine, (int64_t[SAID]){ 0 }, SAID, NULL);
+    s->comm->told = false;
     return keel_failure_raise(&f);
 }
 
 /* ---- after the rows -------------------------------------------------------------------------- */
+
+typedef struct asking {
+    const keel_trainer *t;
+    const keel_score *score;
+} asking;
 
 typedef struct summing {
     keel_trainer *t;
@@ -103,6 +100,12 @@ keel_status keel_together_failure(const keel_trainer *t, const keel_program *p)
     return p->failure[0].status < 0 ? keel_failure_raise(&p->failure[0]) : KEEL_OK;
 }
 
+static keel_status exchange_sums(const keel_trainer *t, const keel_program *p)
+{
+    KEEL_TRY(keel_sums_exchange(p, t->bound));
+    return keel_across_carry(p, t->bound);
+}
+
 static keel_status share_sums(void *context)
 {
     const summing *x = context;
@@ -112,11 +115,11 @@ static keel_status share_sums(void *context)
     const int64_t own = keel_program_bad_row(x->p);
     keel_status s = keel_together_failure(t, x->p);
     if (s == KEEL_OK)
-        s = keel_sums_exchange(x->p, t->bound);
+        s = exchange_sums(t, x->p);
     else if (!c->lost) {
         keel_failure f;
         keel_failure_take(&f, s);
-        keel_sums_exchange(x->p, t->bound); /* the others wait for it; the values do not count */
+        exchange_sums(t, x->p); /* the others wait for it; the values do not count */
         s = keel_failure_raise(&f);
     }
     s = keel_comm_agree(c, s, &own, 1, bad);
@@ -144,7 +147,54 @@ void keel_together_sum(keel_trainer *t, bool test, int worker)
                              &(summing){ t, s->program });
 }
 
+/* ---- optimizers that ask -------------------------------------------------------------------- */
+
+/* What `when` of each optimizer says is the same everywhere, or nothing moves. */
+static keel_status ask(void *context)
+{
+    const asking *x = context;
+    keel_comm *c = x->t->strategy->comm;
+    int64_t rests = 0, all[KEEL_PROCESSES_MAX];
+    char name[KEEL_COMM_NAME_MAX];
+    keel_movers_ask(x->t, x->score);
+    for (int k = 0; k < x->t->n_mover; k++)
+        rests = (int64_t)((uint64_t)rests * 3 + (uint64_t)x->t->mover[k].rests);
+    KEEL_TRY(keel_comm_agree(c, KEEL_OK, &rests, 1, all));
+    for (int q = 0; q < c->group.count; q++)
+        if (all[q] != rests) {
+            c->told = true; /* all see it */
+            return keel_fail(KEEL_ECALLBACK,
+                             "`when` of an optimizer says something else in %s than in process %d; "
+                             "it must be a function of what it is given",
+                             keel_comm_name(c, q, name), c->group.rank);
+        }
+    return KEEL_OK;
+}
+
+void keel_together_ask(const keel_trainer *t, const keel_score *score, int worker)
+{
+    keel_program_meet_across(t->train.program, t->strategy->team, worker, ask,
+                             &(asking){ t, score });
+}
+
 /* ---- rows ------------------------------------------------------------------------------------ */
+
+keel_status keel_together_same(keel_strategy *s, keel_status mine, uint64_t what)
+{
+    keel_comm *c = s->comm;
+    const int64_t own = (int64_t)what;
+    int64_t all[KEEL_PROCESSES_MAX];
+    char name[KEEL_COMM_NAME_MAX];
+    if (!c) return mine;
+    KEEL_TRY(keel_comm_agree(c, mine, &own, 1, all));
+    for (int q = 0; q < c->group.count; q++)
+        if (all[q] != own)
+            return keel_fail(KEEL_EARG,
+                             "%s asks for something else than process %d; all processes must make "
+                             "the same calls in the same order",
+                             keel_comm_name(c, q, name), c->group.rank);
+    return KEEL_OK;
+}
 
 keel_status keel_together_rows(keel_strategy *s, int64_t rows, void *data, int64_t bytes)
 {

@@ -26,6 +26,13 @@ keel_status keel_together_failure(const keel_trainer *t, const keel_program *p);
  * t->common. test: the program that ran. */
 void keel_together_sum(keel_trainer *t, bool test, int worker);
 
+/* By every worker, instead of keel_movers_ask: all processes must be told the same. */
+void keel_together_ask(const keel_trainer *t, const keel_score *score, int worker);
+
+/* All processes are about to do the same, of which `what` is a number. KEEL_EARG: one does
+ * something else; a failure of any process is that of all. */
+keel_status keel_together_same(keel_strategy *s, keel_status mine, uint64_t what);
+
 /* Rows of a step, `bytes` each, of which this process has its own: afterwards it has all. */
 keel_status keel_together_rows(keel_strategy *s, int64_t rows, void *data, int64_t bytes);
 

@@ -1,0 +1,54 @@
+/* What processes that run a function compare before each of its steps. Their C code, models and
+ * rows are not known to be the same, and weights that drift apart would not be seen otherwise. */
+#include "base/hash.h"
+#include "train/function.h"
+#include <string.h>
+
+static void mix(uint64_t *sum, const void *data, size_t n_bytes)
+{
+    const uint64_t both[2] = { *sum, keel_fingerprint(data, n_bytes) };
+    *sum = keel_fingerprint(both, sizeof both);
+}
+
+static void mix_number(uint64_t *sum, int64_t x)
+{
+    mix(sum, &x, sizeof x);
+}
+
+uint64_t keel_function_contents_of(const keel_graph *g)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < g->n_node; i++) {
+        const keel_graph_node *n = &g->node[i];
+        mix(&sum, n->node.op->name, strlen(n->node.op->name));
+        for (int k = 0; k < n->node.n_in; k++) mix_number(&sum, n->in[k]);
+        for (int k = 0; k < n->node.n_weight; k++) mix_number(&sum, n->weight[k]);
+        for (int k = 0; k < n->node.n_out; k++) {
+            const keel_spec *s = keel_graph_spec(g, n->out[k]);
+            mix_number(&sum, s->dtype);
+            mix(&sum, s->shape.dim, (size_t)s->shape.rank * sizeof *s->shape.dim);
+        }
+    }
+    return sum;
+}
+
+uint64_t keel_function_contents(const keel_function *f, const keel_tensor *inputs, int n,
+                                bool loaded)
+{
+    const keel_trainer *t = f->trainer;
+    uint64_t sum = f->planned[f->at].contents;
+    mix_number(&sum, (int64_t)f->o.seed);
+    mix_number(&sum, (int64_t)f->first_row);
+    for (int i = 0; i < n; i++)
+        mix(&sum, inputs[i].data,
+            (size_t)keel_shape_count(&inputs[i].shape) * keel_dtype_size(inputs[i].dtype));
+    for (int k = 0; k < t->n_mover; k++) {
+        double rate = 0;
+        keel_function_learning_rate(f, k, &rate);
+        mix(&sum, &rate, sizeof rate);
+    }
+    for (int v = 0; loaded && v < t->store->n_weight; v++)
+        mix(&sum, keel_store_data(t->store, v),
+            (size_t)t->store->weight[v].count * keel_dtype_size(t->store->real));
+    return sum ? sum : 1; /* 0: nothing is compared */
+}

@@ -1,0 +1,266 @@
+/* Training loops of one's own in several processes have the bits of one: weights, losses, and rows
+ * that are gathered and reduced. Processes are threads here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "device/discover.h"
+#include "loops.h"
+#include "thread_group.h"
+#include "train/strategy.h"
+
+enum { SHARDS = 16, SEEN = 8, PIXELS = 64 };
+
+/* What each step shows: losses, and of the rows a reduction of each kind. */
+typedef struct seen {
+    double loss[FUNCTIONS * LOSSES], reduced[4];
+} seen;
+
+typedef struct process {
+    const loop_case *of;
+    loop l;
+    keel_function *f[FUNCTIONS + 1], *look;
+    keel_process_group group;
+    bool alone;
+    int lanes, workers, steps;
+    seen step[STEPS];
+    keel_tensor rows; /* gathered after the last step */
+    /* what is wrong with it, from step `from` on */
+    enum { NOTHING, OTHER_ROWS, OTHER_RATE, OTHER_WEIGHTS, OTHER_ANSWER, FAILS } wrong;
+    int from, at;
+    keel_status status;
+    char error[1024];
+} process;
+
+/* Rows as a step leaves them: of a model, without training. */
+static keel_status look(void *context, keel_trace *t)
+{
+    const loop *l = context;
+    const keel_traced x = loop_input(t, l->input[0].path);
+    return keel_trace_return(t, "rows", loop_with(t, "ops.Multiply", x, 0.25));
+}
+
+static keel_status run_step(process *p, keel_strategy *s, int step)
+{
+    const int64_t first = step * BATCH, n = ROWS - first < BATCH ? ROWS - first : BATCH;
+    keel_tensor in[INPUTS], t;
+    static float biases[8] = { 0.5f };
+    const keel_tensor bias = { KEEL_FLOAT32, { 1, { 8 } }, biases };
+    seen *x = &p->step[step];
+    int at = 0;
+    p->at = step;
+    for (int i = 0; i < p->l.n_input; i++) in[i] = loop_part(&p->l.rows[i], first, n);
+    if (step >= p->from && p->wrong == OTHER_ROWS) loop_put(&in[0], n - 1, 3);
+    if (step == p->from && p->wrong == OTHER_RATE)
+        keel_function_set_learning_rate(p->f[0], 0, 0.125);
+    if (step == p->from && p->wrong == OTHER_WEIGHTS)
+        keel_model_set_weight(p->l.model[0], "dense/bias", &bias);
+    for (int k = 0; p->f[k]; k++) {
+        const keel_status st = keel_strategy_run(s, p->f[k], in, p->l.n_input);
+        if (st < 0) return st;
+        for (int i = 0; i < LOSSES && p->of->how.loss[k][i]; i++)
+            keel_function_scalar(p->f[k], p->of->how.loss[k][i], &x->loss[at++]);
+    }
+    keel_status st = keel_strategy_run(s, p->look, in, p->l.n_input);
+    for (int how = 0; st >= 0 && how < 4; how++) {
+        st = keel_reduce(p->look, "rows", (keel_rows_op)how, &t);
+        if (st >= 0) x->reduced[how] = loop_number(&t, 3);
+        if (st >= 0) keel_tensor_free(&t);
+    }
+    if (st >= 0 && step == p->steps - 1) st = keel_gather(p->look, "rows", &p->rows);
+    return st;
+}
+
+static void *live(void *context)
+{
+    process *p = context;
+    keel_strategy *s = NULL;
+    keel_cores real, cores = { .n = p->workers };
+    char devices[32];
+    p->status = keel_cores_find(&real);
+    p->group.timeout = 20;
+    for (int i = 0; i < p->workers; i++) cores.os[i] = real.os[i % real.n];
+    snprintf(devices, sizeof devices, p->lanes == 1 ? "cpu:0" : "cpu:0-%d", p->lanes - 1);
+    if (p->status >= 0)
+        p->status = p->alone ? keel_strategy_create_on(&s, devices, &cores)
+                             : keel_strategy_create_group_on(&s, devices, &p->group, &cores);
+    if (p->status >= 0) p->status = keel_strategy_reproducible(s, SHARDS);
+    for (int i = 0; i < p->steps && p->status >= 0; i++) p->status = run_step(p, s, i);
+    if (p->status < 0) snprintf(p->error, sizeof p->error, "%s", keel_error());
+    for (int k = 0; p->f[k]; k++) keel_function_destroy(p->f[k]);
+    keel_function_destroy(p->look);
+    keel_strategy_destroy(s);
+    return NULL;
+}
+
+static void begin(process *p, const loop_case *c, int steps)
+{
+    p->of = c;
+    p->l = c->how;
+    p->l.dtype = KEEL_FLOAT32;
+    p->steps = steps;
+    p->lanes = p->workers = 1;
+    c->create(&p->l);
+    for (int k = 0; k < FUNCTIONS && p->l.step[k]; k++) p->f[k] = loop_function(&p->l, k);
+    must(keel_function_create(
+        &p->look, &(keel_function_options){ KEEL_FUNCTION_OPTIONS, .name = "look", .step = look,
+                                            .context = &p->l, .dtype = p->l.dtype,
+                                            .input = p->l.input, .n_input = p->l.n_input }));
+}
+
+static void end(process *p)
+{
+    keel_tensor_free(&p->rows);
+    loop_free(&p->l);
+}
+
+static void run_all(process *p, int n)
+{
+    pthread_t thread[THREADS_MAX];
+    for (int i = 1; i < n; i++) assert_int_equal(pthread_create(&thread[i], NULL, live, &p[i]), 0);
+    live(&p[0]);
+    for (int i = 1; i < n; i++) pthread_join(thread[i], NULL);
+}
+
+static bool same_weights(const process *a, const process *b)
+{
+    bool same = true;
+    for (int m = 0; m < MODELS && a->l.model[m]; m++)
+        for (int w = 0; w < keel_model_weight_count(a->l.model[m]); w++) {
+            const char *name = keel_model_weight_name(a->l.model[m], w);
+            keel_tensor x, y;
+            must(keel_model_get_weight(a->l.model[m], name, &x));
+            must(keel_model_get_weight(b->l.model[m], name, &y));
+            int64_t n = 1;
+            for (int d = 0; d < x.shape.rank; d++) n *= x.shape.dim[d];
+            same = same && !memcmp(x.data, y.data, (size_t)n * sizeof(float));
+            keel_tensor_free(&x);
+            keel_tensor_free(&y);
+        }
+    return same;
+}
+
+static void compare(const process *one, const process *p, int i, int n)
+{
+    const char *name = p->of->golden;
+    if (p->status < 0) fail_msg("%s, process %d of %d: %s", name, i, n, p->error);
+    for (int k = 0; k < p->steps; k++)
+        if (memcmp(&one->step[k], &p->step[k], sizeof(seen)))
+            fail_msg("%s, process %d of %d: step %d shows something else", name, i, n, k);
+    if (!same_weights(one, p)) fail_msg("%s, process %d of %d: other weights", name, i, n);
+    int64_t numbers = 1;
+    assert_int_equal(one->rows.shape.dim[0], ROWS - (STEPS - 1) * BATCH);
+    for (int d = 0; d < one->rows.shape.rank; d++) {
+        assert_int_equal(one->rows.shape.dim[d], p->rows.shape.dim[d]);
+        numbers *= p->rows.shape.dim[d];
+    }
+    assert_memory_equal(one->rows.data, p->rows.data, (size_t)numbers * sizeof(float));
+}
+
+static void loops_have_the_bits_of_one_process(void **unused)
+{
+    static const int counts[] = { 2, 3, 4, 7, 8 };
+    (void)unused;
+    for (int c = 0; c < LOOPS; c++) {
+        process one = { .alone = true };
+        begin(&one, &loops[c], STEPS);
+        live(&one);
+        if (one.status < 0) fail_msg("%s: %s", loops[c].golden, one.error);
+        for (int k = 0; k < 5; k++) {
+            thread_group group;
+            process p[THREADS_MAX] = { { 0 } };
+            const int n = counts[k];
+            if (c != 1 && (k + c) % 3) continue; /* the GAN in all of them */
+            thread_group_begin(&group, n);
+            for (int i = 0; i < n; i++) {
+                begin(&p[i], &loops[c], STEPS);
+                p[i].group = thread_group_of(&group, i);
+                p[i].lanes = 1 + (i + k) % (n > 4 ? 2 : 4);
+                p[i].workers = p[i].lanes > 1 ? 1 + (c + k) % 2 : 1;
+            }
+            run_all(p, n);
+            for (int i = 0; i < n; i++) compare(&one, &p[i], i, n);
+            for (int i = 0; i < n; i++) end(&p[i]);
+            thread_group_end(&group);
+        }
+        end(&one);
+    }
+}
+
+/* ---- what goes wrong ------------------------------------------------------------------------- */
+
+enum { TROUBLED = 3 };
+
+/* Only full steps are applied. */
+static bool answer(void *context, const keel_applying *now)
+{
+    const process *p = context;
+    return now->rows == BATCH && !(p->wrong == OTHER_ANSWER && p->at == p->from);
+}
+
+static keel_status descend(void *context, keel_trace *t)
+{
+    const process *p = context;
+    const loop *l = &p->l;
+    keel_scalar loss = -1;
+    if (p->wrong == FAILS) return keel_error_set(KEEL_EDATA, "the test ends it");
+    keel_trace_mean(t, loop_model(t, l->model[0], true, loop_input(t, "a")), KEEL_UNWEIGHTED,
+                    &loss);
+    loop_learn(t, &(keel_term){ loss, 1 }, 1, l->model[0],
+               &(keel_apply){ { "SGD" }, answer, context });
+    return keel_trace_return_scalar(t, "loss", loss);
+}
+
+static void what_differs_between_processes_is_refused_by_all(void **unused)
+{
+    static const struct {
+        int wrong;
+        keel_status status;
+        const char *says;
+    } rows[] = {
+        { OTHER_ROWS, KEEL_EDATA, "function: run 3 of 12 rows: process" },
+        { OTHER_RATE, KEEL_EDATA, "other inputs, weights or learning rates" },
+        { OTHER_WEIGHTS, KEEL_EDATA, "all must run the same on the same" },
+        { OTHER_ANSWER, KEEL_ECALLBACK, "`when` of an optimizer says something else" },
+        { FAILS, KEEL_EDATA, "the step returned" },
+    };
+    static const loop_case descent = { "descent", loop_create_siamese, { .loss = { { "loss" } } } };
+    (void)unused;
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        thread_group group;
+        process p[TROUBLED] = { { 0 } };
+        thread_group_begin(&group, TROUBLED);
+        for (int i = 0; i < TROUBLED; i++) {
+            p[i].wrong = i == 1 ? rows[r].wrong : NOTHING;
+            begin(&p[i], &descent, 4);
+            p[i].from = 2;
+            p[i].group = thread_group_of(&group, i);
+            must(keel_function_create(
+                &p[i].f[0],
+                &(keel_function_options){ KEEL_FUNCTION_OPTIONS, .step = descend, .context = &p[i],
+                                          .dtype = p[i].l.dtype, .input = p[i].l.input,
+                                          .n_input = p[i].l.n_input }));
+        }
+        run_all(p, TROUBLED);
+        for (int i = 0; i < TROUBLED; i++) {
+            if (p[i].status != rows[r].status || !strstr(p[i].error, rows[r].says))
+                fail_msg("case %d, process %d: %s: %s", (int)r, i, keel_status_name(p[i].status),
+                         p[i].error);
+            if (i != 1 && rows[r].wrong == FAILS)
+                assert_non_null(strstr(p[i].error, "process 1 (here)"));
+        }
+        assert_true(same_weights(&p[0], &p[2]));
+        for (int i = 0; i < TROUBLED; i++) end(&p[i]);
+        thread_group_end(&group);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_differs_between_processes_is_refused_by_all),
+        cmocka_unit_test(loops_have_the_bits_of_one_process),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
