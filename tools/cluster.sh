@@ -63,7 +63,7 @@ SlurmctldPort=$control
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket=$folder/munge/socket
+AuthInfo=socket=$folder/munge/socket,cred_expire=5
 CryptoType=crypto/munge
 StateSaveLocation=$folder/state
 SlurmdSpoolDir=$folder/spool-%n
