@@ -24,8 +24,7 @@ stop() # all that was started, by number, the last first
         for ((i = 0; i < 50; i++)); do kill -0 "$pid" 2>/dev/null && sleep 0.1 || break; done
         kill -9 "$pid" 2>/dev/null
     done
-    rm -rf "$folder/munge.key" "$folder/munge.socket"*
-    wait 2>/dev/null
+    rm -f "$folder/munge/key"
 }
 trap stop EXIT
 trap 'exit 143' TERM
@@ -97,6 +96,7 @@ begin() # NAME COMMAND...: a daemon in the foreground, so that its number is kno
     shift
     "$@" >"$folder/log/$name.out" 2>&1 &
     daemons+=($!)
+    disown $! # the shell says nothing of its end
 }
 fail()
 {
