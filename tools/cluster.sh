@@ -80,7 +80,7 @@ SelectTypeParameters=CR_Core
 SchedulerParameters=sched_interval=1
 MpiDefault=none
 ReturnToService=2
-KillWait=10
+KillWait=30
 MinJobAge=3600
 SlurmdTimeout=30
 JobRequeue=1
