@@ -120,6 +120,24 @@ plain()
         "[[ \$(field $id ExitCode) == 0:0 ]]" "said '; 4 processes on 1 machine'" "same_bits trained.keras"
 }
 
+# mpirun in the job's script takes the place of srun
+batch()
+{
+    folder batch-$mpi
+    local id with="mpiexec.mpich"
+    [[ $mpi == pmi2 ]] || with="mpirun.openmpi --allow-run-as-root --oversubscribe"
+    if ! command -v ${with%% *} >/dev/null; then
+        echo "(there is no ${with%% *})"
+        cd "$work" || exit 2
+        return
+    fi
+    sed -i "s/^srun .*/$with -n 4 \\\\/" fit.sh
+    id=$(submit)
+    await 100 ended "$id"
+    verify "4 tasks, ${with%% *} in the script: the bits of one process" "is $id COMPLETED" \
+        "said '; 4 processes on 1 machine'" "same_bits trained.keras"
+}
+
 unconnected()
 {
     folder unconnected-$mpi
@@ -218,8 +236,7 @@ lost() # RANK SIGNAL PATTERN
     took=$((SECONDS - since))
     kill -9 "$pid" 2>/dev/null
     verify "rank $1 gets SIG$2, $mpi: named, the job ends in $took s" "is $id FAILED" "((took < 30))" "said '$3'" \
-        "ls checkpoints/*.keras >/dev/null"
-    ls "$work/lost-$mpi-$1-$2" | tr '\n' ' '; echo
+        "ls checkpoints/*.keras trained.interrupted.keras >/dev/null"
 }
 
 types=$(srun --mpi=list 2>&1)
@@ -230,7 +247,7 @@ for mpi in pmix pmi2; do
         echo "(no srun --mpi=$mpi with $plugin here)"
         continue
     fi
-    for name in ${CASES:-plain unconnected requeue other term code limit lost}; do
+    for name in ${CASES:-plain batch unconnected requeue other term code limit lost}; do
         case=
         if [[ $name == lost ]]; then
             for victim in 2 0; do
