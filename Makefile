@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup check check-keras demo bench tune install format clean
+.PHONY: all setup check check-keras check-cluster demo bench tune install format clean
 all: $(BUILD)/build.ninja
 	@$(if $(KEEL_DNNL),cmake -S . -B $(BUILD) --log-level=NOTICE -DKEEL_DNNL=$(KEEL_DNNL) >/dev/null)
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -24,6 +24,14 @@ check:
 check-keras: all
 	@cmake --build $(BUILD) -j $(JOBS) --target interop >/dev/null
 	@BUILD=$(BUILD) bash tools/check_keras.sh $(abspath $(BUILD))/keel $(MODELS)
+
+# The job script of docs/cluster.md in a real Slurm, which is started here and stopped again. Needs root.
+# CASES='plain lost': those alone.
+check-cluster:
+	@sh tools/setup.sh cluster
+	@$(MAKE) --no-print-directory all
+	@cmake --build $(BUILD) -j $(JOBS) --target make_shapes >/dev/null
+	@KEEL=$(abspath $(BUILD))/keel CASES="$(CASES)" bash tools/check_cluster.sh
 
 demo: all
 	@KEEL=$(abspath $(BUILD))/keel bash tools/demo.sh

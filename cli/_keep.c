@@ -12,6 +12,45 @@
 enum { NAME = 4096, MOST_NAMES = 100 };
 static const char ENDING[] = ".keras";
 
+/* ---- the name of what is saved before its time ------------------------------------------------
+ */
+
+/* "out.interrupted.keras", "out.interrupted-2.keras" */
+static bool name_numbered(char out[NAME], const char *folder, const char *path, int i)
+{
+    const char *slash = strrchr(path, '/'), *name = folder && slash ? slash + 1 : path;
+    const int n = (int)(strlen(name) - (sizeof ENDING - 1));
+    char number[16] = "";
+    if (i > 1) snprintf(number, sizeof number, "-%d", i);
+    return snprintf(out, NAME, "%s%s%.*s.interrupted%s%s", folder ? folder : "", folder ? "/" : "",
+                    n, name, number, ENDING) < NAME;
+}
+
+/* A name that is not taken: what such a file has may be wanted. */
+static bool name_rescue(char out[NAME], const char *folder, const char *path)
+{
+    for (int i = 1; i < MOST_NAMES; i++)
+        if (name_numbered(out, folder, path, i) && access(out, F_OK)) return true;
+    return false;
+}
+
+static const char *temporary_folder(void)
+{
+    const char *t = getenv("TMPDIR");
+    return t && *t ? t : "/tmp";
+}
+
+/* From this number on no name is taken. */
+static int first_unused(const char *path)
+{
+    char name[NAME];
+    for (int i = MOST_NAMES - 1; i > 0; i--)
+        if ((name_numbered(name, NULL, path, i) && !access(name, F_OK)) ||
+            (name_numbered(name, temporary_folder(), path, i) && !access(name, F_OK)))
+            return i + 1;
+    return 1;
+}
+
 /* ---- before ---------------------------------------------------------------------------------- */
 
 /* Whether so many bytes can be written there, by making and removing a file of that size. A file
@@ -123,7 +162,11 @@ int keel_keeper_begin(keel_keeper *k, const char *output, const char *history, c
     k->model = m;
     k->callback = (keel_callback){ KEEL_CALLBACK, .name = "history", .context = k,
                                    .on_train_batch_end = on_step, .on_epoch_end = on_epoch_end };
-    if (!keel_processes_first()) return -1;
+    if (keel_processes_machines()) keel_processes_number(first_unused(output));
+    if (!keel_processes_first()) {
+        k->spare = output;
+        return -1;
+    }
     const keel_status s = keel_claim_take(&claim, output);
     k->claim = claim;
     if (s < 0) return keel_complain_within(s, "-o");
@@ -141,36 +184,33 @@ void keel_keeper_end(keel_keeper *k)
 
 /* ---- after ----------------------------------------------------------------------------------- */
 
-/* "out.interrupted.keras", or with a number if that name is taken: what it has may be wanted. */
-static bool name_rescue(char out[NAME], const char *folder, const char *path)
-{
-    const char *slash = strrchr(path, '/'), *name = folder && slash ? slash + 1 : path;
-    const int n = (int)(strlen(name) - (sizeof ENDING - 1));
-    for (int i = 1; i < MOST_NAMES; i++) {
-        char number[16] = "";
-        if (i > 1) snprintf(number, sizeof number, "-%d", i);
-        const int length = snprintf(out, NAME, "%s%s%.*s.interrupted%s%s", folder ? folder : "",
-                                    folder ? "/" : "", n, name, number, ENDING);
-        if (length >= NAME) return false;
-        if (access(out, F_OK)) return true;
-    }
-    return false;
-}
-
-static const char *temporary_folder(void)
-{
-    const char *t = getenv("TMPDIR");
-    return t && *t ? t : "/tmp";
-}
-
 typedef keel_status (*saver)(const keel_model *m, const char *path);
 
-/* Save beside the output, else among temporary files; `out` gets the name. */
-static keel_status rescue(const keel_keeper *k, saver save, char out[NAME])
+/* Of several processes one saves, under a name that all know: whoever claims it first. */
+static keel_status save_one(const char *path, const keel_model *m, saver save, double seconds)
 {
+    keel_claim *claim = NULL;
+    keel_status s = keel_claim_first(&claim, path, seconds);
+    if (s != KEEL_OK) return s == KEEL_END ? KEEL_EREMOTE : s;
+    s = save(m, path);
+    keel_claim_release(claim);
+    return s;
+}
+
+/* Save beside the output, else among temporary files; `out` gets the name. KEEL_EREMOTE: another
+ * process has. seconds: to wait for one. */
+static keel_status rescue(const keel_keeper *k, saver save, double seconds, char out[NAME])
+{
+    const char *folders[] = { NULL, temporary_folder() };
+    const char *output = k->output ? k->output : k->spare;
+    const int number = keel_processes_number_agreed();
     keel_status s = KEEL_EIO;
-    if (name_rescue(out, NULL, k->output)) s = save(k->model, out);
-    if (s == KEEL_EIO && name_rescue(out, temporary_folder(), k->output)) s = save(k->model, out);
+    for (int i = 0; i < 2 && s == KEEL_EIO; i++) {
+        if (number && name_numbered(out, folders[i], output, number))
+            s = save_one(out, k->model, save, i ? 0 : seconds);
+        else if (!number && name_rescue(out, folders[i], output))
+            s = save(k->model, out);
+    }
     return s;
 }
 
@@ -180,6 +220,8 @@ static void complain_of_rescue(const keel_keeper *k, const char *why, keel_statu
     if (s == KEEL_OK)
         keel_complain(EXIT_FAILED, "%s; the model after step %lld of epoch %lld is saved as %s",
                       why, k->step, k->epoch, path);
+    else if (s == KEEL_EREMOTE)
+        keel_complain(EXIT_FAILED, "%s; another process has saved the model as %s", why, path);
     else
         keel_complain(EXIT_FAILED, "%s; what was learned until step %lld of epoch %lld is lost: %s",
                       why, k->step, k->epoch, keel_error());
@@ -188,14 +230,34 @@ static void complain_of_rescue(const keel_keeper *k, const char *why, keel_statu
 void keel_keeper_rescue(keel_keeper *k, const char *why)
 {
     char path[NAME], text[1200];
+    k->rescued = true;
     snprintf(text, sizeof text, "%s", why); /* it may be the text of the last error */
     keel_complain_about(text);
-    if (!k->learned || !k->output) {
+    const double turn = keel_processes_turn();
+    if (!k->learned || (!k->output && turn < 0)) {
         keel_complain(EXIT_FAILED, "%s", text);
         return;
     }
-    const keel_status s = rescue(k, keel_model_save, path);
+    const keel_status s = rescue(k, keel_model_save, turn, path);
+    if (s == KEEL_EREMOTE && !k->output) {
+        keel_processes_told();
+        return;
+    }
     complain_of_rescue(k, text, s, path);
+    if (!k->output) keel_complaints_print();
+}
+
+void keel_keeper_stand_in(keel_keeper *k)
+{
+    char path[NAME];
+    if (k->output || !k->learned || k->rescued || !keel_processes_first_lost()) return;
+    const keel_status s = rescue(k, keel_model_save, keel_processes_turn(), path);
+    if (s == KEEL_EREMOTE) {
+        keel_processes_told();
+        return;
+    }
+    complain_of_rescue(k, "the first process is lost", s, path);
+    keel_complaints_print();
 }
 
 void keel_keeper_leave(void *keeper, const char *why)
@@ -203,7 +265,7 @@ void keel_keeper_leave(void *keeper, const char *why)
     keel_keeper *k = keeper;
     char path[NAME];
     if (k->learned && k->output) {
-        const keel_status s = rescue(k, keel_fit_save, path);
+        const keel_status s = rescue(k, keel_fit_save, 0, path);
         complain_of_rescue(k, why, s, path);
     } else {
         keel_complain(EXIT_FAILED, "%s", why);
@@ -217,7 +279,7 @@ void keel_keeper_quit(void *keeper, int signal)
     char path[NAME], why[64];
     snprintf(why, sizeof why, "stopped by signal %d, a second time", signal);
     if (k->learned && k->output) {
-        const keel_status s = rescue(k, keel_fit_save, path);
+        const keel_status s = rescue(k, keel_fit_save, 0, path);
         if (s == KEEL_END) return; /* the training has ended: it is being saved */
         complain_of_rescue(k, why, s, path);
     }

@@ -6,19 +6,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first row whose variables are there. Open MPI sets those of PMIx, too, and both may run
- * inside a job of Slurm, whose own variables come last. Slurm sets SLURM_STEP_ID only for what srun
- * starts, and not for the script of a job, which is one process for the whole job. */
+/* The first row whose variables are there, `needs` too and `lacks` not. Open MPI sets those of
+ * PMIx, too, and both may run inside a job of Slurm, whose own variables come last. mpiexec of
+ * MPICH sets MPI_LOCALRANKID and srun --mpi=pmi2 does not; mpiexec may be inside a job, and then
+ * its processes have Slurm's variables of the daemon that started them. Slurm sets SLURM_STEP_ID
+ * only for what srun starts, and not for the script of a job, which is one process for the whole
+ * job. */
 static const struct {
-    const char *rank, *size, *local, *needs, *mpi, *name;
+    const char *rank, *size, *local, *needs, *lacks, *mpi, *name;
+    bool slurm;
 } rows[] = {
-    { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", NULL, "openmpi",
-      "mpirun of Open MPI" },
-    { "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", NULL, "mpich", "mpiexec of MPICH" },
-    { "PMIX_RANK", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL, "openmpi", "srun --mpi=pmix" },
-    { "PMIX_RANK", NULL, NULL, NULL, "openmpi", "a launcher with PMIx" },
-    { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_ID", NULL, "srun" },
-    { "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_ID", NULL, "srun" },
+    { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", NULL, NULL,
+      "openmpi", "mpirun of Open MPI", false },
+    { "PMI_RANK", "PMI_SIZE", "SLURM_LOCALID", "SLURM_STEP_ID", "MPI_LOCALRANKID", "mpich",
+      "srun --mpi=pmi2", true },
+    { "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", NULL, NULL, "mpich", "mpiexec of MPICH", false },
+    { "PMIX_RANK", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL, NULL, "openmpi",
+      "srun --mpi=pmix", true },
+    { "PMIX_RANK", NULL, NULL, NULL, NULL, "openmpi", "a launcher with PMIx", false },
+    { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_ID", NULL, NULL, "srun",
+      true },
+    { "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_ID", NULL, NULL, "srun", true },
 };
 
 /* Below 0: it is not set, or no number that can be a rank or a count of processes. */
@@ -35,10 +43,13 @@ keel_launch keel_launch_find(void)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const int rank = number(rows[i].rank), size = rows[i].size ? number(rows[i].size) : 0;
-        if (rank < 0 || size < 0 || (rows[i].needs && !getenv(rows[i].needs))) continue;
+        if (rank < 0 || size < 0 || (rows[i].needs && !getenv(rows[i].needs)) ||
+            (rows[i].lacks && getenv(rows[i].lacks)))
+            continue;
         if (size && rank >= size) continue;
         const int local = rows[i].local ? number(rows[i].local) : 0;
-        return (keel_launch){ rows[i].name, rows[i].mpi, rank, size, local > 0 ? local : 0 };
+        return (keel_launch){ rows[i].name, rows[i].mpi,           rank,
+                              size,         local > 0 ? local : 0, rows[i].slurm };
     }
     return (keel_launch){ 0 };
 }

@@ -24,9 +24,11 @@ static const double PATIENCE = 10;
 
 /* What each process tells all others at the beginning and at the end. */
 typedef struct word {
-    int64_t code;   /* -1: goes on */
-    uint64_t error; /* of the text of its first error; 0: none */
-    int64_t number; /* of keel_processes_agree */
+    int64_t code;    /* -1: goes on */
+    uint64_t error;  /* of the text of its first error; 0: none */
+    int64_t number;  /* of keel_processes_agree */
+    int64_t common;  /* whether it asks for the instructions that all have */
+    int64_t of_name; /* see keel_processes_number */
 } word;
 
 static keel_launch launch;
@@ -37,8 +39,11 @@ static keel_machines *machines;  /* whose group it then is; NULL: --apart */
 static bool connected;           /* there was a group */
 static bool opening, given;      /* a strategy is being made of it; it was */
 static bool failed;              /* it ended, or has to end, without waiting for others */
+static bool common;              /* --instructions common, of any process */
+static int of_name = 1;          /* see keel_processes_number */
 static double timeout = 60;
 static int final_code;
+static int lost = -1; /* once the group is closed: the process that did not answer */
 
 bool keel_processes_first(void)
 {
@@ -233,6 +238,29 @@ static int join_machines(const char *devices)
     return code;
 }
 
+/* srun tells all of its processes apart, so one of them says it for all. */
+static int complain_unconnected(void)
+{
+    keel_complain(EXIT_USAGE,
+                  "%s started %d processes without connecting them; use srun --mpi=pmix (Open MPI) "
+                  "or --mpi=pmi2 (MPICH), whichever srun --mpi=list shows, or mpirun",
+                  launch.name, launch.size);
+    if (launch.rank > 0) keel_complaints_drop();
+    return EXIT_USAGE;
+}
+
+/* KEEL_CPU may have set a lower limit, which stays. */
+static void limit_instructions(int chosen)
+{
+    enum { COMMON = 1, NAMES = 2 }; /* of the words of --instructions */
+    static const char *const names[] = { "base", "avx2", "avx512", "avx512_bf16", "amx" };
+    const char *now = keel_instructions();
+    int level = 0;
+    common = chosen == COMMON;
+    while (level < 4 && strcmp(names[level], now)) level++;
+    if (chosen >= NAMES && chosen - NAMES < level) keel_instructions_limit(names[chosen - NAMES]);
+}
+
 int keel_processes_begin(const keel_processes_options *o, const char *devices)
 {
     char text[2048];
@@ -246,18 +274,58 @@ int keel_processes_begin(const keel_processes_options *o, const char *devices)
         return keel_complain(EXIT_USAGE, "--apart is for several processes, which mpirun starts; "
                                          "leave it out");
     if (!isnan(o->timeout)) timeout = o->timeout;
+    limit_instructions(o->instructions);
     if (!launch.name && keel_launch_refuses_tensorflow(text, sizeof text, running))
         return keel_complain(EXIT_USAGE, "%s", text);
     if (!several && !o->mpi) return -1;
-    if (!launch.mpi && launch.name && !o->mpi)
-        return keel_complain(EXIT_USAGE,
-                             "%s started %d processes without connecting them; use srun "
-                             "--mpi=pmix or --mpi=pmi2 (srun --mpi=list shows what there is), or "
-                             "mpirun",
-                             launch.name, launch.size);
+    if (!launch.mpi && launch.name && !o->mpi) return complain_unconnected();
     const int code = open_group();
     group.timeout = timeout;
     return code >= 0 || o->apart ? code : join_machines(devices);
+}
+
+/* ---- in place of the first process ----------------------------------------------------------- */
+
+void keel_processes_number(int least)
+{
+    if (least > of_name) of_name = least;
+}
+
+int keel_processes_number_agreed(void)
+{
+    return connected ? of_name : 0;
+}
+
+/* A process that an exchange waits for, since it was given up; -1: none. */
+static int find_lost(void)
+{
+    int rank = -1;
+    for (int i = 0; group.size && rank < 0 && i < KEEL_EXCHANGES_MAX; i++)
+        rank = group.awaited(group.context, i);
+    return rank;
+}
+
+/* As in the library, for the last checkpoint: if the first process is lost, the others have their
+ * turn by rank; else it is probably there, and gets time to save. */
+double keel_processes_turn(void)
+{
+    const int rank = group.size ? find_lost() : lost;
+    const double after = 0.02 * (launch.rank - 1);
+    if (launch.rank == 0 || rank < 0) return -1;
+    if (rank == 0) return after < 0.3 ? after : 0.3;
+    if (keel_signal_got()) return 0.15;
+    return timeout < 10 ? timeout : 10;
+}
+
+bool keel_processes_first_lost(void)
+{
+    return launch.rank > 0 && lost == 0;
+}
+
+void keel_processes_told(void)
+{
+    keel_complaints_drop();
+    linger(1); /* until the one that saved has said so */
 }
 
 /* ---- agreements ------------------------------------------------------------------------------ */
@@ -277,7 +345,7 @@ static int lose(const char *error)
 /* In place of the plug-in's own. Who is asked to end does not wait for long: Open MPI ends all
  * processes a second after SIGTERM, which it sends when one of them is gone, and by then the model
  * shall be saved. After Ctrl-C there is more time, for a long step of another process, unless it
- * comes twice. */
+ * comes twice; also after SIGTERM of Slurm, which waits for 30 s, its KillWait. */
 static int test_with_patience(void *context, int number, char *error, size_t size)
 {
     static double since;
@@ -287,7 +355,8 @@ static int test_with_patience(void *context, int number, char *error, size_t siz
         since = 0;
         return got;
     }
-    const double now = keel_now(), most = keel_signal_again() ? 0 : asked == SIGTERM ? 0.5 : 10;
+    const bool mild = asked != SIGTERM || launch.slurm;
+    const double now = keel_now(), most = keel_signal_again() ? 0 : mild ? 10 : 0.5;
     if (since == 0) since = now;
     if (now - since < most) return 0;
     snprintf(error, size, "this process is asked to end and has waited for %.1f s", now - since);
@@ -357,7 +426,7 @@ static int tell_all(const word *own, word *all)
  * the first that does not go on, else `code`. */
 static int agree(int code, bool after, int64_t *number)
 {
-    const word own = { code, keel_complaints_kind(), number ? *number : 0 };
+    const word own = { code, keel_complaints_kind(), number ? *number : 0, common, of_name };
     word *all = calloc((size_t)group.count, sizeof *all);
     bool told = false;
     int agreed = tell_all(&own, all);
@@ -369,8 +438,11 @@ static int agree(int code, bool after, int64_t *number)
             keel_complaints_drop();
         else
             keel_complaints_print();
-        for (int q = group.count - 1; q >= 0; q--)
+        for (int q = group.count - 1; q >= 0; q--) {
             if (all[q].code > 0) agreed = (int)all[q].code;
+            common = common || all[q].common;
+            if (all[q].of_name > of_name && all[q].of_name < 1000) of_name = (int)all[q].of_name;
+        }
         if (number) *number = all[0].number;
     }
     free(all);
@@ -400,16 +472,16 @@ int keel_processes_broadcast(void *data, size_t n_bytes)
     return code;
 }
 
-int keel_processes_signal(int number)
+int keel_processes_signal(int got)
 {
-    if (!group.size || failed) return number;
-    const word own = { number, 0, 0 };
+    if (!group.size || failed) return got;
+    const word own = { .code = got };
     word *all = calloc((size_t)group.count, sizeof *all);
     if (tell_all(&own, all) < 0)
         for (int q = group.count - 1; q >= 0; q--)
-            if (all[q].code > 0) number = (int)all[q].code;
+            if (all[q].code > 0) got = (int)all[q].code;
     free(all);
-    return number;
+    return got;
 }
 
 /* In place of the plug-in's own. If no strategy can be made, the group stays until
@@ -420,6 +492,7 @@ static void close_all(void *context, bool by_failure)
     if (opening) return;
     (void)context;
     if (!failed) final_code = agree(final_code, given, NULL);
+    if (failed) lost = find_lost();
     close_group(final_code);
 }
 
@@ -436,8 +509,12 @@ int keel_processes_strategy(keel_strategy **out, const char *devices)
     shared.test = test_with_patience;
     shared.close = close_all;
     opening = true;
-    s = keel_strategy_create_group(out, machines ? keel_machines_devices(machines) : devices,
-                                   &shared);
+    s = common ? keel_instructions_common(&shared) : KEEL_OK;
+    if (s < 0)
+        close_all(shared.context, true);
+    else
+        s = keel_strategy_create_group(out, machines ? keel_machines_devices(machines) : devices,
+                                       &shared);
     opening = false;
     given = s >= 0;
     if (s >= 0) s = keel_strategy_timeout(*out, timeout);

@@ -450,6 +450,7 @@ static int run(const void *given, int n_arg, char **arg)
     keel_callbacks_free(&j.callbacks);
     keel_history_free(&j.history);
     code = keel_processes_end(j.strategy, code);
+    keel_keeper_stand_in(&j.keeper);
     keel_dataset_destroy(j.data);
     keel_dataset_destroy(j.validation);
     keel_dataset_destroy(j.whole);

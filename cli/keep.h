@@ -7,6 +7,7 @@
 
 typedef struct keel_keeper {
     const char *output, *history; /* history NULL: none is written; both: by another process */
+    const char *spare;            /* the output of that one, which may be lost */
     const keel_model *model;
     _Atomic(keel_claim *) claim; /* released once: by the end, or by the thread of signals */
     keel_callback callback;
@@ -14,6 +15,7 @@ typedef struct keel_keeper {
     char columns[KEEL_LOGS_MAX][160];
     int n_column;
     bool lines_failed;              /* told already */
+    bool rescued;                   /* keel_keeper_rescue was called */
     volatile bool learned;          /* a step was made */
     volatile long long epoch, step; /* of the last one, from 1 */
 } keel_keeper;
@@ -32,6 +34,10 @@ void keel_keeper_leave(void *keeper, const char *why);
 /* Save the model beside the output, after a failure or a signal whose text is `why`. Prints the
  * error line with what was saved. */
 void keel_keeper_rescue(keel_keeper *k, const char *why);
+
+/* After all processes have ended their work: if the first one was lost while it saved, save the
+ * model here. */
+void keel_keeper_stand_in(keel_keeper *k);
 
 /* Save the model as the output; if it cannot be written there, where temporary files are. Returns
  * an exit code. */

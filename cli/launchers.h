@@ -9,6 +9,7 @@ typedef struct keel_launch {
     const char *mpi;  /* the MPI that connects its processes: "openmpi", "mpich"; NULL: not known */
     int rank, size;   /* size 0: not known */
     int local;        /* rank among those on this machine; 0 if not known */
+    bool slurm;       /* it is srun */
 } keel_launch;
 
 keel_launch keel_launch_find(void);

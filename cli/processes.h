@@ -9,7 +9,8 @@
 
 typedef struct keel_processes_options {
     bool mpi, apart;
-    double timeout; /* seconds; NAN: not given */
+    double timeout;   /* seconds; NAN: not given */
+    int instructions; /* which word of the option */
 } keel_processes_options;
 
 #define KEEL_PROCESSES_ROWS(T, member)                                                             \
@@ -22,7 +23,13 @@ typedef struct keel_processes_options {
                         "others wait, which is faster)"),                                          \
         KEEL_OPTION_ROW(T, member.timeout, "timeout", 0, false, KEEL_OPTION_REAL, "S", NULL,       \
                         "of several processes: end with an error if one is silent for S seconds "  \
-                        "(default: 60)")
+                        "(default: 60)"),                                                          \
+        KEEL_OPTION_ROW(T, member.instructions, "instructions", 0, false, KEEL_OPTION_CHOICE,      \
+                        "own|common|base|avx2|avx512|avx512_bf16|amx", "own",                      \
+                        "what the processor may compute with: all that it has (own); of several "  \
+                        "processes what all of them have (common), since they are refused where "  \
+                        "they differ; or no more than the set that is named, so that another "     \
+                        "machine computes the same")
 
 /* Before options are parsed: see whether and where a launcher started this process, and be silent
  * if others speak. Returns -1 to continue, or an exit code after an error was printed. */
@@ -59,11 +66,26 @@ int keel_processes_strategy(keel_strategy **out, const char *devices);
 
 /* After a fit that was stopped: the signal that the first of the processes with one got, 0: none.
  */
-int keel_processes_signal(int number);
+int keel_processes_signal(int got);
 
 /* Destroy the strategy (NULL: it was not made), and agree on an exit code, that of the first
  * process that failed. Returns it. */
 int keel_processes_end(keel_strategy *s, int code);
+
+/* ---- in place of the first process ----------------------------------------------------------- */
+
+/* A number that all processes have in common: the largest that one of them wants, once there is a
+ * strategy; of the name under which the model is saved if it is lost. 0: there are no others. */
+void keel_processes_number(int least);
+int keel_processes_number_agreed(void);
+
+/* After another process was lost: seconds until this one saves what was learned, unless another has
+ * by then. -1: it does not, since it is the first process, which saves at once, or none is lost. */
+double keel_processes_turn(void);
+bool keel_processes_first_lost(void); /* after keel_processes_end */
+
+/* Another process has saved it and says so: nothing is printed here. */
+void keel_processes_told(void);
 
 /* Before the process ends: print errors that were kept, since the first process may have the same.
  */

@@ -23,6 +23,7 @@ typedef struct process {
     bool measured;  /* buckets of gradients as large as was measured; else as many as can be */
     keel_status (*run)(struct process *p, keel_strategy *s, const keel_callback *const *callbacks);
     int64_t fails_at; /* its callback fails after this step, from 1; 0: never */
+    int64_t stops_at; /* the same, but it stops the fit */
     keel_status status;
     char error[1024];
 } process;
@@ -30,6 +31,7 @@ typedef struct process {
 static keel_status step_ended(void *context, const keel_moment *at)
 {
     const process *p = context;
+    if (at->step == p->stops_at) return KEEL_END;
     if (at->step != p->fails_at) return KEEL_OK;
     return keel_error_set(KEEL_ECALLBACK, "the test ends it");
 }

@@ -677,12 +677,73 @@ static void a_claim_is_of_one_process_at_a_time(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+/* Of those who would write one file, each process once. */
+typedef struct writer {
+    const char *path;
+    keel_status status;
+} writer;
+
+static void *write_first(void *context)
+{
+    writer *w = context;
+    keel_claim *claim = NULL;
+    w->status = keel_claim_first(&claim, w->path, 0);
+    if (w->status != KEEL_OK) return NULL;
+    usleep(100000);
+    FILE *f = fopen(w->path, "w");
+    if (f) fclose(f);
+    keel_claim_release(claim);
+    return NULL;
+}
+
+static void one_of_several_writes_a_file_for_all(void **state)
+{
+    enum { WRITERS = 4 };
+    writer w[WRITERS];
+    pthread_t thread[WRITERS];
+    keel_claim *dead, *claim = NULL;
+    char path[300];
+    int wrote = 0;
+    (void)state;
+    snprintf(path, sizeof path, "%s-first.keras", folder);
+    for (int i = 0; i < WRITERS; i++) {
+        w[i] = (writer){ path, KEEL_EIO };
+        assert_int_equal(pthread_create(&thread[i], NULL, write_first, &w[i]), 0);
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        pthread_join(thread[i], NULL);
+        assert_true(w[i].status == KEEL_OK || w[i].status == KEEL_END);
+        wrote += w[i].status == KEEL_OK;
+    }
+    assert_int_equal(wrote, 1);
+    assert_int_equal(keel_claim_first(&claim, path, 10), KEEL_END); /* at once: it is there */
+    unlink(path);
+    must(keel_claim_take(&dead, path)); /* the next takes over from one that ends without a file */
+    assert_int_equal(pthread_create(&thread[0], NULL, release_soon, dead), 0);
+    must(keel_claim_first(&claim, path, 0));
+    pthread_join(thread[0], NULL);
+    keel_claim_release(claim);
+    claim = NULL;
+    assert_int_equal(keel_claim_first(&claim, "nowhere/first.keras", 0), KEEL_EIO);
+    for (int k = 0;; k++) {
+        keel_memory_fail_at(k);
+        const keel_status s = keel_claim_first(&claim, path, 0);
+        keel_memory_fail_at(-1);
+        if (s == KEEL_OK) break;
+        assert_int_equal(s, KEEL_ENOMEM);
+        assert_null(claim);
+    }
+    keel_claim_release(claim);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_damaged_block_is_refused_wherever_it_is_damaged),
         cmocka_unit_test(a_claim_is_of_one_process_at_a_time),
         cmocka_unit_test(a_claim_waits_for_one_that_is_about_to_end),
+        cmocka_unit_test(one_of_several_writes_a_file_for_all),
         cmocka_unit_test(a_fit_goes_on_from_any_step_with_the_same_bits),
         cmocka_unit_test(what_is_read_again_is_told_before_and_after),
         cmocka_unit_test(the_input_takes_less_than_4_kb_of_a_checkpoint),

@@ -45,6 +45,7 @@ static void a_launcher_is_known_by_its_environment(void **state)
         bool found;
         const char *mpi;
         int rank, size, local;
+        bool slurm;
     } cases[] = {
         { "nothing", "", false, NULL, 0, 0, 0 },
         { "Open MPI", "OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=1",
@@ -56,16 +57,28 @@ static void a_launcher_is_known_by_its_environment(void **state)
         { "srun with PMIx",
           "PMIX_RANK=3 SLURM_STEP_NUM_TASKS=8 SLURM_PROCID=3 SLURM_STEP_ID=0 "
           "SLURM_LOCALID=3",
-          true, "openmpi", 3, 8, 3 },
+          true, "openmpi", 3, 8, 3, true },
+        { "srun with PMI2",
+          "PMI_RANK=3 PMI_SIZE=8 SLURM_STEP_NUM_TASKS=8 SLURM_PROCID=3 SLURM_STEP_ID=0 "
+          "SLURM_LOCALID=1",
+          true, "mpich", 3, 8, 1, true },
+        { "mpiexec of MPICH, whose daemons srun has started",
+          "PMI_RANK=3 PMI_SIZE=4 MPI_LOCALRANKID=1 SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=1 "
+          "SLURM_STEP_ID=0 SLURM_LOCALID=0",
+          true, "mpich", 3, 4, 1 },
+        { "mpirun of Open MPI, whose daemons srun has started",
+          "OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4 PMIX_RANK=3 SLURM_STEP_NUM_TASKS=2 "
+          "SLURM_PROCID=1 SLURM_STEP_ID=0 SLURM_LOCALID=0",
+          true, "openmpi", 3, 4, 0 },
         { "PMIx alone does not tell how many", "PMIX_RANK=3", true, "openmpi", 3, 0, 0 },
         { "srun without any", "SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_ID=0", true, NULL,
-          1, 2, 0 },
+          1, 2, 0, true },
         { "the script of a job is one process", "SLURM_PROCID=0 SLURM_NTASKS=8", false, NULL, 0, 0,
           0 },
         { "an allocation is none", "SLURM_NTASKS=8", false, NULL, 0, 0, 0 },
         { "mpirun inside of a job",
-          "SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_STEP_ID=0 PMI_RANK=5 PMI_SIZE=6", true, "mpich", 5,
-          6, 0 },
+          "SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_STEP_ID=0 PMI_RANK=5 PMI_SIZE=6 MPI_LOCALRANKID=0",
+          true, "mpich", 5, 6, 0 },
         { "a rank without a size", "OMPI_COMM_WORLD_RANK=2", false, NULL, 0, 0, 0 },
         { "a rank beyond the size", "PMI_RANK=2 PMI_SIZE=2", false, NULL, 0, 0, 0 },
         { "no numbers", "PMI_RANK=x PMI_SIZE=2x", false, NULL, 0, 0, 0 },
@@ -77,7 +90,7 @@ static void a_launcher_is_known_by_its_environment(void **state)
         set(cases[i].environment);
         const keel_launch l = keel_launch_find();
         if ((l.name != NULL) != cases[i].found || l.rank != cases[i].rank ||
-            l.size != cases[i].size || l.local != cases[i].local ||
+            l.size != cases[i].size || l.local != cases[i].local || l.slurm != cases[i].slurm ||
             (l.mpi != NULL) != (cases[i].mpi != NULL) ||
             (l.mpi && strcmp(l.mpi, cases[i].mpi) != 0))
             fail_msg("%s: %s, mpi %s, rank %d of %d, local %d", cases[i].what,

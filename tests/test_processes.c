@@ -1,6 +1,8 @@
 /* Several processes have the bits of one: weights, the optimizer's state, BatchNorm's statistics,
  * logs and predictions, for any number of processes and lanes. Processes are threads here. */
 #include "process_works.h"
+#include "base/memory.h"
+#include "device/cpu/cpu.h"
 
 /* Process i has lanes[i] lanes. */
 static void runs_as_one(const recipe *r, const outcome *one, int n, const int *lanes, int workers)
@@ -161,6 +163,101 @@ static void a_failure_of_one_process_is_that_of_all(void **unused)
     end_trouble(&t);
 }
 
+/* A step that a process stops before is not counted by any. */
+static void a_process_that_stops_stops_all_before_the_next_step(void **unused)
+{
+    (void)unused;
+    for (int who = 0; who < TROUBLED; who++) {
+        trouble t;
+        begin_trouble(&t, &small_work, 20);
+        t.p[who].stops_at = 1;
+        run_all(t.p, TROUBLED);
+        for (int i = 0; i < TROUBLED; i++) {
+            const outcome *o = &t.p[i].outcome;
+            if (t.p[i].status < 0) fail_msg("process %d: %s", i, t.p[i].error);
+            assert_true(o->history.stopped);
+            assert_int_equal(o->history.steps, 1);
+            assert_int_equal(o->model->compiled.iterations, 1);
+        }
+        models_are_of_whole_steps(&t, -1);
+        end_trouble(&t);
+    }
+}
+
+/* ---- instructions ---------------------------------------------------------------------------- */
+
+/* A group of two whose other process says what this one says, but for its instruction set. */
+typedef struct echo {
+    int64_t level;
+    int closed;
+} echo;
+
+static const char *echo_host(void *context, int rank)
+{
+    (void)context, (void)rank;
+    return "here";
+}
+
+static int echo_start(void *context, int number, const keel_exchange *e, char *error, size_t size)
+{
+    const echo *x = context;
+    int64_t said[2]; /* how it stands, and its set */
+    (void)number, (void)error, (void)size;
+    memcpy(e->receive[1], e->send[1], e->receive_bytes[1]);
+    if (e->receive_bytes[1] < sizeof said) return 0;
+    memcpy(said, e->send[1], sizeof said);
+    if (said[0] == KEEL_OK) said[1] = x->level;
+    memcpy(e->receive[1], said, sizeof said);
+    return 0;
+}
+
+static int echo_test(void *context, int number, char *error, size_t size)
+{
+    (void)context, (void)number, (void)error, (void)size;
+    return 1;
+}
+
+static int echo_awaited(void *context, int number)
+{
+    (void)context, (void)number;
+    return -1;
+}
+
+static void echo_close(void *context, bool failed)
+{
+    (void)failed;
+    ((echo *)context)->closed++;
+}
+
+static void common_instructions_are_the_least_of_all(void **unused)
+{
+    const keel_cpu_isa own = keel_cpu_level();
+    (void)unused;
+    for (int level = -1; level <= KEEL_CPU_ISAS; level++) {
+        echo x = { .level = level };
+        const keel_process_group g = { KEEL_PROCESS_GROUP,      .count = 2,
+                                       .context = &x,           .host = echo_host,
+                                       .start = echo_start,     .test = echo_test,
+                                       .awaited = echo_awaited, .close = echo_close };
+        const bool known = level >= 0 && level < KEEL_CPU_ISAS;
+        keel_cpu_limit(KEEL_CPU_AMX);
+        assert_int_equal(keel_instructions_common(&g), known ? KEEL_OK : KEEL_EREMOTE);
+        const keel_cpu_isa want = known && level < (int)own ? (keel_cpu_isa)level : own;
+        assert_string_equal(keel_instructions(), keel_cpu_isa_name(want));
+        if (level == (int)own) assert_int_equal(keel_cpu_limit_now(), KEEL_CPU_AMX);
+        const int64_t live = keel_memory_live();
+        for (int k = 0;; k++) {
+            keel_memory_fail_at(k);
+            const keel_status s = keel_instructions_common(&g);
+            if (s != KEEL_ENOMEM) break;
+            assert_int_equal(keel_memory_live(), live);
+        }
+        keel_memory_fail_at(-1);
+        assert_int_equal(x.closed, 0);
+    }
+    keel_cpu_limit(KEEL_CPU_AMX);
+}
+
 /* ---- what a process reads -------------------------------------------------------------------- */
 
 typedef struct counting {
@@ -308,6 +405,8 @@ int main(void)
         cmocka_unit_test(what_travels_is_what_was_planned),
         cmocka_unit_test(a_process_that_is_lost_at_any_exchange_is_named_by_all),
         cmocka_unit_test(a_failure_of_one_process_is_that_of_all),
+        cmocka_unit_test(a_process_that_stops_stops_all_before_the_next_step),
+        cmocka_unit_test(common_instructions_are_the_least_of_all),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# setup.sh [check|keras]: install the Debian packages that the build needs and lacks; with `check` also
-# those of `make check`, with `keras` those of `make check-keras`. Says what it installs; with nothing to do it is silent and quick.
+# setup.sh [check|keras|cluster]: install the Debian packages that the build needs and lacks; with `check` also
+# those of `make check`, with `keras` those of `make check-keras`, with `cluster` those of
+# `make check-cluster`. Says what it installs; with nothing to do it is silent and quick.
 set -eu
 packages='gcc libc6-dev cmake ninja-build pkg-config libdnnl-dev libhdf5-dev libjansson-dev
     libjpeg62-turbo-dev libspng-dev libwebp-dev libgif-dev zlib1g-dev librandom123-dev libhwloc-dev libxxhash-dev libcmocka-dev'
@@ -10,6 +11,9 @@ if [ "${1:-}" = check ]; then
     packages="$packages clang-14 clang-format libclang-rt-14-dev libopenmpi-dev openmpi-bin libmpich-dev mpich"
 elif [ "${1:-}" = keras ]; then
     packages="$packages python3-venv"
+elif [ "${1:-}" = cluster ]; then
+    # Slurm and what it authenticates by; Debian starts their services, which the check does not use
+    packages="$packages libopenmpi-dev openmpi-bin libmpich-dev mpich slurmctld slurmd slurm-client munge"
 fi
 command -v dpkg-query >/dev/null 2>&1 || exit 0 # not Debian: CMake names what is missing
 

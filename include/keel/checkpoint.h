@@ -60,6 +60,17 @@ keel_status keel_fit_save(const keel_model *m, const char *path);
 typedef struct keel_claim keel_claim;
 keel_status keel_claim_take(keel_claim **out, const char *path);
 
+/* Claim a file that one of several processes is to write, for the others: whoever calls this first
+ * writes it, and the others learn that it is there. If the one that writes dies, the next one takes
+ * over. First wait up to `seconds` for the file to appear.
+ *
+ * Returns  KEEL_OK: this process is to write the file, and then to release the claim; KEEL_END: the
+ *          file is there; KEEL_EIO, KEEL_ENOMEM: as keel_claim_take
+ * Owns     the caller releases *out after KEEL_OK
+ * Threads  any
+ * Cost     waits while another process writes, up to 30 s */
+keel_status keel_claim_first(keel_claim **out, const char *path, double seconds);
+
 /* End a claim, and remove its lock file. NULL is allowed.
  *
  * Returns  nothing

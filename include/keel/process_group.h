@@ -59,6 +59,18 @@ typedef struct keel_process_group {
 keel_status keel_strategy_create_group(keel_strategy **out, const char *devices,
                                        const keel_process_group *group);
 
+/* Use only the instructions that the processors of all processes have, so that they round alike: as
+ * if each had called keel_instructions_limit with the least of their sets. All processes of the
+ * group call this before keel_strategy_create_group, and before the first fit, evaluate, predict or
+ * plan.
+ *
+ * Returns  KEEL_OK; KEEL_EREMOTE: another process failed or is silent; KEEL_EARG: the group does not
+ *          make sense; KEEL_ENOMEM
+ * Owns     the group stays open, and the caller's
+ * Threads  one, while no thread trains
+ * Cost     one exchange */
+keel_status keel_instructions_common(const keel_process_group *group);
+
 /* Change that timeout of the group.
  *
  * Returns  KEEL_OK; KEEL_EARG: not above 0

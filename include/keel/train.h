@@ -39,6 +39,14 @@ keel_status keel_devices(keel_device_info *info, int max, int *count);
  * Threads  any, while no thread trains */
 keel_status keel_instructions_limit(const char *name);
 
+/* The instruction set in use, by the name that keel_instructions_limit takes. Unlike
+ * keel_computes_with it does not make oneDNN choose its code.
+ *
+ * Returns  a text
+ * Owns     the text belongs to the library
+ * Threads  any */
+const char *keel_instructions(void);
+
 /* The instruction set and the version of oneDNN in use: "avx512_bf16, oneDNN 3.2.0".
  *
  * Returns  a text

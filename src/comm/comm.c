@@ -78,9 +78,10 @@ char *keel_comm_name(const keel_comm *c, int rank, char out[KEEL_COMM_NAME_MAX])
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-static keel_status lose(keel_comm *c, keel_status s)
+static keel_status lose(keel_comm *c, int rank, keel_status s)
 {
     c->lost = true;
+    c->lost_rank = rank;
     keel_failure_take(&c->first, s);
     return s;
 }
@@ -90,10 +91,11 @@ static keel_status silent(keel_comm *c, int number, double seconds)
     char name[KEEL_COMM_NAME_MAX] = "a process";
     const int rank = c->group.awaited(c->group.context, number);
     if (rank >= 0) keel_comm_name(c, rank, name);
-    return lose(c, keel_fail(KEEL_EREMOTE,
-                             "%s has not answered for %.0f s; it or its network is "
-                             "down, or --timeout is too short",
-                             name, seconds));
+    return lose(c, rank,
+                keel_fail(KEEL_EREMOTE,
+                          "%s has not answered for %.0f s; it or its network is "
+                          "down, or --timeout is too short",
+                          name, seconds));
 }
 
 keel_patience keel_patience_begin(void)
@@ -121,8 +123,9 @@ keel_status keel_comm_start(keel_comm *c, int number, const keel_exchange *e)
     for (int q = 0; q < c->group.count; q++)
         if (q != c->group.rank) c->bytes += (int64_t)e->send_bytes[q];
     if (c->group.start(c->group.context, number, e, error, sizeof error) == 0) return KEEL_OK;
-    return lose(c, keel_fail(KEEL_EREMOTE, "the other processes cannot be reached: %s",
-                             keel_printable(clean, sizeof clean, error)));
+    return lose(c, -1,
+                keel_fail(KEEL_EREMOTE, "the other processes cannot be reached: %s",
+                          keel_printable(clean, sizeof clean, error)));
 }
 
 keel_status keel_comm_test(keel_comm *c, int number, bool *done)
@@ -136,9 +139,10 @@ keel_status keel_comm_test(keel_comm *c, int number, bool *done)
         return KEEL_OK;
     }
     const int rank = c->group.awaited(c->group.context, number);
-    return lose(c, keel_fail(KEEL_EREMOTE, "%s does not answer: %s",
-                             rank < 0 ? "a process" : keel_comm_name(c, rank, name),
-                             keel_printable(clean, sizeof clean, error)));
+    return lose(c, rank,
+                keel_fail(KEEL_EREMOTE, "%s does not answer: %s",
+                          rank < 0 ? "a process" : keel_comm_name(c, rank, name),
+                          keel_printable(clean, sizeof clean, error)));
 }
 
 keel_status keel_comm_exchange(keel_comm *c, const keel_exchange *e)

@@ -2,6 +2,7 @@
  * that a process which was killed claims nothing; what it leaves is an empty claim that the next
  * one takes over. See keel/checkpoint.h. */
 #include "keel/checkpoint.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 struct keel_claim {
@@ -104,6 +106,36 @@ keel_status keel_claim_take(keel_claim **out, const char *path)
     }
     *out = c;
     return KEEL_OK;
+}
+
+/* Whether there is a lock file; else a claim failed for another reason than another process. */
+static bool is_locked(const char *path)
+{
+    keel_text name = { 0 };
+    keel_text_add(&name, "%s.lock", path);
+    const bool is = !name.failed && access(name.data, F_OK) == 0;
+    keel_text_free(&name);
+    return is;
+}
+
+keel_status keel_claim_first(keel_claim **out, const char *path, double seconds)
+{
+    enum { NAP_NS = 5000000 };
+    static const double PATIENCE = 30; /* seconds, for a file that another process writes */
+    const double begin = keel_seconds();
+    while (access(path, F_OK) != 0 && keel_seconds() - begin < seconds)
+        nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+    for (;;) {
+        keel_claim *c = NULL;
+        const keel_status s = access(path, F_OK) ? keel_claim_take(&c, path) : KEEL_END;
+        if (s == KEEL_OK && access(path, F_OK)) {
+            *out = c;
+            return KEEL_OK;
+        }
+        keel_claim_release(c); /* it was written before the claim could be had */
+        if (s == KEEL_OK || s == KEEL_END) return KEEL_END;
+        if (!is_locked(path) || keel_seconds() - begin > seconds + PATIENCE) return s;
+    }
 }
 
 void keel_claim_release(keel_claim *c)

@@ -56,7 +56,8 @@ static keel_status train_step(keel_fitting *f, const keel_batch *b)
     keel_live_take(&f->run.live);
     KEEL_TRY(keel_trainer_meet(f->trainer, true, b));
     time_program(f);
-    KEEL_TRY(keel_train_step(f->trainer, b, f->o.seed, &f->trained));
+    const keel_status stepped = keel_train_step(f->trainer, b, f->o.seed, &f->trained);
+    if (stepped != KEEL_OK) return stepped; /* KEEL_END, too: the processes stop before this step */
     keel_live_stepped(&f->run.live);
     const keel_program *ran = f->trainer->train.program;
     if (ran->timing) keel_profile_add(&f->work, ran, b->rows);

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "io/file.h"
 #include "train/callbacks/backup_and_restore.h"
+#include "train/stand_in.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,7 +180,13 @@ keel_status keel_resume_open(keel_resume *r, keel_model *m, const keel_strategy 
     if (s->comm) KEEL_TRY(compare(r, s->comm));
     if (!chosen.folder) return KEEL_OK;
     char *path = NULL;
-    keel_status st = s->lanes.process == 0 ? open_folder(r, &chosen, &path) : KEEL_OK;
+    r->comm = s->comm;
+    r->on_line = chosen.on_line;
+    keel_status st = KEEL_OK;
+    if (s->lanes.process == 0)
+        st = open_folder(r, &chosen, &path);
+    else if (!(r->folder = keel_strdup(chosen.folder)))
+        st = KEEL_ENOMEM;
     if (s->comm) st = pass_on(r, s->comm, st, path);
     keel_free(path);
     if (st < 0 || !r->found) return st;
@@ -248,9 +255,21 @@ void keel_resume_stop(keel_resume *r, const keel_standing *st)
     r->over = true;
 }
 
+static void stand_in(keel_resume *r, const keel_standing *st)
+{
+    r->over = true;
+    const keel_status s = keel_stand_in(r->folder, r->comm, keel_resume_from_outside(r), st);
+    if (s >= 0 || !r->on_line) return;
+    char line[KEEL_ERROR_MAX];
+    snprintf(line, sizeof line, "the last checkpoint could not be written: %.800s", keel_error());
+    r->on_line(r->context, line);
+}
+
 void keel_resume_end(keel_resume *r, keel_standing *st, bool stopped)
 {
-    if (!r->saver || r->over || !st->identity) return;
+    if (r->over || !st->identity) return;
+    if (r->folder && r->comm->lost) stand_in(r, st);
+    if (!r->saver) return;
     st->finished = r->found && r->from.finished;
     if (stopped && !keel_resume_from_outside(r)) st->finished = true;
     keel_saver_end(r->saver, st);
@@ -262,6 +281,7 @@ void keel_resume_close(keel_resume *r)
 {
     keel_saver_close(r->saver);
     keel_checkpoint_free(&r->from);
+    keel_free(r->folder);
     json_decref(r->identity);
     *r = (keel_resume){ 0 };
 }

@@ -2,6 +2,7 @@
  * fit that goes on. All functions do nothing where the options ask for none. */
 #ifndef KEEL_TRAIN_RESUME_H
 #define KEEL_TRAIN_RESUME_H
+#include "comm/comm.h"
 #include "train/identity.h"
 #include "train/saver.h"
 
@@ -14,7 +15,10 @@ typedef struct keel_resume {
     bool outside; /* another process was interrupted */
     bool deletes; /* all of them, once the training is complete */
     int64_t epochs;
+    char *folder; /* of a process that is not the first, and may have to stand in for it */
+    keel_comm *comm;
     bool (*interrupted)(void *context);
+    void (*on_line)(void *context, const char *line);
     void *context;
 } keel_resume;
 
@@ -38,7 +42,8 @@ bool keel_resume_from_outside(const keel_resume *r);
 /* A callback has stopped the fit within an epoch, whose end changes more than the rest of it would:
  * if the reason is outside, the last checkpoint is taken here. */
 void keel_resume_stop(keel_resume *r, const keel_standing *st);
-/* The end, or a failure. stopped: by a callback. */
+/* The end, or a failure. stopped: by a callback. If another process is lost, it may be the first
+ * one that would write the last checkpoint: then one of the others does. */
 void keel_resume_end(keel_resume *r, keel_standing *st, bool stopped);
 void keel_resume_close(keel_resume *r);
 

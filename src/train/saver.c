@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { KEEP = 2, KEEP_MAX = 10000, FILE_NAME = 64 };
+enum { KEEP = 2, KEEP_MAX = 10000 };
 static const char BEGIN[] = "checkpoint-", END[] = ".keras";
 
 struct keel_saver {
@@ -30,7 +30,7 @@ struct keel_saver {
     keel_snapshot *shot; /* of the thread while `full` */
     void *block;
     size_t n_bytes;
-    char name[FILE_NAME];
+    char name[KEEL_SAVER_NAME];
     bool full, quit; /* guarded by `lock`, like the next */
     keel_failure failure;
     pthread_mutex_t lock;
@@ -78,7 +78,13 @@ static bool is_checkpoint(const char *name, bool temporary)
     const size_t second = strspn(p, "0123456789");
     if (!second || strncmp(p + second, END, sizeof END - 1) != 0) return false;
     p += second + sizeof END - 1;
-    return temporary ? *p && n > 4 && !strcmp(name + n - 4, ".tmp") : !*p && n < FILE_NAME;
+    return temporary ? *p && n > 4 && !strcmp(name + n - 4, ".tmp") : !*p && n < KEEL_SAVER_NAME;
+}
+
+void keel_saver_name(char out[KEEL_SAVER_NAME], const keel_standing *st)
+{
+    snprintf(out, KEEL_SAVER_NAME, "%s%06lld-%09lld%s", BEGIN, (long long)st->epoch,
+             (long long)st->step, END);
 }
 
 static int by_name(const void *a, const void *b)
@@ -251,8 +257,7 @@ static bool take(keel_saver *s, const keel_standing *st, bool waits)
     s->epoch = st->epoch;
     s->step = st->step;
     s->finished = st->finished;
-    snprintf(s->name, sizeof s->name, "%s%06lld-%09lld%s", BEGIN, (long long)st->epoch,
-             (long long)st->step, END);
+    keel_saver_name(s->name, st);
     pthread_mutex_lock(&s->lock);
     s->full = true;
     pthread_cond_broadcast(&s->change);

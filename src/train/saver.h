@@ -37,6 +37,10 @@ void keel_saver_end(keel_saver *s, const keel_standing *st);
 /* Remove all checkpoints of the folder, and the folder if nothing else is in it. */
 void keel_saver_remove(keel_saver *s);
 
+/* The name of the checkpoint of this place. */
+enum { KEEL_SAVER_NAME = 64 };
+void keel_saver_name(char out[KEEL_SAVER_NAME], const keel_standing *st);
+
 /* NULL: nobody is told. */
 void keel_saver_tell(keel_saver *s, const char *format, ...) KEEL_PRINTF(2, 3);
 const char *keel_saver_line(const keel_saver *s); /* the last line that was told; NULL: none */

@@ -53,7 +53,7 @@ out:
 /* What the processes must know of each other, or have in common. */
 typedef struct introduction {
     int32_t lanes, workers;
-    char version[24], computes_with[96];
+    char version[24], instructions[24], computes_with[96];
 } introduction;
 
 static keel_status compare(keel_comm *c, const introduction *all)
@@ -66,12 +66,17 @@ static keel_status compare(keel_comm *c, const introduction *all)
                              "%s runs Keel %.24s, process 0 runs %.24s; install one "
                              "version everywhere",
                              keel_comm_name(c, q, name), b->version, a->version);
+        if (strncmp(a->instructions, b->instructions, sizeof a->instructions) != 0)
+            return keel_fail(
+                KEEL_EARG,
+                "%s computes with %.96s, process 0 with %.96s, so they would not round "
+                "alike; --instructions common uses what all of them have",
+                keel_comm_name(c, q, name), b->computes_with, a->computes_with);
         if (strncmp(a->computes_with, b->computes_with, sizeof a->computes_with) != 0)
             return keel_fail(
                 KEEL_EARG,
                 "%s computes with %.96s, process 0 with %.96s, so they would not round "
-                "alike; set KEEL_CPU to the lesser instruction set in all of them, and install "
-                "one version of oneDNN",
+                "alike; install one version of oneDNN everywhere",
                 keel_comm_name(c, q, name), b->computes_with, a->computes_with);
     }
     return KEEL_OK;
@@ -85,6 +90,7 @@ static keel_status introduce(keel_strategy *s, introduction *all)
     own->lanes = s->lanes.n_lane;
     own->workers = s->lanes.n_worker;
     snprintf(own->version, sizeof own->version, "%s", KEEL_VERSION);
+    snprintf(own->instructions, sizeof own->instructions, "%s", keel_instructions());
     snprintf(own->computes_with, sizeof own->computes_with, "%s", keel_computes_with());
     KEEL_TRY(keel_comm_all_gather_equal(c, all, sizeof *all));
     KEEL_TRY(compare(c, all));

@@ -1,0 +1,54 @@
+/* See stand_in.h. */
+#include "train/stand_in.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "keel/checkpoint.h"
+#include "train/saver.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* If it is process 0 that was waited for, the others have their turn by rank. Else process 0 is
+ * probably there, and gets time to write: little where this process is asked to end. */
+static double turn(const keel_comm *c, bool hurried)
+{
+    const double after = 0.02 * (c->group.rank - 1);
+    if (c->lost_rank == 0) return after < 0.3 ? after : 0.3;
+    if (hurried) return 0.15;
+    return c->timeout < 10 ? c->timeout : 10;
+}
+
+static keel_status write_to(const char *path, const keel_standing *st)
+{
+    keel_snapshot *shot = NULL;
+    void *block = NULL;
+    size_t n_bytes = 0;
+    keel_status s = keel_snapshot_create(&shot, st->trainer->model);
+    if (s >= 0) keel_snapshot_take(shot, st->trainer);
+    if (s >= 0) s = keel_standing_encode(st, &block, &n_bytes);
+    if (s >= 0)
+        s = keel_snapshot_write(shot, &(keel_zip_member){ KEEL_STATE_MEMBER, block, n_bytes },
+                                path);
+    keel_free(block);
+    keel_snapshot_destroy(shot);
+    return s;
+}
+
+keel_status keel_stand_in(const char *folder, const keel_comm *c, bool hurried,
+                          const keel_standing *st)
+{
+    char name[KEEL_SAVER_NAME];
+    keel_text path = { 0 };
+    keel_claim *claim = NULL;
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) /* of a machine with disks of its own */
+        return keel_fail(KEEL_EIO, "%s: the folder for checkpoints cannot be made: %s", folder,
+                         strerror(errno));
+    keel_saver_name(name, st);
+    keel_text_add(&path, "%s/%s", folder, name);
+    keel_status s =
+        path.failed ? KEEL_ENOMEM : keel_claim_first(&claim, path.data, turn(c, hurried));
+    if (s == KEEL_OK) s = write_to(path.data, st);
+    keel_claim_release(claim);
+    keel_text_free(&path);
+    return s;
+}
