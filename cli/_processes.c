@@ -34,6 +34,7 @@ static keel_process_group group; /* size 0: this process is alone */
 static bool connected;           /* there was a group */
 static bool opening, given;      /* a strategy is being made of it; it was */
 static bool failed;              /* it ended, or has to end, without waiting for others */
+static bool ends_first;          /* if this process ends by a failure, so does the first one */
 static double timeout = 60;
 static int final_code;
 
@@ -85,9 +86,10 @@ void keel_processes_leave(void)
 {
     if (!silent || !keel_complaints_kept()) return;
     if (!connected && launch.local > 0) return; /* wrong usage: the first on this machine says it */
-    linger(failed ? 5 : 1); /* the first process may have the same error, and then ends all */
+    const bool waits = failed && ends_first;
+    linger(waits ? 5 : 1); /* the first process may have the same error, and then ends all */
     keel_complaints_print();
-    if (failed) linger(25); /* while it saves what was learned: an early end would end it, too */
+    if (waits) linger(25); /* while it saves what was learned: an early end would end it, too */
 }
 
 void keel_processes_abandon(void)
@@ -184,6 +186,9 @@ static int open_group(void)
     be_silent();
     group = g;
     connected = true;
+    /* the launcher of MPICH ends only those on the machine of the one that failed */
+    ends_first = !launch.mpi || strcmp(launch.mpi, "mpich") ||
+                 !strcmp(g.host(g.context, 0), g.host(g.context, g.rank));
     return -1;
 }
 
@@ -217,9 +222,11 @@ static int lose(const char *error)
     const int rank = group.awaited(group.context, AGREEMENT);
     const char *host = rank >= 0 ? group.host(group.context, rank) : NULL;
     failed = true;
+    keel_printable(safe, sizeof safe, error);
+    if (rank < 0)
+        return keel_complain(EXIT_FAILED, "the other processes cannot be reached: %s", safe);
     return keel_complain(EXIT_FAILED, "process %d (%s) does not answer%s%s", rank,
-                         host ? host : "?", *error ? ": " : "",
-                         keel_printable(safe, sizeof safe, error));
+                         host ? host : "?", *error ? ": " : "", safe);
 }
 
 /* In place of the plug-in's own. Who is asked to end does not wait for long: Open MPI ends all
@@ -347,13 +354,13 @@ int keel_processes_strategy(keel_strategy **out, const char *devices)
         return code;
     }
     keel_process_group shared = group;
+    shared.timeout = timeout;
     shared.test = test_with_patience;
     shared.close = close_all;
     opening = true;
     s = keel_strategy_create_group(out, devices, &shared);
     opening = false;
     given = s >= 0;
-    if (s >= 0) s = keel_strategy_timeout(*out, timeout);
     return s < 0 ? keel_complain_status(s) : -1;
 }
 
