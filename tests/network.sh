@@ -17,6 +17,7 @@
 network_pid=() # of a process that keeps each machine's namespaces
 network_forwarder=
 network_launchers=control
+network_limit=25 # seconds that a job may take
 
 network_enter()
 {
@@ -162,9 +163,9 @@ network_mpi()
     if [[ $mpi == openmpi ]]; then
         on 0 env OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=wire OMPI_MCA_oob_tcp_if_include=$network_launchers OMPI_MCA_pml=ob1 \
             OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_plm_rsh_agent="$KEEL_TEST_TMP/agent" OMPI_MCA_plm=rsh OMPI_MCA_ras=^slurm \
-            mpirun.openmpi --allow-run-as-root --oversubscribe --host "$hosts" -n "$n" "$@"
+            timeout -k 2 "$network_limit" mpirun.openmpi --allow-run-as-root --oversubscribe --host "$hosts" -n "$n" "$@"
     else
         on 0 env UCX_TLS=tcp,self UCX_NET_DEVICES=wire \
-            mpiexec.mpich -launcher ssh -launcher-exec "$KEEL_TEST_TMP/agent" -hosts "$hosts" -iface "$network_launchers" -n "$n" "$@"
+            timeout -k 2 "$network_limit" mpiexec.mpich -launcher ssh -launcher-exec "$KEEL_TEST_TMP/agent" -hosts "$hosts" -iface "$network_launchers" -n "$n" "$@"
     fi
 }

@@ -7,13 +7,15 @@
  *
  * Kinds: `start` and `test`, that call fails at the K-th exchange; `silent`, the process takes no part
  * in it nor in any later one; `kill` and `stop`, the process gets SIGKILL or SIGSTOP when it comes to
- * this exchange; `after`, SIGKILL when the exchange is complete. */
+ * this exchange; `after`, SIGKILL when the exchange is complete; `slow`, each exchange of the process
+ * begins K ms late. */
 #include <dlfcn.h>
 #include <keel/mpi_open.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static keel_process_group real;
 static int started, at; /* at 0: nothing goes wrong in this process */
@@ -38,6 +40,8 @@ static int fail(char *error, size_t size)
 static int start(void *context, int number, const keel_exchange *e, char *error, size_t size)
 {
     started++;
+    if (!strcmp(kind, "slow"))
+        nanosleep(&(struct timespec){ at / 1000, at % 1000 * 1000000L }, NULL);
     if (now("kill")) raise(SIGKILL);
     if (now("stop")) raise(SIGSTOP);
     if (now("start")) return fail(error, size);
