@@ -11,13 +11,16 @@
 #include <keel/mpi_open.h>
 #include <limits.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { AGREEMENT = KEEL_EXCHANGES_MAX - 1 };
+enum { FINALE = 5 }; /* seconds that MPI may take to end */
 /* A process may read for long before it trains, or save for long afterwards, while others wait. */
 static const double PATIENCE = 10;
 
@@ -37,6 +40,7 @@ static bool failed;              /* it ended, or has to end, without waiting for
 static bool ends_first;          /* if this process ends by a failure, so does the first one */
 static double timeout = 60;
 static int final_code;
+static atomic_bool closed; /* the group, if there was one */
 
 bool keel_processes_first(void)
 {
@@ -329,15 +333,37 @@ int keel_processes_signal(int number)
     return number;
 }
 
+static void *end_anyway(void *context)
+{
+    struct timespec t = { .tv_sec = FINALE };
+    (void)context;
+    while (nanosleep(&t, &t) && errno == EINTR) continue;
+    if (!closed) _exit(final_code);
+    return NULL;
+}
+
+/* All that was to be done is done, and every process knows it. Only the end of MPI is left, and there
+ * MPICH before 4.2 may wait for ever: one process in a barrier of its launcher, where it no longer
+ * answers the network, another for its answer. */
+static void close_group(void)
+{
+    pthread_t thread;
+    fflush(NULL);
+    if (!failed && pthread_create(&thread, NULL, end_anyway, NULL) == 0) pthread_detach(thread);
+    group.close(group.context, failed);
+    closed = true;
+    group = (keel_process_group){ 0 };
+}
+
 /* In place of the plug-in's own. If no strategy can be made, the group stays until
  * keel_processes_end, where all say why. */
 static void close_all(void *context, bool by_failure)
 {
+    (void)context;
     failed = failed || by_failure;
     if (opening) return;
     if (!failed) final_code = agree(final_code, given);
-    group.close(context, failed);
-    group = (keel_process_group){ 0 };
+    close_group();
 }
 
 int keel_processes_strategy(keel_strategy **out, const char *devices)
@@ -349,8 +375,8 @@ int keel_processes_strategy(keel_strategy **out, const char *devices)
     }
     const int code = agree(-1, false);
     if (code >= 0) {
-        group.close(group.context, failed);
-        group = (keel_process_group){ 0 };
+        final_code = code;
+        close_group();
         return code;
     }
     keel_process_group shared = group;

@@ -173,6 +173,18 @@ foreach(target mpi_forwarder keel_mpi_faulty)
     add_dependencies(tests ${target})
 endforeach()
 
+# What tools/check.sh preloads where keel with AddressSanitizer runs as several processes.
+if(KEEL_MPIS AND KEEL_SANITIZE STREQUAL "address")
+    add_library(keel_keep_open SHARED EXCLUDE_FROM_ALL tests/mpi/keep_open.c)
+    target_compile_options(keel_keep_open PRIVATE -fno-sanitize=all)
+    set_target_properties(keel_keep_open PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    add_dependencies(keel_keep_open keel_command)
+    foreach(mpi IN LISTS KEEL_MPIS)
+        add_dependencies(keel_keep_open keel_mpi_${mpi})
+    endforeach()
+    add_dependencies(tests keel_keep_open)
+endif()
+
 # Examples see what an installed Keel shows: the public headers and the shared library.
 file(GLOB example_sources CONFIGURE_DEPENDS examples/*.c)
 foreach(source IN LISTS example_sources)
