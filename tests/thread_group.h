@@ -28,9 +28,12 @@ typedef struct thread_group {
         void *receive[THREADS_MAX];
         size_t receive_bytes[THREADS_MAX];
         bool closed;
-        int exchanges; /* so far */
-        int fail_at;   /* its start fails at this exchange; 0: never */
-        int mute_at;   /* it stops answering there: it sends nothing more */
+        int exchanges;     /* so far */
+        int fail_at;       /* its start fails at this exchange; 0: never */
+        int mute_at;       /* it stops answering there: it sends nothing more */
+        int test_fails_at; /* its test fails at this exchange */
+        int late;          /* calls of its test that see nothing: up to so many, by chance */
+        int calls;         /* of its test, in this exchange */
     } member[THREADS_MAX];
 } thread_group;
 
@@ -45,6 +48,7 @@ static int thread_start(void *context, int number, const keel_exchange *e, char 
     struct thread_member *m = context;
     thread_group *g = m->group;
     m->exchanges++;
+    m->calls = 0;
     if (number != 0 || m->exchanges == m->fail_at) {
         snprintf(error, size, "the test says so");
         return -1;
@@ -72,6 +76,11 @@ static int thread_test(void *context, int number, char *error, size_t size)
     thread_group *g = m->group;
     int state = 1;
     (void)number;
+    if (m->exchanges == m->test_fails_at) {
+        snprintf(error, size, "the test says so");
+        return -1;
+    }
+    if (m->late && m->calls++ < (m->exchanges * 7919 + m->rank * 104729) % m->late) return 0;
     pthread_mutex_lock(&g->lock);
     for (int q = 0; q < g->count && state >= 0; q++) {
         thread_message *first = g->queue[q][m->rank];
