@@ -18,7 +18,7 @@ trap 'rm -rf "$KEEL_TEST_TMP"' EXIT
 cd "$KEEL_TEST_TMP" || exit 2
 mkdir -p "$(dirname "$results")"
 WIRED="mlp:64 mlp:256 mnist-cnn:64 mnist-cnn:256 resnet18:16"
-ALL="mlp:64 mnist-cnn:64 lstm:32 transformer:32 conv1d:32 gpt:12 unet:16 mobilenetv2:16 resnet18:16 efficientnetb0:16 densenet121:16 resnet50:16 convnexttiny:16"
+ALL="mlp:64 mlp:256 mnist-cnn:64 mnist-cnn:256 lstm:32 transformer:32 conv1d:32 gpt:12 unet:16 mobilenetv2:16 resnet18:16 efficientnetb0:16 densenet121:16 resnet50:16 convnexttiny:16"
 network_limit=40
 # a process's core is its rank
 pinned=(bash -c 'r=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}; exec taskset -c $((r % $(nproc --all))) "$@"' pinned)
