@@ -94,17 +94,17 @@ wires()
 
 peer() # NAME WORK BATCH RATE DELAY; RATE -: on this machine, without a wire
 {
-    local i run=() config first=10.77.0.1 second=10.77.0.2 at=wire
+    local i run=() config other first=10.77.0.1 second=10.77.0.2 at=wire
     [[ $4 == - ]] && first=127.0.0.1 second=127.0.0.1 at=lo
     for i in 1 0; do
         [[ $4 == - ]] && run=() || run=(on $i)
         config='{"cluster": {"worker": ["'$first:3871'", "'$second:3872'"]}, "task": {"type": "worker", "index": '$i'}}'
         "${run[@]}" env MASTER_ADDR=$first MASTER_PORT=29571 RANK=$i WORLD_SIZE=2 GLOO_SOCKET_IFNAME=$at TF_CONFIG="$config" OMP_NUM_THREADS=1 \
             taskset -c $i timeout 100 "$PEERS" "$here/peers/$1.py" "$2" --batch-size "$3" >peer$i.txt 2>peer$i.err &
+        ((i)) && other=$!
     done
-    wait $!
+    wait $! "$other" # and not for the machines
     note "$1" "$2" "$3" "$4" "$5" "$(sed -nE 's/.*"ms": ([0-9.]+).*/\1/p' peer0.txt)" -
-    wait
 }
 
 peers()

@@ -51,7 +51,8 @@ def wires(cells):
                 share.append("-")
                 continue
             wire = 8e3 * size / bits[rate] + EXCHANGES[work] * delay / 1000
-            share.append(f"{100 * (compute + wire - ms) / wire:.0f} %")
+            # a computation differs by a third from run to run: less than that cannot be told from noise
+            share.append(f"{100 * (compute + wire - ms) / wire:.0f} %" if wire > compute else "-")
         steps.append(row)
         shares.append(share)
     sent = []
@@ -95,7 +96,9 @@ def main():
     text = f"""# Several processes on networks of some rate and delay
 
 Made by `bench/network.sh`, parts wires, peers and processes, on {model}, {os.cpu_count()} cores; float32. All
-machines are network namespaces of this one. Each process has one core. Medians of 3 runs of some steps.
+machines are network namespaces of this one. Each process has one core. A cell is one run: the median of three epochs of
+20 steps (resnet18 and other large works: of one step). Runs of one cell differ by a third and more on this shared machine,
+so small differences mean nothing.
 
 ## Two machines
 Milliseconds a step of Keel, two processes by Open MPI over TCP. A rate is that of `tc tbf`; a delay (one way) is
@@ -105,7 +108,7 @@ exchange nothing.
 
 {table(head, steps)}
 Share of the communication that is hidden behind the computation: (compute alone + communication alone - step) /
-communication alone, where communication alone is bytes / rate and a delay for each exchange: 6 in a step, 46 of
+communication alone; `-` where the computation is longer than the communication, whose share is then lost in noise. Here communication alone is bytes / rate and a delay for each exchange, which is computed, not measured: 6 in a step, 46 of
 resnet18, whose BatchNorm needs statistics of all rows. Keel sends nothing while backward
 runs, so what is hidden is 0; what is below 0 is the cost of processors: copies, TCP, the forwarder, and waiting for the
 slower process.
