@@ -12,13 +12,16 @@
 #include <keel/mpi_open.h>
 #include <limits.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { AGREEMENT = KEEL_EXCHANGES_MAX - 1 };
+enum { FINALE = 5 }; /* seconds that MPI may take to end */
 /* A process may read for long before it trains, or save for long afterwards, while others wait. */
 static const double PATIENCE = 10;
 
@@ -43,7 +46,9 @@ static bool common;              /* --instructions common, of any process */
 static int of_name = 1;          /* see keel_processes_number */
 static double timeout = 60;
 static int final_code;
-static int lost = -1; /* once the group is closed: the process that did not answer */
+static int lost = -1;      /* once the group is closed: the process that did not answer */
+static bool ends_first;    /* if this process ends by a failure, so does the first one */
+static atomic_bool closed; /* the group, if there was one */
 
 bool keel_processes_first(void)
 {
@@ -108,9 +113,10 @@ void keel_processes_leave(void)
 {
     if (!silent || !keel_complaints_kept()) return;
     if (!connected && launch.local > 0) return; /* wrong usage: the first on this machine says it */
-    linger(failed ? 5 : 1); /* the first process may have the same error, and then ends all */
+    const bool waits = failed && ends_first;
+    linger(waits ? 5 : 1); /* the first process may have the same error, and then ends all */
     keel_complaints_print();
-    if (failed) linger(25); /* while it saves what was learned: an early end would end it, too */
+    if (waits) linger(25); /* while it saves what was learned: an early end would end it, too */
 }
 
 void keel_processes_abandon(void)
@@ -207,16 +213,40 @@ static int open_group(void)
     be_silent();
     group = g;
     connected = true;
+    /* the launcher of MPICH ends only those on the machine of the one that failed */
+    ends_first = !launch.mpi || strcmp(launch.mpi, "mpich") ||
+                 !strcmp(g.host(g.context, 0), g.host(g.context, g.rank));
     return -1;
 }
 
-/* No exchange after this. */
+static void *end_anyway(void *context)
+{
+    struct timespec t = { .tv_sec = FINALE };
+    (void)context;
+    while (nanosleep(&t, &t) && errno == EINTR) continue;
+    if (!closed) _exit(final_code);
+    return NULL;
+}
+
+/* All that was to be done is done, and every process knows it. Only the end of MPI is left, and
+ * there MPICH before 4.2 may wait for ever: one process in a barrier of its launcher, where it no
+ * longer answers the network, another for its answer. */
+static void end_in_any_case(int code)
+{
+    pthread_t thread;
+    final_code = code;
+    fflush(NULL);
+    if (!failed && pthread_create(&thread, NULL, end_anyway, NULL) == 0) pthread_detach(thread);
+}
+
 static void close_group(int code)
 {
+    end_in_any_case(code);
     group.close(group.context, failed);
     group = (keel_process_group){ 0 };
     keel_machines_end(machines, code, failed);
     machines = NULL;
+    closed = true;
 }
 
 static int join_machines(const char *devices)
@@ -233,8 +263,10 @@ static int join_machines(const char *devices)
     const bool gone = code < 0;
     if (gone) code = keel_complain_status(KEEL_EREMOTE);
     failed = gone && keel_machines_group(machines).count > 1; /* other machines save */
+    end_in_any_case(code);
     keel_machines_end(machines, code, gone);
     machines = NULL;
+    closed = true;
     return code;
 }
 
@@ -337,9 +369,11 @@ static int lose(const char *error)
     const char *host = rank >= 0 ? group.host(group.context, rank) : NULL;
     const int number = rank >= 0 && group.number ? group.number(group.context, rank) : rank;
     failed = true;
+    keel_printable(safe, sizeof safe, error);
+    if (rank < 0)
+        return keel_complain(EXIT_FAILED, "the other processes cannot be reached: %s", safe);
     return keel_complain(EXIT_FAILED, "process %d (%s) does not answer%s%s", number,
-                         host ? host : "?", *error ? ": " : "",
-                         keel_printable(safe, sizeof safe, error));
+                         host ? host : "?", *error ? ": " : "", safe);
 }
 
 /* In place of the plug-in's own. Who is asked to end does not wait for long: Open MPI ends all
@@ -488,9 +522,9 @@ int keel_processes_signal(int got)
  * keel_processes_end, where all say why. */
 static void close_all(void *context, bool by_failure)
 {
+    (void)context;
     failed = failed || by_failure;
     if (opening) return;
-    (void)context;
     if (!failed) final_code = agree(final_code, given, NULL);
     if (failed) lost = find_lost();
     close_group(final_code);
@@ -506,6 +540,7 @@ int keel_processes_strategy(keel_strategy **out, const char *devices)
     const int code = keel_processes_agree(&(int64_t){ 0 });
     if (code >= 0) return code;
     keel_process_group shared = group;
+    shared.timeout = timeout;
     shared.test = test_with_patience;
     shared.close = close_all;
     opening = true;
@@ -517,7 +552,6 @@ int keel_processes_strategy(keel_strategy **out, const char *devices)
                                        &shared);
     opening = false;
     given = s >= 0;
-    if (s >= 0) s = keel_strategy_timeout(*out, timeout);
     return s < 0 ? keel_complain_status(s) : -1;
 }
 

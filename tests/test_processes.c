@@ -108,25 +108,31 @@ static void models_are_of_whole_steps(const trouble *t, int but)
     }
 }
 
-/* Process 1 falls silent at its k-th exchange, or cannot begin it. */
-static void fall(const recipe *r, int k, bool mute, int exchanges)
+enum how { CANNOT_START, SILENT, CANNOT_END, HOWS };
+
+/* A process falls silent at its k-th exchange, or cannot begin or end it. */
+static void fall(const recipe *r, int who, int k, enum how how, int exchanges)
 {
     trouble t;
+    char name[64];
     begin_trouble(&t, r, SLOW ? 2 : 0.25);
-    if (mute)
-        t.group.member[1].mute_at = k;
-    else
-        t.group.member[1].fail_at = k;
+    struct thread_member *m = &t.group.member[who];
+    if (how == SILENT) m->mute_at = k;
+    if (how == CANNOT_START) m->fail_at = k;
+    if (how == CANNOT_END) m->test_fails_at = k;
+    snprintf(name, sizeof name, "process %d (here) has not answered", who);
     run_all(t.p, TROUBLED);
     for (int i = 0; i < TROUBLED; i++) {
+        /* what it sent may be all that the others needed, if it was the last */
+        if (t.p[i].status == KEEL_OK && how == CANNOT_END && k == exchanges && i != who) continue;
         if (t.p[i].status != KEEL_EREMOTE)
             fail_msg("exchange %d of %d: process %d ends with %s: %s", k, exchanges, i,
                      keel_status_name(t.p[i].status), t.p[i].error);
-        if (i != 1 && !strstr(t.p[i].error, "process 1 (here) has not answered"))
-            fail_msg("exchange %d of %d: process %d does not name process 1: %s", k, exchanges, i,
-                     t.p[i].error);
+        if (i != who && !strstr(t.p[i].error, name))
+            fail_msg("exchange %d of %d: process %d does not name process %d: %s", k, exchanges, i,
+                     who, t.p[i].error);
     }
-    models_are_of_whole_steps(&t, 1);
+    models_are_of_whole_steps(&t, who);
     end_trouble(&t);
 }
 
@@ -144,7 +150,32 @@ static void a_process_that_is_lost_at_any_exchange_is_named_by_all(void **unused
     end_trouble(&t);
     assert_true(all > 30);
     /* not the last: who sends nothing there has all that it needs */
-    for (int k = 1; k < all; k += k < 20 && !SLOW ? 1 : 11) fall(&small_work, k, k % 2, all);
+    for (int k = 1; k < all; k += k < 20 && !SLOW ? 1 : 11)
+        fall(&small_work, k % 4 ? 1 : k / 4 % 2 * 2, k, (enum how)(k % HOWS), all);
+    fall(&small_work, 1, all, CANNOT_END, all);
+}
+
+/* Messages that come late, and to each process in another order, change nothing. */
+static void late_messages_change_nothing(void **unused)
+{
+    (void)unused;
+    outcome one = { .model = model_of(&small_work) };
+    keel_dataset *d = rows_of(&small_work);
+    keel_strategy *s;
+    must(keel_strategy_create(&s, "cpu:0"));
+    must(run_on(&one, &small_work, s, d));
+    trouble t;
+    begin_trouble(&t, &small_work, 20);
+    for (int i = 0; i < TROUBLED; i++) t.group.member[i].late = 5 + 20 * i;
+    run_all(t.p, TROUBLED);
+    for (int i = 0; i < TROUBLED; i++) {
+        if (t.p[i].status < 0) fail_msg("process %d: %s", i, t.p[i].error);
+        compare(&one, &t.p[i].outcome, &small_work, "a process on a slow network");
+    }
+    end_trouble(&t);
+    keel_strategy_destroy(s);
+    keel_dataset_destroy(d);
+    forget(&one);
 }
 
 static void a_failure_of_one_process_is_that_of_all(void **unused)
@@ -404,6 +435,7 @@ int main(void)
         cmocka_unit_test(a_process_reads_its_own_rows_alone),
         cmocka_unit_test(what_travels_is_what_was_planned),
         cmocka_unit_test(a_process_that_is_lost_at_any_exchange_is_named_by_all),
+        cmocka_unit_test(late_messages_change_nothing),
         cmocka_unit_test(a_failure_of_one_process_is_that_of_all),
         cmocka_unit_test(a_process_that_stops_stops_all_before_the_next_step),
         cmocka_unit_test(common_instructions_are_the_least_of_all),

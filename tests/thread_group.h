@@ -29,9 +29,12 @@ typedef struct thread_group {
         void *receive[KEEL_EXCHANGES_MAX][THREADS_MAX];
         size_t receive_bytes[KEEL_EXCHANGES_MAX][THREADS_MAX];
         bool closed;
-        int exchanges; /* so far */
-        int fail_at;   /* its start fails at this exchange; 0: never */
-        int mute_at;   /* it stops answering there: it sends nothing more */
+        int exchanges;     /* so far */
+        int fail_at;       /* its start fails at this exchange; 0: never */
+        int mute_at;       /* it stops answering there: it sends nothing more */
+        int test_fails_at; /* its test fails from this exchange on; 0: never */
+        int late;          /* calls of its test that see nothing: up to so many, by chance */
+        int calls;         /* of its test, in this exchange */
     } member[THREADS_MAX];
 } thread_group;
 
@@ -47,6 +50,7 @@ static int thread_start(void *context, int number, const keel_exchange *e, char 
     struct thread_member *m = context;
     thread_group *g = m->group;
     m->exchanges++;
+    m->calls = 0;
     if (m->exchanges == m->fail_at) {
         snprintf(error, size, "the test says so");
         return -1;
@@ -74,6 +78,11 @@ static int thread_test(void *context, int number, char *error, size_t size)
     struct thread_member *m = context;
     thread_group *g = m->group;
     int state = 1;
+    if (m->test_fails_at && m->exchanges >= m->test_fails_at) { /* several may be on their way */
+        snprintf(error, size, "the test says so");
+        return -1;
+    }
+    if (m->late && m->calls++ < (m->exchanges * 7919 + m->rank * 104729) % m->late) return 0;
     pthread_mutex_lock(&g->lock);
     for (int q = 0; q < g->count && state >= 0; q++) {
         thread_message **at = &g->queue[q][m->rank];
