@@ -110,10 +110,10 @@ peer() # NAME WORK BATCH RATE DELAY; RATE -: on this machine, without a wire
 peers()
 {
     local way cell name
-    for way in ${WAYS:-"- 0" "1gbit 200" "10gbit 50"}; do
+    for way in ${WAYS:--:0 1gbit:200 10gbit:50}; do
         for name in ${NAMES:-ddp mwms}; do
             for cell in ${CELLS:-mlp:64 mlp:256 mnist-cnn:64 mnist-cnn:256}; do
-                set -- $way
+                set -- ${way%:*} ${way#*:}
                 [[ $1 == - ]] || network_wire "$2" 0 "$1" 65000
                 peer $name "${cell%:*}" "${cell#*:}" "$1" "$2"
                 [[ $1 == - ]] || network_gone >/dev/null

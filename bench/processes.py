@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The page of bench/network.sh: processes.py RESULTS PAGE. Results are lines of part, work, batch, rate,
-delay or number of processes, ms a step, bytes a step; the last line of a cell counts."""
+delay or number of processes, ms a step, bytes a step; the last line of a cell counts. A line `note` is a
+sentence about the conditions, which the page begins with."""
 import os
 import platform
 import sys
@@ -10,16 +11,19 @@ EXCHANGES = {"mlp": 6, "mnist-cnn": 6, "resnet18": 46}  # a step; keel plan --pr
 
 
 def read(path):
-    cells = {}
+    cells, notes = {}, []
     with open(path) as f:
         for line in f:
+            if line.startswith("note\t"):
+                notes.append(line.split("\t", 1)[1].strip())
+                continue
             part, work, batch, rate, at, ms, size = line.rstrip("\n").split("\t")
             if ms:
                 cells[part, work, int(batch), rate, int(at) if at != "-" else 0] = (
                     float(ms),
                     int(size) if size != "-" else None,
                 )
-    return cells
+    return cells, notes
 
 
 def number(x):
@@ -89,7 +93,7 @@ def processes(cells):
 
 def main():
     results, page = sys.argv[1:]
-    cells = read(results)
+    cells, notes = read(results)
     steps, shares, sent, head = wires(cells)
     with open("/proc/cpuinfo") as f:
         model = next((line.split(":")[1].strip() for line in f if line.startswith("model name")), platform.machine())
@@ -100,6 +104,7 @@ machines are network namespaces of this one. Each process has one core. A cell i
 20 steps (resnet18 and other large works: of one step). Runs of one cell differ by a third and more on this shared machine,
 so small differences mean nothing.
 
+{"".join(f"- {n}" + chr(10) for n in notes)}
 ## Two machines
 Milliseconds a step of Keel, two processes by Open MPI over TCP. A rate is that of `tc tbf`; a delay (one way) is
 that of `tests/mpi/forwarder.c`, which takes some of the two cores for itself, most at high rates: rows with a
@@ -110,8 +115,8 @@ exchange nothing.
 Share of the communication that is hidden behind the computation: (compute alone + communication alone - step) /
 communication alone; `-` where the computation is longer than the communication, whose share is then lost in noise. Here communication alone is bytes / rate and a delay for each exchange, which is computed, not measured: 6 in a step, 46 of
 resnet18, whose BatchNorm needs statistics of all rows. Keel sends nothing while backward
-runs, so what is hidden is 0; what is below 0 is the cost of processors: copies, TCP, the forwarder, and waiting for the
-slower process.
+runs, so what is hidden should be 0 or less; less than 0 are the costs of processors: copies, TCP, the
+forwarder, waiting for the slower process, and other programs.
 
 {table(head, shares)}
 Bytes that a process puts on the wire in a step, the most of all wires, with TCP's own and those of the beginning, over the
