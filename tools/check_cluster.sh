@@ -2,7 +2,8 @@
 # check_cluster.sh: the job script of docs/cluster.md, taken from the page itself, in a real Slurm of two
 # nodes on this machine (tools/cluster.sh), by `make check-cluster`. KEEL is the command. Each case prints a
 # line. The last line is 'N passed, N failed'; where Slurm cannot run, a line says why, and the exit code is 77.
-# CASES='plain lost' runs those alone. Open MPI runs on one of the two nodes: it would connect two by TCP, which
+# The case `plain` runs it as it is, with other limits (tasks of one core, five minutes) and, for MPICH, another
+# --mpi; the others change what they say. CASES='plain lost' runs those alone. Open MPI runs on one of the two nodes: it would connect two by TCP, which
 # it does not do within one machine. MPICH runs on both.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -57,7 +58,7 @@ folder() # NAME: a folder with the script, the model and the data
     case=$work/$1 begin=$SECONDS
     mkdir "$case"
     ln -s ../photos ../m.keras "$case/"
-    sed "s/--mpi=pmix/--mpi=$mpi/; s/-o trained/--timeout 5 -o trained/" page.sh >"$case/fit.sh"
+    sed "s/--mpi=pmix/--mpi=$mpi/" page.sh >"$case/fit.sh"
     cd "$case" || exit 2
 }
 
@@ -227,6 +228,7 @@ lost() # RANK SIGNAL PATTERN
 {
     folder lost-$mpi-$1-$2
     local id pid since took
+    sed -i 's/-o trained/--timeout 5 -o trained/' fit.sh
     id=$(submit --no-requeue)
     await 30 epochs 3
     pid=$(task $1)
