@@ -324,10 +324,10 @@ static void slow_data_is_no_lost_process(void **unused)
         thread_group_begin(&group, FEW);
         for (int k = 0; k < FEW; k++) {
             begin_reader(&r[k], &works[once ? 6 : 2], &group, k, 1);
-            r[k].p.timeout = SLOW ? 4 : 0.3;
+            r[k].p.timeout = SLOW ? 4 : 0.25;
         }
         r[0].from.sleeps_at = once ? 1 : 30; /* before or within the first epoch */
-        r[0].from.slow = SLOW ? 6000 : 700;
+        r[0].from.slow = SLOW ? 6000 : 450;
         run_readers(r, FEW);
         for (int k = 0; k < FEW; k++)
             if (r[k].p.status < 0) fail_msg("process %d: %s", k, r[k].p.error);
@@ -346,10 +346,10 @@ static void data_that_never_comes_is_told_to_all(void **unused)
         for (int k = 0; k < FEW; k++) {
             begin_reader(&r[k], &works[once ? 6 : 2], &group, k, 1);
             r[k].p.timeout = SLOW ? 8 : 0.4;
-            r[k].watch = (keel_input_watch){ .size = sizeof r[k].watch, .limit = SLOW ? 3 : 0.3 };
+            r[k].watch = (keel_input_watch){ .size = sizeof r[k].watch, .limit = SLOW ? 3 : 0.2 };
         }
         r[0].from.sleeps_at = once ? 1 : 30;
-        r[0].from.slow = SLOW ? 6000 : 900;
+        r[0].from.slow = SLOW ? 6000 : 400;
         run_readers(r, FEW);
         for (int k = 0; k < FEW; k++) {
             if (r[k].p.status != KEEL_ETIMEOUT)
@@ -383,7 +383,7 @@ static void another_process_that_fails_ends_all(void **unused)
 static void a_process_that_is_lost_is_named(void **unused)
 {
     (void)unused;
-    for (int k = 6; k < 60; k += SLOW ? 30 : 9) {
+    for (int k = 6; k < 60; k += SLOW ? 30 : 17) {
         thread_group group;
         reader r[FEW];
         thread_group_begin(&group, FEW);

@@ -23,7 +23,8 @@
  *
  * With a strategy of several processes (keel/process_group.h) each process makes the same calls of
  * keel_strategy_run, keel_reduce and keel_gather in the same order, with the same inputs: all rows
- * of the step, of which it computes its own. What differs is refused before the step. */
+ * of the step, of which it computes its own. If steps, rows that were looked at, weights or
+ * learning rates differ, the step is refused. */
 #ifndef KEEL_FUNCTION_H
 #define KEEL_FUNCTION_H
 #include <keel/dataset.h>
@@ -243,7 +244,7 @@ keel_status keel_trace_return_scalar(keel_trace *t, const char *name, keel_scala
  *          returned. After a failure weights and optimizers are as before
  * Owns     the inputs are borrowed during the call
  * Threads  one at a time on f, its models and the strategy; all processes together
- * Cost     with processes: what a step of fit sends, and reading the inputs once to compare them
+ * Cost     with processes: what a step of fit sends, and reading some rows to compare them
  * Source   tf.distribute: strategy.run */
 keel_status keel_strategy_run(keel_strategy *s, keel_function *f, const keel_tensor *inputs, int n);
 
