@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct options {
     keel_compile_options compile;
@@ -178,7 +179,8 @@ static keel_status progress(void *context, int n)
 {
     const options *o = context;
     if (keel_interrupted()) return KEEL_END;
-    if (!o->json) fprintf(stderr, "measuring  for %d machine%s\n", n, n == 1 ? "" : "s");
+    if (!o->json && isatty(STDERR_FILENO))
+        fprintf(stderr, "measuring  for %d machine%s\n", n, n == 1 ? "" : "s");
     return KEEL_OK;
 }
 

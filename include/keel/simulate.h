@@ -93,7 +93,7 @@ typedef struct keel_simulate_options {
  * made up, and the model's weights stay as they are. Not predicted: reading data, noise
  * between machines, congestion between links.
  *
- * Returns  KEEL_OK; KEEL_EARG: an option, or a network, that makes no sense, more than 1024
+ * Returns  KEEL_OK; what `progress` returns; KEEL_EARG: an option, or a network, that makes no sense, more than 1024
  *          processes, or more devices than shards; as keel_fit; KEEL_ENUMERIC also if made-up rows
  *          are not valid for this model
  * Owns     *out is freed with keel_simulation_free; it is written on success only

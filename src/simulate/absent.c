@@ -146,7 +146,7 @@ static int ascending(const void *a, const void *b)
  * anything up to the pause, so each point is a mean over times around it. */
 keel_status keel_absent_notice(keel_noticed *out)
 {
-    enum { POINTS = 10, EACH = 9 };
+    enum { POINTS = 7, EACH = 9 };
     late x = { 0 };
     keel_noticed seen = { .n = POINTS };
     keel_comm *c = NULL;
@@ -159,7 +159,7 @@ keel_status keel_absent_notice(keel_noticed *out)
     KEEL_TRY(keel_comm_create(&c, &g));
     keel_status s = KEEL_OK;
     for (int i = 0; i < POINTS && s >= 0; i++) {
-        const double at = 20e-6 * (1 << i); /* 20 us to 10 ms */
+        const double at = 20e-6 * (1 << i); /* 20 us to 1.3 ms: beyond, pauses are equally long */
         double took[EACH];
         for (int k = 0; k < EACH && s >= 0; k++) {
             const double around = at * (1 + 0.4 * (k - EACH / 2) / EACH);

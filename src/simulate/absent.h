@@ -22,7 +22,7 @@ void keel_absent_begin(keel_absent *a);
 void keel_absent_end(keel_absent *a);
 void keel_absent_free(keel_absent *a);
 
-/* Measure how late a process that waits sees that an exchange is complete. Takes some 0.1 s. */
+/* Measure how late a process that waits sees that an exchange is complete. Takes some 0.03 s. */
 keel_status keel_absent_notice(keel_noticed *out);
 
 #endif

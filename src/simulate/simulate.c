@@ -86,49 +86,60 @@ static keel_status plan_memory(const work *w, keel_simulated *p)
     return status;
 }
 
-static keel_status predict(work *w, int machines, keel_simulated *out)
+/* The job on so many machines, with what is known before anything runs. */
+static keel_status lay_out(const work *w, int machines, keel_simulated *out)
 {
-    const int per = w->out.processes_per_machine;
-    const int n = machines * per;
-    keel_simulated p = { .machines = machines,
-                         .processes = n,
-                         .batch_size =
-                             w->o->batch_size ? w->o->batch_size : w->o->process_batch_size * n };
+    const int n = machines * w->out.processes_per_machine;
+    *out = (keel_simulated){ .machines = machines,
+                             .processes = n,
+                             .batch_size = w->o->batch_size ? w->o->batch_size
+                                                            : w->o->process_batch_size * n };
+    return plan_memory(w, out);
+}
+
+static keel_status predict(work *w, keel_simulated *p)
+{
     const keel_measuring measuring = {
         .model = w->model,
         .options = w->o,
         .network = &w->out.network,
         .noticed = &w->noticed,
-        .processes = n,
-        .per_machine = per,
-        .batch_size = p.batch_size,
+        .processes = p->processes,
+        .per_machine = w->out.processes_per_machine,
+        .batch_size = p->batch_size,
         .at_once = w->out.at_once,
         .cores = w->cores,
     };
-    if (w->o->progress) KEEL_TRY(w->o->progress(w->o->context, machines));
-    KEEL_TRY(plan_memory(w, &p));
-    KEEL_TRY(keel_measure_steps(&measuring, &p));
-    p.rows_per_second = (double)p.batch_size / p.step_seconds;
-    *out = p;
+    if (w->o->progress) {
+        const keel_status s = w->o->progress(w->o->context, p->machines);
+        if (s != KEEL_OK) return s;
+    }
+    KEEL_TRY(keel_measure_steps(&measuring, p));
+    p->rows_per_second = (double)p->batch_size / p->step_seconds;
     return KEEL_OK;
 }
 
+/* What is refused is refused before the first measurement. KEEL_END: told to stop. */
 static keel_status predict_all(work *w)
 {
     keel_simulation *out = &w->out;
+    const int n = out->count = w->o->machine_count;
+    KEEL_TRY(lay_out(w, 1, &out->one));
+    for (int i = 0; i < n; i++) KEEL_TRY(lay_out(w, w->o->machines[i], &out->point[i]));
     KEEL_TRY(keel_absent_notice(&w->noticed));
     if (out->network.local_bytes_per_second == 0)
         out->network.local_bytes_per_second = fmax(1, keel_peak_bytes() / 2); /* to and fro */
-    KEEL_TRY(predict(w, 1, &out->one));
+    keel_status s = predict(w, &out->one);
     out->one.efficiency = 1;
-    for (; out->count < w->o->machine_count; out->count++) {
-        keel_simulated *p = &out->point[out->count];
-        const int machines = w->o->machines[out->count];
-        *p = out->one;
-        if (machines > 1) KEEL_TRY(predict(w, machines, p));
-        p->efficiency = p->rows_per_second / (machines * out->one.rows_per_second);
+    for (int i = 0; i < n && s == KEEL_OK; i++) {
+        keel_simulated *p = &out->point[i];
+        if (p->machines == 1)
+            *p = out->one;
+        else
+            s = predict(w, p);
+        p->efficiency = p->rows_per_second / (p->machines * out->one.rows_per_second);
     }
-    return KEEL_OK;
+    return s;
 }
 
 keel_status keel_simulate(keel_simulation *out, keel_model *m, const keel_simulate_options *o)
@@ -147,7 +158,7 @@ keel_status keel_simulate(keel_simulation *out, keel_model *m, const keel_simula
     keel_row_states_free(&m->row_states);
     m->row_states = kept;
     keel_free(w.cores);
-    if (s < 0)
+    if (s != KEEL_OK)
         keel_simulation_free(&w.out);
     else
         *out = w.out;
