@@ -22,9 +22,10 @@ static void near(double a, double b, const char *what)
 /* ---- replay ---------------------------------------------------------------------------------- */
 
 /* 1 GB/s, 1 ms, 10 us a message; copies 2 GB/s, 0.1 ms. */
-static const keel_network plain = { KEEL_NETWORK, .bytes_per_second = 1e9, .latency = 1e-3,
-                                    .message = 1e-5, .eager = 1000,
-                                    .local_bytes_per_second = 2e9, .local_latency = 1e-4 };
+static const keel_network plain = { KEEL_NETWORK,         .bytes_per_second = 1e9,
+                                    .latency = 1e-3,      .message = 1e-5,
+                                    .eager = 1000,        .local_bytes_per_second = 2e9,
+                                    .local_latency = 1e-4 };
 
 static void an_exchange_takes_what_its_bytes_and_messages_take(void **unused)
 {
@@ -54,8 +55,9 @@ static void an_exchange_takes_what_its_bytes_and_messages_take(void **unused)
 
 static keel_event_of_step starts(double at, int number, double out, int messages)
 {
-    return (keel_event_of_step){ .at = at, .number = number, .starts = true,
-                                 .load = { .out = out, .messages = messages } };
+    return (keel_event_of_step){
+        .at = at, .number = number, .starts = true, .load = { .out = out, .messages = messages }
+    };
 }
 
 static keel_event_of_step waits(double at, int number)
@@ -73,18 +75,28 @@ static void a_step_is_compute_and_what_is_not_hidden_behind_it(void **unused)
         double compute, step;
     } cases[] = {
         { "no exchange", 0, { { 0 } }, 0.02, 0.02 },
-        { "one that is waited for at once", 2, { starts(0.01, 0, 1e6, 0), waits(0.01, 0) }, 0.02,
+        { "one that is waited for at once",
+          2,
+          { starts(0.01, 0, 1e6, 0), waits(0.01, 0) },
+          0.02,
           0.022 },
-        { "messages keep the process busy", 2, { starts(0.01, 0, 1e6, 100), waits(0.01, 0) }, 0.02,
+        { "messages keep the process busy",
+          2,
+          { starts(0.01, 0, 1e6, 100), waits(0.01, 0) },
+          0.02,
           0.023 },
         { "hidden behind compute", 2, { starts(0.01, 0, 1e6, 0), waits(0.015, 0) }, 0.02, 0.02 },
         { "hidden in part", 2, { starts(0.01, 0, 1e6, 0), waits(0.011, 0) }, 0.02, 0.021 },
-        { "two after each other", 4,
+        { "two after each other",
+          4,
           { starts(0.01, 0, 1e6, 0), waits(0.01, 0), starts(0.02, 0, 1e6, 0), waits(0.02, 0) },
-          0.02, 0.024 },
-        { "two at once share the link", 4,
+          0.02,
+          0.024 },
+        { "two at once share the link",
+          4,
           { starts(0.01, 0, 1e6, 0), starts(0.01, 1, 1e6, 0), waits(0.01, 0), waits(0.01, 1) },
-          0.02, 0.024 },
+          0.02,
+          0.024 },
     };
     (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -132,10 +144,13 @@ static void a_better_network_is_never_slower(void **unused)
         double at = 0;
         for (int i = 0; i < EXCHANGES; i++) {
             const double bytes = pow(10, 1 + 6 * draw(&state));
-            const keel_load load = { .out = bytes, .in = bytes * draw(&state),
-                                     .local_in = bytes * draw(&state), .messages = 7,
+            const keel_load load = { .out = bytes,
+                                     .in = bytes * draw(&state),
+                                     .local_in = bytes * draw(&state),
+                                     .messages = 7,
                                      .asks = bytes > 1000 };
-            e[2 * i] = (keel_event_of_step){ .at = at += 1e-3 * draw(&state), .starts = true,
+            e[2 * i] = (keel_event_of_step){ .at = at += 1e-3 * draw(&state),
+                                             .starts = true,
                                              .load = load };
             e[2 * i + 1] = (keel_event_of_step){ .at = at += (i % 3 ? 0 : 1e-3) * draw(&state) };
         }
@@ -233,9 +248,8 @@ static keel_model *model_of(int kind, const char *optimizer)
     must(keel_model_create(&m, "tiny", KEEL_FLOAT32, 1));
     if (kind == CONVOLUTIONS) {
         must(keel_model_input(m, KEEL_DIMS(6, 6, 3), NULL, &x));
-        x = must_call(
-            m, "Conv2D",
-            KEEL_ARGS(KEEL_ARG_INT("filters", 4), KEEL_ARG_INT("kernel_size", 3)), x);
+        x = must_call(m, "Conv2D",
+                      KEEL_ARGS(KEEL_ARG_INT("filters", 4), KEEL_ARG_INT("kernel_size", 3)), x);
         x = must_call(m, "BatchNormalization", NULL, x);
         x = must_call(m, "Flatten", NULL, x);
     } else {
@@ -246,9 +260,9 @@ static keel_model *model_of(int kind, const char *optimizer)
     x = must_call(m, "Dense",
                   KEEL_ARGS(KEEL_ARG_INT("units", 5), KEEL_ARG_STR("activation", "softmax")), x);
     must(keel_model_outputs(m, &x, 1));
-    must(keel_model_compile(m, &(keel_compile){ KEEL_COMPILE,
-                                                .optimizer = { optimizer },
-                                                .loss = { { "sparse_categorical_crossentropy" } } }));
+    must(keel_model_compile(m,
+                            &(keel_compile){ KEEL_COMPILE, .optimizer = { optimizer },
+                                             .loss = { { "sparse_categorical_crossentropy" } } }));
     return m;
 }
 
@@ -405,9 +419,15 @@ static void an_allocation_that_fails_leaves_nothing(void **unused)
     keel_simulate_options o = options_of();
     o.machines = &some_machines[1];
     o.machine_count = 1;
-    const keel_measuring measuring = { .model = m, .options = &o, .network = &o.network,
-                                       .noticed = &at_once, .processes = 2, .per_machine = 1,
-                                       .batch_size = 24, .at_once = 1, .cores = &first };
+    const keel_measuring measuring = { .model = m,
+                                       .options = &o,
+                                       .network = &o.network,
+                                       .noticed = &at_once,
+                                       .processes = 2,
+                                       .per_machine = 1,
+                                       .batch_size = 24,
+                                       .at_once = 1,
+                                       .cores = &first };
     for (int whole = 0; whole < 2; whole++) {
         keel_simulation s = { 0 };
         keel_simulated one = { 0 };

@@ -1,11 +1,10 @@
 /* See keel_simulate in keel/simulate.h. */
 #include "base/memory.h"
-#include "device/cpu/peak.h"
 #include "keel/process_group.h"
 #include "simulate/absent.h"
+#include "simulate/copies.h"
 #include "simulate/measure.h"
 #include "train/strategy.h"
-#include <math.h>
 #include <stdio.h>
 
 typedef struct work {
@@ -128,7 +127,8 @@ static keel_status predict_all(work *w)
     for (int i = 0; i < n; i++) KEEL_TRY(lay_out(w, w->o->machines[i], &out->point[i]));
     KEEL_TRY(keel_absent_notice(&w->noticed));
     if (out->network.local_bytes_per_second == 0)
-        out->network.local_bytes_per_second = fmax(1, keel_peak_bytes() / 2); /* to and fro */
+        KEEL_TRY(keel_copies_measure(&out->network.local_bytes_per_second, w->cores[0].os[0],
+                                     w->cores[out->at_once - 1].os[0]));
     keel_status s = predict(w, &out->one);
     out->one.efficiency = 1;
     for (int i = 0; i < n && s == KEEL_OK; i++) {
