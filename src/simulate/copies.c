@@ -1,8 +1,8 @@
 /* See copies.h. What a core has written another reads from the other's cache or from a shared one,
- * which is slower than a copy of one's own bytes, so two threads on two cores do it. An MPI has more
- * to do: it copies in pieces, and asks and answers for each. On one machine, where the copies alone
- * reached 40 to 50 GB/s, Open MPI 4.1 and MPICH 4.0 exchanged messages of 0.5 to 2 MB with 7 to 14
- * at best, so a quarter of the copies' rate is taken. */
+ * which is slower than a copy of one's own bytes, so two threads on two cores do it. An MPI has
+ * more to do: it copies in pieces, and asks and answers for each. On one machine, where the copies
+ * alone reached 40 to 50 GB/s, Open MPI 4.1 and MPICH 4.0 exchanged messages of 0.5 to 2 MB with 7
+ * to 14 at best, so a quarter of the copies' rate is taken. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -17,9 +17,9 @@ enum { BYTES = 1 << 20, ROUNDS = 12 };
 
 typedef struct exchange {
     keel_team *team;
-    int n;         /* threads */
+    int n; /* threads */
     char *own[2], *shared[2], *got[2];
-    double best;   /* seconds of a round */
+    double best; /* seconds of a round */
 } exchange;
 
 static void copy(void *context, int worker)
