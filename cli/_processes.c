@@ -11,13 +11,16 @@
 #include <keel/mpi_open.h>
 #include <limits.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { AGREEMENT = KEEL_EXCHANGES_MAX - 1 };
+enum { FINALE = 5 }; /* seconds that MPI may take to end */
 /* A process may read for long before it trains, or save for long afterwards, while others wait. */
 static const double PATIENCE = 10;
 
@@ -34,8 +37,10 @@ static keel_process_group group; /* size 0: this process is alone */
 static bool connected;           /* there was a group */
 static bool opening, given;      /* a strategy is being made of it; it was */
 static bool failed;              /* it ended, or has to end, without waiting for others */
+static bool ends_first;          /* if this process ends by a failure, so does the first one */
 static double timeout = 60;
 static int final_code;
+static atomic_bool closed; /* the group, if there was one */
 
 bool keel_processes_first(void)
 {
@@ -85,9 +90,10 @@ void keel_processes_leave(void)
 {
     if (!silent || !keel_complaints_kept()) return;
     if (!connected && launch.local > 0) return; /* wrong usage: the first on this machine says it */
-    linger(failed ? 5 : 1); /* the first process may have the same error, and then ends all */
+    const bool waits = failed && ends_first;
+    linger(waits ? 5 : 1); /* the first process may have the same error, and then ends all */
     keel_complaints_print();
-    if (failed) linger(25); /* while it saves what was learned: an early end would end it, too */
+    if (waits) linger(25); /* while it saves what was learned: an early end would end it, too */
 }
 
 void keel_processes_abandon(void)
@@ -184,6 +190,9 @@ static int open_group(void)
     be_silent();
     group = g;
     connected = true;
+    /* the launcher of MPICH ends only those on the machine of the one that failed */
+    ends_first = !launch.mpi || strcmp(launch.mpi, "mpich") ||
+                 !strcmp(g.host(g.context, 0), g.host(g.context, g.rank));
     return -1;
 }
 
@@ -217,9 +226,11 @@ static int lose(const char *error)
     const int rank = group.awaited(group.context, AGREEMENT);
     const char *host = rank >= 0 ? group.host(group.context, rank) : NULL;
     failed = true;
+    keel_printable(safe, sizeof safe, error);
+    if (rank < 0)
+        return keel_complain(EXIT_FAILED, "the other processes cannot be reached: %s", safe);
     return keel_complain(EXIT_FAILED, "process %d (%s) does not answer%s%s", rank,
-                         host ? host : "?", *error ? ": " : "",
-                         keel_printable(safe, sizeof safe, error));
+                         host ? host : "?", *error ? ": " : "", safe);
 }
 
 /* In place of the plug-in's own. Who is asked to end does not wait for long: Open MPI ends all
@@ -322,15 +333,37 @@ int keel_processes_signal(int number)
     return number;
 }
 
+static void *end_anyway(void *context)
+{
+    struct timespec t = { .tv_sec = FINALE };
+    (void)context;
+    while (nanosleep(&t, &t) && errno == EINTR) continue;
+    if (!closed) _exit(final_code);
+    return NULL;
+}
+
+/* All that was to be done is done, and every process knows it. Only the end of MPI is left, and there
+ * MPICH before 4.2 may wait for ever: one process in a barrier of its launcher, where it no longer
+ * answers the network, another for its answer. */
+static void close_group(void)
+{
+    pthread_t thread;
+    fflush(NULL);
+    if (!failed && pthread_create(&thread, NULL, end_anyway, NULL) == 0) pthread_detach(thread);
+    group.close(group.context, failed);
+    closed = true;
+    group = (keel_process_group){ 0 };
+}
+
 /* In place of the plug-in's own. If no strategy can be made, the group stays until
  * keel_processes_end, where all say why. */
 static void close_all(void *context, bool by_failure)
 {
+    (void)context;
     failed = failed || by_failure;
     if (opening) return;
     if (!failed) final_code = agree(final_code, given);
-    group.close(context, failed);
-    group = (keel_process_group){ 0 };
+    close_group();
 }
 
 int keel_processes_strategy(keel_strategy **out, const char *devices)
@@ -342,18 +375,18 @@ int keel_processes_strategy(keel_strategy **out, const char *devices)
     }
     const int code = agree(-1, false);
     if (code >= 0) {
-        group.close(group.context, failed);
-        group = (keel_process_group){ 0 };
+        final_code = code;
+        close_group();
         return code;
     }
     keel_process_group shared = group;
+    shared.timeout = timeout;
     shared.test = test_with_patience;
     shared.close = close_all;
     opening = true;
     s = keel_strategy_create_group(out, devices, &shared);
     opening = false;
     given = s >= 0;
-    if (s >= 0) s = keel_strategy_timeout(*out, timeout);
     return s < 0 ? keel_complain_status(s) : -1;
 }
 

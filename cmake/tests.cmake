@@ -161,6 +161,30 @@ if(KEEL_MPIS AND KEEL_SANITIZE STREQUAL "") # it has a malloc of its own
     endforeach()
 endif()
 
+# What tests/network.sh has between two namespaces, and a plug-in that fails where it is told to.
+add_executable(mpi_forwarder EXCLUDE_FROM_ALL tests/mpi/forwarder.c)
+add_library(keel_mpi_faulty SHARED EXCLUDE_FROM_ALL tests/mpi/faulty.c)
+target_include_directories(keel_mpi_faulty PRIVATE include)
+target_link_libraries(keel_mpi_faulty PRIVATE ${CMAKE_DL_LIBS})
+foreach(target mpi_forwarder keel_mpi_faulty)
+    target_compile_options(${target} PRIVATE ${test_warnings})
+    set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests
+                          LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    add_dependencies(tests ${target})
+endforeach()
+
+# What tools/check.sh preloads where keel with AddressSanitizer runs as several processes.
+if(KEEL_MPIS AND KEEL_SANITIZE STREQUAL "address")
+    add_library(keel_keep_open SHARED EXCLUDE_FROM_ALL tests/mpi/keep_open.c)
+    target_compile_options(keel_keep_open PRIVATE -fno-sanitize=all)
+    set_target_properties(keel_keep_open PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    add_dependencies(keel_keep_open keel_command)
+    foreach(mpi IN LISTS KEEL_MPIS)
+        add_dependencies(keel_keep_open keel_mpi_${mpi})
+    endforeach()
+    add_dependencies(tests keel_keep_open)
+endif()
+
 # Examples see what an installed Keel shows: the public headers and the shared library.
 file(GLOB example_sources CONFIGURE_DEPENDS examples/*.c)
 foreach(source IN LISTS example_sources)

@@ -117,6 +117,12 @@ for stage in "${stages[@]}"; do
     asan)
         compile asan "$build/asan" tests -DKEEL_SANITIZE=address "-DKEEL_DNNL_DIR=$build/onednn"
         TIMEOUT=600 programs asan "$build/asan"
+        # keel itself as several processes; what the MPIs lose is named in tests/mpi/lsan.supp
+        if [[ -e $build/asan/tests/libkeel_keep_open.so ]]; then
+            LD_PRELOAD=$build/asan/tests/libkeel_keep_open.so LSAN_OPTIONS=suppressions=$PWD/tests/mpi/lsan.supp:print_suppressions=0 \
+                ASAN_OPTIONS=detect_leaks=1:verify_asan_link_order=0:fast_unwind_on_malloc=0 TIMEOUT=600 \
+                programs asan-ranks "$build/asan" test_mpirun.sh
+        fi
         ;;
     tsan)
         compile tsan "$build/tsan" "threads" -DKEEL_SANITIZE=thread "-DKEEL_DNNL_DIR=$build/onednn"
