@@ -66,6 +66,23 @@ def predicted(watch, keel, folder, batch, processes, network, seconds):
     return json.loads(out)["one"]
 
 
+def row(o, folder, work, epochs, mpis, networks):
+    """One line of the table: measurements and predictions in turn."""
+    name, batch = work
+    watch, found = Watch(), {k: [] for k in [None, *mpis]}
+    for _ in range(o.rounds):
+        for mpi in found:
+            text = networks.get(mpi, "25Gbit,50us")
+            m = measured(watch, o.keel, folder, batch, epochs, mpi)
+            q = predicted(watch, o.keel, folder, batch, 2 if mpi else 1, text, o.seconds)["step_ms"]
+            found[mpi].append((m, q))
+    cells = []
+    for pairs in found.values():
+        m, q, ratio = (statistics.median(x) for x in ([a for a, _ in pairs], [b for _, b in pairs], [b / a for a, b in pairs]))
+        cells.append(f"{m:.3g} | {q:.3g} | {ratio:.2f}")
+    return f"| {name}, batch {batch} | " + " | ".join(cells) + f" | {100 * watch.foreign / watch.all:.0f} % |"
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--keel", default="build/keel")
@@ -92,32 +109,18 @@ def main():
             with open(f"{folder}/y.npy", "rb") as f:
                 n = int(re.search(rb"'shape': \((\d+)", f.read(256)).group(1))
             epochs[name, batch] = 1 + max(2, min(40, round(o.seconds / (one["step_ms"] * 1e-3 * n / batch))))
-        found = {(w, k): [] for w in works for k in ["one", "alone", *mpis, *[m + " predicted" for m in mpis]]}
-        for _ in range(o.rounds):
-            for w in works:
-                folder, e = f"{top}/{w[0]}", epochs[w]
-                found[w, "one"].append(predicted(watch, o.keel, folder, w[1], 1, "1Gbit,1ms", o.seconds)["step_ms"])
-                found[w, "alone"].append(measured(watch, o.keel, folder, w[1], e, None))
-                for m in mpis:
-                    text = networks.get(m, "25Gbit,50us")
-                    found[w, m].append(measured(watch, o.keel, folder, w[1], e, m))
-                    found[w, m + " predicted"].append(predicted(watch, o.keel, folder, w[1], 2, text, o.seconds)["step_ms"])
-    heads = ["one process", *[f"two, {m}" for m in mpis]]
-    rows.append("| ms a step | " + " | ".join(f"{h}: measured | predicted | over it" for h in heads) + " |")
-    rows.append("|---" * (1 + 3 * len(heads)) + "|")
-    for w in works:
-        cells = []
-        for a, b in [("alone", "one"), *[(m, m + " predicted") for m in mpis]]:
-            x, y = (statistics.median(found[w, k]) for k in (a, b))
-            ratio = statistics.median(q / p for p, q in zip(found[w, a], found[w, b]))
-            cells.append(f"{x:.3g} | {y:.3g} | {ratio:.2f}")
-        rows.append(f"| {w[0]}, batch {w[1]} | " + " | ".join(cells) + " |")
+        heads = ["one process", *[f"two, {m}" for m in mpis]]
+        rows.append("| ms a step | " + " | ".join(f"{h}: measured | predicted | over it" for h in heads) + " | foreign |")
+        rows.append("|---" * (2 + 3 * len(heads)) + "|")
+        print("\n".join(rows), flush=True)
+        for w in works:
+            rows.append(row(o, f"{top}/{w[0]}", w, epochs[w], mpis, networks))
+            print(rows[-1], flush=True)
     cpu = next(x.split(":")[1].strip() for x in open("/proc/cpuinfo") if x.startswith("model name"))
     words = [f"- machine: {cpu}, {os.cpu_count()} cores; one core for each process",
-             f"- {o.rounds} rounds; foreign work: {100 * watch.foreign / watch.all:.0f} % of the machine",
+             f"- {o.rounds} rounds; the last column is the share of the machine that other programs took meanwhile",
              *[f"- `--network {networks[m]}` for {m}" for m in mpis if m in networks]]
     table = "\n".join([*words, "", *rows])
-    print(table)
     if o.page:
         with open(o.page) as f:
             page = f.read()

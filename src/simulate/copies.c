@@ -1,8 +1,9 @@
 /* See copies.h. What a core has written another reads from the other's cache or from a shared one,
  * which is slower than a copy of one's own bytes, so two threads on two cores do it. An MPI has
- * more to do: it copies in pieces, and asks and answers for each. On one machine, where the copies
- * alone reached 40 to 50 GB/s, Open MPI 4.1 and MPICH 4.0 exchanged messages of 0.5 to 2 MB with 7
- * to 14 at best, so a quarter of the copies' rate is taken. */
+ * more to do: it copies in pieces, and asks and answers for each. On one machine, on which other
+ * programs ran meanwhile, the copies alone reached 40 to 50 GB/s, and the fastest exchanges of 0.5
+ * and 2 MiB by Open MPI 4.1 and MPICH 4.0 mostly 7 to 14 (one 25). So a quarter of the copies' rate
+ * is taken: a rough figure, which local= of a network replaces. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
