@@ -342,9 +342,9 @@ static void *end_anyway(void *context)
     return NULL;
 }
 
-/* All that was to be done is done, and every process knows it. Only the end of MPI is left, and there
- * MPICH before 4.2 may wait for ever: one process in a barrier of its launcher, where it no longer
- * answers the network, another for its answer. */
+/* All that was to be done is done, and every process knows it. Only the end of MPI is left, and
+ * there MPICH before 4.2 may wait for ever: one process in a barrier of its launcher, where it no
+ * longer answers the network, another for its answer. */
 static void close_group(void)
 {
     pthread_t thread;

@@ -5,10 +5,10 @@
  *     KEEL_FAULTY         "RANK KIND K", K from 1; none: it only counts
  *     KEEL_FAULTY_COUNT   a file for the number of exchanges of process 0 that were started
  *
- * Kinds: `start` and `test`, that call fails at the K-th exchange; `silent`, the process takes no part
- * in it nor in any later one; `kill` and `stop`, the process gets SIGKILL or SIGSTOP when it comes to
- * this exchange; `after`, SIGKILL when the exchange is complete; `slow`, each exchange of the process
- * begins K ms late. */
+ * Kinds: `start` and `test`, that call fails at the K-th exchange; `silent`, the process takes no
+ * part in it nor in any later one; `kill` and `stop`, the process gets SIGKILL or SIGSTOP when it
+ * comes to this exchange; `after`, SIGKILL when the exchange is complete; `slow`, each exchange of
+ * the process begins K ms late. */
 #include <dlfcn.h>
 #include <keel/mpi_open.h>
 #include <signal.h>

@@ -1,13 +1,13 @@
-/* A wire between two network namespaces, for tests/network.sh: it has a TUN device in each, and what
- * comes out of one goes into the other after a delay, unless it is lost. Some kernels have no netem;
- * this needs only TUN. Which packets are lost follows from their numbers and the seed.
+/* A wire between two network namespaces, for tests/network.sh: it has a TUN device in each, and
+ * what comes out of one goes into the other after a delay, unless it is lost. Some kernels have no
+ * netem; this needs only TUN. Which packets are lost follows from their numbers and the seed.
  *
  *     forwarder PID NAME PID NAME [DELAY_US [LOSS [SEED]]]
  *
- * A device called NAME is made in the network namespace of each process PID. LOSS is a share, such as
- * 0.01. It prints "ready" when both are there. SIGUSR1 cuts the wire, SIGUSR2 mends it, and SIGTERM
- * ends it: then it prints for each direction "packets bytes lost full", where lost counts also those
- * of a wire that was cut, and full those that found no room here. */
+ * A device called NAME is made in the network namespace of each process PID. LOSS is a share, such
+ * as 0.01. It prints "ready" when both are there. SIGUSR1 cuts the wire, SIGUSR2 mends it, and
+ * SIGTERM ends it: then it prints for each direction "packets bytes lost full", where lost counts
+ * also those of a wire that was cut, and full those that found no room here. */
 #define _GNU_SOURCE /* setns, ppoll */
 #include <errno.h>
 #include <fcntl.h>
@@ -86,7 +86,8 @@ static int64_t now(void)
 /* A number of [0, 1) for each packet of each direction. */
 static double chance(uint64_t seed, int direction, uint64_t packet)
 {
-    uint64_t x = (seed * 2 + (uint64_t)direction) * 0xd1342543de82ef95u + packet * 0x2545f4914f6cdd1du;
+    uint64_t x =
+        (seed * 2 + (uint64_t)direction) * 0xd1342543de82ef95u + packet * 0x2545f4914f6cdd1du;
     for (int i = 0; i < 3; i++) {
         x ^= x >> 29;
         x *= 0xaef17502108ef2d9u;
