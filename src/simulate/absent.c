@@ -1,0 +1,178 @@
+/* See absent.h. */
+#include "simulate/absent.h"
+#include "base/clock.h"
+#include "comm/comm.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the group ------------------------------------------------------------------------------- */
+
+static const char *host(void *context, int rank)
+{
+    (void)context, (void)rank;
+    return "simulated";
+}
+
+/* What process q would send is what it is sent, again and again up to the length. */
+static void answer(const keel_exchange *e, int q)
+{
+    char *to = e->receive[q];
+    const size_t n = e->send_bytes[q], want = e->receive_bytes[q];
+    if (n == 0) {
+        memset(to, 0, want);
+        return;
+    }
+    for (size_t at = 0; at < want; at += n)
+        memmove(to + at, e->send[q], want - at < n ? want - at : n);
+}
+
+static keel_load load_of(keel_absent *a, const keel_exchange *e)
+{
+    const int machine = a->rank / a->per_machine;
+    keel_load x = { 0 };
+    for (int q = 0; q < a->count; q++) {
+        if (q == a->rank) continue;
+        const double out = (double)e->send_bytes[q], in = (double)e->receive_bytes[q];
+        const bool near = q / a->per_machine == machine;
+        a->sent_bytes += (int64_t)e->send_bytes[q];
+        a->messages += out > 0;
+        x.messages += (out > 0) + (in > 0);
+        *(near ? &x.local_out : &x.out) += out;
+        *(near ? &x.local_in : &x.in) += in;
+        x.asks = x.asks || (!near && (out > a->eager || in > a->eager));
+    }
+    return x;
+}
+
+static double computed(const keel_absent *a, int64_t now)
+{
+    return 1e-9 * (double)(now - a->begin_ns - a->lost_ns);
+}
+
+static int start(void *context, int number, const keel_exchange *e, char *error, size_t size)
+{
+    keel_absent *a = context;
+    const int64_t now = keel_clock_ns();
+    const keel_event_of_step event = {
+        .at = computed(a, now), .number = number, .starts = true, .load = load_of(a, e)
+    };
+    for (int q = 0; q < a->count; q++)
+        if (q != a->rank && e->receive_bytes[q]) answer(e, q);
+    a->waited[number] = false;
+    if (keel_timeline_add(&a->timeline, &event) < 0) {
+        snprintf(error, size, "out of memory");
+        return -1;
+    }
+    a->lost_ns += keel_clock_ns() - now;
+    return 0;
+}
+
+static int test(void *context, int number, char *error, size_t size)
+{
+    keel_absent *a = context;
+    const keel_event_of_step event = { .at = computed(a, keel_clock_ns()), .number = number };
+    if (a->waited[number]) return 1;
+    a->waited[number] = true;
+    if (keel_timeline_add(&a->timeline, &event) >= 0) return 1;
+    snprintf(error, size, "out of memory");
+    return -1;
+}
+
+static int awaited(void *context, int number)
+{
+    (void)context, (void)number;
+    return -1;
+}
+
+static void close_group(void *context, bool failed)
+{
+    (void)context, (void)failed;
+}
+
+keel_process_group keel_absent_group(keel_absent *a)
+{
+    return (keel_process_group){ KEEL_PROCESS_GROUP, .rank = a->rank,    .count = a->count,
+                                 .context = a,       .host = host,       .start = start,
+                                 .test = test,       .awaited = awaited, .close = close_group };
+}
+
+void keel_absent_begin(keel_absent *a)
+{
+    keel_timeline_clear(&a->timeline);
+    a->lost_ns = a->sent_bytes = a->messages = 0;
+    a->begin_ns = keel_clock_ns();
+}
+
+void keel_absent_end(keel_absent *a)
+{
+    a->timeline.compute = computed(a, keel_clock_ns());
+}
+
+void keel_absent_free(keel_absent *a)
+{
+    keel_timeline_free(&a->timeline);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+/* A group whose exchanges take a given time. */
+typedef struct late {
+    int64_t takes_ns, begin_ns;
+} late;
+
+static int start_late(void *context, int number, const keel_exchange *e, char *error, size_t size)
+{
+    late *x = context;
+    (void)number, (void)e, (void)error, (void)size;
+    x->begin_ns = keel_clock_ns();
+    return 0;
+}
+
+static int test_late(void *context, int number, char *error, size_t size)
+{
+    const late *x = context;
+    (void)number, (void)error, (void)size;
+    return keel_clock_ns() - x->begin_ns >= x->takes_ns;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The times in between are what matters: where the wait ends between two polls, the delay is
+ * anything up to the pause, so each point is a mean over times around it. */
+keel_status keel_absent_notice(keel_noticed *out)
+{
+    enum { POINTS = 7, EACH = 9 };
+    late x = { 0 };
+    keel_noticed seen = { .n = POINTS };
+    keel_comm *c = NULL;
+    const keel_process_group g = { KEEL_PROCESS_GROUP, .count = 2,          .context = &x,
+                                   .host = host,       .start = start_late, .test = test_late,
+                                   .awaited = awaited, .close = close_group };
+    const size_t none[2] = { 0 };
+    const void *const from[2] = { 0 };
+    void *const to[2] = { 0 };
+    KEEL_TRY(keel_comm_create(&c, &g));
+    keel_status s = KEEL_OK;
+    for (int i = 0; i < POINTS && s >= 0; i++) {
+        const double at = 20e-6 * (1 << i); /* 20 us to 1.3 ms: beyond, pauses are equally long */
+        double took[EACH];
+        for (int k = 0; k < EACH && s >= 0; k++) {
+            const double around = at * (1 + 0.4 * (k - EACH / 2) / EACH);
+            x.takes_ns = (int64_t)(1e9 * around);
+            s = keel_comm_exchange(c, &(keel_exchange){ from, none, to, none });
+            took[k] = 1e-9 * (double)(keel_clock_ns() - x.begin_ns) - around;
+        }
+        qsort(took, EACH, sizeof *took, ascending);
+        seen.after[i] = at;
+        seen.seen[i] = at + (took[EACH / 2] > 0 ? took[EACH / 2] : 0);
+        if (i && seen.seen[i] < seen.seen[i - 1]) seen.seen[i] = seen.seen[i - 1];
+    }
+    keel_comm_destroy(c);
+    if (s >= 0) *out = seen;
+    return s;
+}

@@ -1,0 +1,237 @@
+/* See measure.h. The processes of a machine share its memory and caches, so as many as there are
+ * cores for run at the same time: the first is measured, the others only load the machine. Each is
+ * a thread with its own devices. */
+#include "simulate/measure.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "simulate/absent.h"
+#include "train/made_rows.h"
+#include "train/step.h"
+#include "train/strategy.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum { WARM = 2, LEAST = 3, MOST = 1000, PROFILED_MOST = 50 };
+#define ENOUGH_SECONDS 1.0
+/* Small enough that weights stay as they are, and not 0, by which some optimizers divide. */
+#define LEARNING_RATE 1e-6
+
+typedef struct hall { /* what the processes that run here have in common */
+    const keel_measuring *x;
+    pthread_mutex_t making; /* models are compiled one at a time */
+    atomic_int ready;
+    atomic_bool stop;
+} hall;
+
+typedef struct process {
+    hall *hall;
+    int rank;
+    pthread_t thread;
+    keel_absent absent;
+    keel_strategy *strategy;
+    bool entered;
+    keel_made_rows made;
+    keel_trainer *trainer;
+    keel_tally tally; /* of steps that nobody asks for */
+    keel_timing *timing;
+    keel_failure failure;
+} process;
+
+/* ---- a process ------------------------------------------------------------------------------- */
+
+static keel_status open_devices(process *p)
+{
+    const keel_measuring *x = p->hall->x;
+    const keel_simulate_options *o = x->options;
+    p->absent = (keel_absent){ .rank = p->rank,
+                               .count = x->processes,
+                               .per_machine = x->per_machine,
+                               .eager = x->network->eager };
+    const keel_process_group g = keel_absent_group(&p->absent);
+    KEEL_TRY(keel_strategy_create_group_on(&p->strategy, o->devices, &g, &x->cores[p->rank]));
+    return o->shards ? keel_strategy_reproducible(p->strategy, o->shards) : KEEL_OK;
+}
+
+static keel_status compile(process *p)
+{
+    const keel_measuring *x = p->hall->x;
+    const keel_trainer_options options = { .float32 = x->options->float32 };
+    const keel_trainer_work none = { 0 };
+    int64_t first, end;
+    keel_lanes_rows(&p->strategy->lanes, x->batch_size, p->rank, &first, &end);
+    KEEL_TRY(keel_made_rows_make(&p->made, x->model, x->batch_size, end, x->options->inputs));
+    const keel_trainer_work train = { &p->made.pairing, x->batch_size };
+    KEEL_TRY(keel_trainer_create(&p->trainer, x->model, p->strategy, &train, &none, &options));
+    KEEL_TRY(keel_trainer_prepare(&p->trainer->train, &x->batch_size, 1));
+    for (int k = 0; k < p->trainer->n_mover; k++) {
+        p->trainer->mover[k].update.schedule = (keel_object){ 0 };
+        p->trainer->mover[k].update.learning_rate = LEARNING_RATE;
+    }
+    return keel_tally_create(&p->tally, &p->trainer->train);
+}
+
+static keel_status begin(process *p)
+{
+    pthread_mutex_lock(&p->hall->making);
+    keel_status s = open_devices(p);
+    if (s >= 0) {
+        keel_team_enter(p->strategy->team);
+        p->entered = true;
+        s = compile(p);
+    }
+    pthread_mutex_unlock(&p->hall->making);
+    return s;
+}
+
+static void end(process *p)
+{
+    pthread_mutex_lock(&p->hall->making);
+    keel_tally_free(&p->tally);
+    keel_trainer_destroy(p->trainer);
+    keel_timing_destroy(p->timing);
+    if (p->entered) keel_team_leave(p->strategy->team);
+    keel_strategy_destroy(p->strategy);
+    keel_made_rows_free(&p->made);
+    keel_absent_free(&p->absent);
+    pthread_mutex_unlock(&p->hall->making);
+}
+
+static keel_status step(process *p)
+{
+    keel_absent_begin(&p->absent);
+    KEEL_TRY(keel_train_step(p->trainer, &p->made.batch, 0, &p->tally));
+    keel_absent_end(&p->absent);
+    return KEEL_OK;
+}
+
+/* One that only loads the machine. */
+static void *accompany(void *context)
+{
+    process *p = context;
+    keel_status s = begin(p);
+    for (int i = 0; i < WARM && s >= 0; i++) s = step(p);
+    if (s < 0) keel_failure_take(&p->failure, s);
+    atomic_fetch_add(&p->hall->ready, 1);
+    while (s >= 0 && !atomic_load(&p->hall->stop)) s = step(p);
+    if (s < 0 && p->failure.status >= 0) keel_failure_take(&p->failure, s);
+    end(p);
+    return NULL;
+}
+
+/* ---- the one that is measured ---------------------------------------------------------------- */
+
+typedef struct sample {
+    double step, compute;
+} sample;
+
+static int by_step(const void *a, const void *b)
+{
+    const sample *x = a, *y = b;
+    return (x->step > y->step) - (x->step < y->step);
+}
+
+static keel_status time_steps(process *p, keel_simulated *out)
+{
+    const keel_measuring *x = p->hall->x;
+    const double enough = x->options->seconds > 0 ? x->options->seconds : ENOUGH_SECONDS;
+    sample took[MOST];
+    int n = 0;
+    const double begin = keel_seconds();
+    for (; n < LEAST || (n < MOST && keel_seconds() - begin < enough); n++) {
+        KEEL_TRY(step(p));
+        const keel_timeline *t = &p->absent.timeline;
+        took[n] = (sample){ keel_timeline_replay(t, x->network, x->noticed, x->per_machine).step,
+                            t->compute };
+    }
+    qsort(took, (size_t)n, sizeof *took, by_step);
+    const sample *median = &took[n / 2];
+    out->step_seconds = median->step;
+    out->compute_seconds = median->compute;
+    out->exchange_seconds = median->step - median->compute;
+    out->measured_steps = n;
+    return KEEL_OK;
+}
+
+/* What travels, by the last step: it is the same in all. */
+static void count_messages(const process *p, keel_simulated *out)
+{
+    const keel_timeline *t = &p->absent.timeline;
+    double link = 0;
+    for (int i = 0; i < t->n; i++) {
+        out->exchanges += t->event[i].starts;
+        link += t->event[i].load.out;
+    }
+    out->sent_bytes = p->absent.sent_bytes;
+    out->messages = p->absent.messages;
+    out->link_bytes = (int64_t)link * p->hall->x->per_machine;
+}
+
+/* Further steps, with a clock reading around each call. */
+static keel_status look_inside(process *p, keel_simulated *out)
+{
+    keel_program *g = p->trainer->train.program;
+    const int n_worker = g->lanes->n_worker, n_node = g->graph->n_node;
+    const int64_t quarter = out->measured_steps / 4 + 2;
+    const int n = quarter < PROFILED_MOST ? (int)quarter : PROFILED_MOST;
+    KEEL_TRY(keel_timing_create(&p->timing, n_worker, n_node, 0));
+    g->timing = p->timing;
+    for (int i = 0; i < n; i++) KEEL_TRY(step(p));
+    g->timing = NULL;
+    const double each = 1e-9 / n / n_worker;
+    for (int w = 0; w < n_worker; w++) {
+        const keel_timing_workspace *s = &p->timing->workspace[w];
+        for (int i = 0; i < n_node; i++) {
+            const int64_t *ns = s->call_ns + (int64_t)i * KEEL_PASS_COUNT;
+            out->forward_seconds += each * (double)(ns[KEEL_FORWARD] + ns[KEEL_PARTIAL]);
+            out->backward_seconds +=
+                each * (double)(ns[KEEL_BACKWARD] + ns[KEEL_WEIGHTS] + ns[KEEL_PARTIAL_BACKWARD]);
+        }
+        out->update_seconds +=
+            each * (double)(s->phase_ns[KEEL_PHASE_MERGE] + s->phase_ns[KEEL_PHASE_REDUCE] +
+                            s->phase_ns[KEEL_PHASE_UPDATE]);
+    }
+    return KEEL_OK;
+}
+
+static keel_status measure(process *p, keel_simulated *out)
+{
+    const keel_measuring *x = p->hall->x;
+    KEEL_TRY(begin(p));
+    int64_t first, end;
+    keel_lanes_rows(&p->strategy->lanes, x->batch_size, 0, &first, &end);
+    out->rows = end - first;
+    for (int i = 0; i < WARM; i++) KEEL_TRY(step(p));
+    while (atomic_load(&p->hall->ready) < x->at_once - 1) KEEL_TRY(step(p)); /* and keeps warm */
+    KEEL_TRY(time_steps(p, out));
+    count_messages(p, out);
+    return look_inside(p, out);
+}
+
+keel_status keel_measure_steps(const keel_measuring *x, keel_simulated *out)
+{
+    hall h = { .x = x };
+    keel_simulated found = *out;
+    int started = 1;
+    process *p = keel_calloc((size_t)x->at_once, sizeof *p);
+    if (!p) return KEEL_ENOMEM;
+    pthread_mutex_init(&h.making, NULL);
+    keel_status s = KEEL_OK;
+    for (int i = 0; i < x->at_once; i++) p[i] = (process){ .hall = &h, .rank = i };
+    for (; started < x->at_once && s >= 0; started += s >= 0)
+        if (pthread_create(&p[started].thread, NULL, accompany, &p[started]) != 0)
+            s = keel_fail(KEEL_EDEVICE, "a thread cannot be started");
+    if (s >= 0) s = measure(&p[0], &found);
+    keel_failure own = { 0 };
+    if (s < 0) keel_failure_take(&own, s);
+    atomic_store(&h.stop, true);
+    end(&p[0]);
+    for (int i = 1; i < started; i++) pthread_join(p[i].thread, NULL);
+    for (int i = 1; i < started && s >= 0; i++)
+        if (p[i].failure.status < 0) s = keel_failure_raise(&p[i].failure);
+    if (own.status < 0) s = keel_failure_raise(&own);
+    pthread_mutex_destroy(&h.making);
+    keel_free(p);
+    if (s >= 0) *out = found;
+    return s;
+}

@@ -1,0 +1,20 @@
+/* Made-up rows of a step, for measuring how long steps take. */
+#ifndef KEEL_TRAIN_MADE_ROWS_H
+#define KEEL_TRAIN_MADE_ROWS_H
+#include "train/pairing.h"
+
+typedef struct keel_made_rows {
+    keel_pairing pairing;
+    int n_field;
+    keel_data_field field[KEEL_FIELDS_MAX];
+    void *data[KEEL_FIELDS_MAX];
+    keel_batch batch;
+} keel_made_rows;
+
+/* A batch of `rows` rows for the model, of which the first `present` are in memory. Call
+ * keel_made_rows_free also after a failure. inputs: as for keel_pairing_guess. */
+keel_status keel_made_rows_make(keel_made_rows *out, const keel_model *m, int64_t rows,
+                                int64_t present, const keel_shape *inputs);
+void keel_made_rows_free(keel_made_rows *x);
+
+#endif

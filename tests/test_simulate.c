@@ -1,0 +1,469 @@
+/* Steps on many machines: the replay of recorded steps gives exact times; a better network is never
+ * slower; what a simulated process sends is what the plan says; each bad number is refused. */
+#include "must.h"
+#include <math.h>
+#include <string.h>
+#include "base/memory.h"
+#include "simulate/measure.h"
+#include "simulate/timeline.h"
+#include "tensor/shape.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SLOW = 1 };
+#else
+enum { SLOW = 0 };
+#endif
+
+static void near(double a, double b, const char *what)
+{
+    if (!(fabs(a - b) <= 1e-12 + 1e-9 * fabs(b))) fail_msg("%s: %.12g, not %.12g", what, a, b);
+}
+
+/* ---- replay ---------------------------------------------------------------------------------- */
+
+/* 1 GB/s, 1 ms, 10 us a message; copies 2 GB/s, 0.1 ms. */
+static const keel_network plain = { KEEL_NETWORK,         .bytes_per_second = 1e9,
+                                    .latency = 1e-3,      .message = 1e-5,
+                                    .eager = 1000,        .local_bytes_per_second = 2e9,
+                                    .local_latency = 1e-4 };
+
+static void an_exchange_takes_what_its_bytes_and_messages_take(void **unused)
+{
+    static const struct {
+        const char *what;
+        keel_load load;
+        int together;
+        double want;
+    } cases[] = {
+        { "nothing travels", { 0 }, 1, 0 },
+        { "a short message to another machine", { .out = 1000 }, 1, 1e-3 + 1e-6 },
+        { "both ways at once", { .out = 1e6, .in = 1e6 }, 1, 1e-3 + 1e-3 },
+        { "more comes than goes", { .out = 1e6, .in = 3e6 }, 1, 1e-3 + 3e-3 },
+        { "a long message asks first", { .out = 1e6, .asks = true }, 1, 3e-3 + 1e-3 },
+        { "four processes share the link", { .out = 1e6, .in = 1e6 }, 4, 1e-3 + 4e-3 },
+        { "inside a machine bytes are copied in and out",
+          { .local_out = 1e6, .local_in = 1e6 },
+          4,
+          1e-4 + 1e-3 },
+        { "the longer of the two counts", { .out = 1e6, .local_out = 1e6 }, 1, 2e-3 },
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        near(keel_load_seconds(&plain, &cases[i].load, cases[i].together), cases[i].want,
+             cases[i].what);
+}
+
+static keel_event_of_step starts(double at, int number, double out, int messages)
+{
+    return (keel_event_of_step){
+        .at = at, .number = number, .starts = true, .load = { .out = out, .messages = messages }
+    };
+}
+
+static keel_event_of_step waits(double at, int number)
+{
+    return (keel_event_of_step){ .at = at, .number = number };
+}
+
+static void a_step_is_compute_and_what_is_not_hidden_behind_it(void **unused)
+{
+    static const keel_noticed at_once = { 0 };
+    const struct {
+        const char *what;
+        int n;
+        keel_event_of_step event[4];
+        double compute, step;
+    } cases[] = {
+        { "no exchange", 0, { { 0 } }, 0.02, 0.02 },
+        { "one that is waited for at once",
+          2,
+          { starts(0.01, 0, 1e6, 0), waits(0.01, 0) },
+          0.02,
+          0.022 },
+        { "messages keep the process busy",
+          2,
+          { starts(0.01, 0, 1e6, 100), waits(0.01, 0) },
+          0.02,
+          0.023 },
+        { "hidden behind compute", 2, { starts(0.01, 0, 1e6, 0), waits(0.015, 0) }, 0.02, 0.02 },
+        { "hidden in part", 2, { starts(0.01, 0, 1e6, 0), waits(0.011, 0) }, 0.02, 0.021 },
+        { "two after each other",
+          4,
+          { starts(0.01, 0, 1e6, 0), waits(0.01, 0), starts(0.02, 0, 1e6, 0), waits(0.02, 0) },
+          0.02,
+          0.024 },
+        { "two at once share the link",
+          4,
+          { starts(0.01, 0, 1e6, 0), starts(0.01, 1, 1e6, 0), waits(0.01, 0), waits(0.01, 1) },
+          0.02,
+          0.024 },
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const keel_timeline t = { .n = cases[i].n,
+                                  .event = (keel_event_of_step *)cases[i].event,
+                                  .compute = cases[i].compute };
+        const keel_replayed r = keel_timeline_replay(&t, &plain, &at_once, 1);
+        near(r.step, cases[i].step, cases[i].what);
+        near(r.exposed, cases[i].step - cases[i].compute, cases[i].what);
+    }
+}
+
+static void an_end_is_noticed_late_but_never_early(void **unused)
+{
+    const keel_noticed x = { 3, { 1e-3, 2e-3, 4e-3 }, { 1e-3, 3e-3, 4.5e-3 } };
+    (void)unused;
+    near(keel_noticed_after(&x, -1), 0, "the exchange is over before the wait begins");
+    near(keel_noticed_after(&x, 0.5e-3), 0.5e-3, "while it polls");
+    near(keel_noticed_after(&x, 1.5e-3), 2e-3, "between two points");
+    near(keel_noticed_after(&x, 4e-3), 4.5e-3, "at the last");
+    near(keel_noticed_after(&x, 1), 1.0005, "beyond the last");
+    double before = 0;
+    for (int i = 0; i < 1000; i++) {
+        const double seen = keel_noticed_after(&x, 6e-6 * i);
+        assert_true(seen >= 6e-6 * i && seen >= before);
+        before = seen;
+    }
+}
+
+/* A recorded step, drawn by chance: exchanges that are waited for at once or later. */
+static double draw(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (double)(*state >> 8) / 16777216.0;
+}
+
+static void a_better_network_is_never_slower(void **unused)
+{
+    enum { EXCHANGES = 12 };
+    const keel_noticed noticed = { 3, { 1e-4, 2e-3, 1e-2 }, { 1.1e-4, 2.3e-3, 1.02e-2 } };
+    uint32_t state = 3;
+    (void)unused;
+    for (int round = 0; round < 300; round++) {
+        keel_event_of_step e[2 * EXCHANGES];
+        double at = 0;
+        for (int i = 0; i < EXCHANGES; i++) {
+            const double bytes = pow(10, 1 + 6 * draw(&state));
+            const keel_load load = { .out = bytes,
+                                     .in = bytes * draw(&state),
+                                     .local_in = bytes * draw(&state),
+                                     .messages = 7,
+                                     .asks = bytes > 1000 };
+            e[2 * i] = (keel_event_of_step){ .at = at += 1e-3 * draw(&state),
+                                             .starts = true,
+                                             .load = load };
+            e[2 * i + 1] = (keel_event_of_step){ .at = at += (i % 3 ? 0 : 1e-3) * draw(&state) };
+        }
+        const keel_timeline t = { .n = 2 * EXCHANGES, .event = e, .compute = at + 1e-3 };
+        const double all = keel_timeline_replay(&t, &plain, &noticed, 2).step;
+        keel_network better[6];
+        for (int k = 0; k < 6; k++) better[k] = plain;
+        better[0].bytes_per_second *= 1 + draw(&state);
+        better[1].latency *= draw(&state);
+        better[2].message *= draw(&state);
+        better[3].local_bytes_per_second *= 1 + draw(&state);
+        better[4].local_latency *= draw(&state);
+        for (int k = 0; k < 5; k++) {
+            const double now = keel_timeline_replay(&t, &better[k], &noticed, 2).step;
+            if (now > all + 1e-12) fail_msg("round %d, number %d: %g after %g", round, k, now, all);
+        }
+        assert_true(keel_timeline_replay(&t, &plain, &noticed, 1).step <= all + 1e-12);
+        assert_true(all >= t.compute);
+    }
+}
+
+/* ---- the text of a network ------------------------------------------------------------------- */
+
+static void a_network_is_read_from_a_text(void **unused)
+{
+    static const struct {
+        const char *text;
+        double bytes, latency, message, eager, local, local_latency;
+    } cases[] = {
+        { "25Gbit,50us", 3.125e9, 50e-6, 1e-6, 65536, 0, 2e-6 },
+        { "1Mbit,0.5ms", 125e3, 5e-4, 1e-6, 65536, 0, 2e-6 },
+        { "8bit,0s", 1, 0, 1e-6, 65536, 0, 2e-6 },
+        { "1.6Tbit,800ns,message=0us,eager=0", 2e11, 8e-7, 0, 0, 0, 2e-6 },
+        { "9Kbit,1s,local=8GB,local-latency=1ns,eager=64K", 1125, 1, 1e-6, 65536, 8e9, 1e-9 },
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        keel_network n;
+        must(keel_network_parse(&n, cases[i].text));
+        near(n.bytes_per_second, cases[i].bytes, cases[i].text);
+        near(n.latency, cases[i].latency, cases[i].text);
+        near(n.message, cases[i].message, cases[i].text);
+        near(n.eager, cases[i].eager, cases[i].text);
+        near(n.local_bytes_per_second, cases[i].local, cases[i].text);
+        near(n.local_latency, cases[i].local_latency, cases[i].text);
+    }
+}
+
+static void other_texts_are_refused_by_name(void **unused)
+{
+    static const char *const bad[][2] = {
+        { "", "is not a rate" },
+        { "25Gbit", "lacks a latency" },
+        { "25Gbit,", "is not a latency" },
+        { "25,50us", "'25' is not a rate" },
+        { "25GB,50us", "is not a rate" },
+        { "25gbit,50us", "is not a rate" },
+        { "-1Gbit,50us", "rate of a link" },
+        { "0Gbit,50us", "rate of a link" },
+        { "1e999Gbit,50us", "rate of a link" },
+        { "nanGbit,50us", "is not a rate" },
+        { "25Gbit,50", "is not a latency" },
+        { "25Gbit,-50us", "latency is" },
+        { "25Gbit,2000000s", "latency is" },
+        { "25Gbit,50us,", "is not known" },
+        { "25Gbit,50us,speed=1", "'speed=1' is not known" },
+        { "25Gbit,50us,message=1", "is not a time" },
+        { "25Gbit,50us,message=1us,message=2us", "given twice" },
+        { "25Gbit,50us,local=0GB", "is no rate" },
+        { "25Gbit,50us,eager=64Q", "is not a size" },
+        { "25Gbit,50us,local=11111111111111111111111111111111111111111111111111111111111111GB",
+          "too long" },
+        { "25Gbit\n,50us", "is not a rate" },
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        keel_network n = { .size = 7 };
+        if (keel_network_parse(&n, bad[i][0]) != KEEL_EARG)
+            fail_msg("'%s' is not refused", bad[i][0]);
+        if (!strstr(keel_error(), bad[i][1]))
+            fail_msg("'%s': nothing like '%s' in: %s", bad[i][0], bad[i][1], keel_error());
+        assert_int_equal(n.size, 7);
+    }
+    assert_int_equal(keel_network_parse(NULL, "1bit,1s"), KEEL_EARG);
+}
+
+/* ---- whole simulations ----------------------------------------------------------------------- */
+
+enum { CONVOLUTIONS, DENSE };
+
+static keel_model *model_of(int kind, const char *optimizer)
+{
+    keel_model *m;
+    keel_symbol x;
+    must(keel_model_create(&m, "tiny", KEEL_FLOAT32, 1));
+    if (kind == CONVOLUTIONS) {
+        must(keel_model_input(m, KEEL_DIMS(6, 6, 3), NULL, &x));
+        x = must_call(m, "Conv2D",
+                      KEEL_ARGS(KEEL_ARG_INT("filters", 4), KEEL_ARG_INT("kernel_size", 3)), x);
+        x = must_call(m, "BatchNormalization", NULL, x);
+        x = must_call(m, "Flatten", NULL, x);
+    } else {
+        must(keel_model_input(m, KEEL_DIMS(20), NULL, &x));
+        x = must_call(m, "Dense",
+                      KEEL_ARGS(KEEL_ARG_INT("units", 33), KEEL_ARG_STR("activation", "relu")), x);
+    }
+    x = must_call(m, "Dense",
+                  KEEL_ARGS(KEEL_ARG_INT("units", 5), KEEL_ARG_STR("activation", "softmax")), x);
+    must(keel_model_outputs(m, &x, 1));
+    must(keel_model_compile(m,
+                            &(keel_compile){ KEEL_COMPILE, .optimizer = { optimizer },
+                                             .loss = { { "sparse_categorical_crossentropy" } } }));
+    return m;
+}
+
+static const int some_machines[] = { 1, 2, 3, 8 };
+
+static keel_simulate_options options_of(void)
+{
+    keel_simulate_options o = { KEEL_SIMULATE_OPTIONS };
+    o.machines = some_machines;
+    o.machine_count = 4;
+    o.batch_size = 24;
+    o.devices = "cpu:0";
+    o.seconds = 1e-6; /* three steps */
+    must(keel_network_parse(&o.network, "1Gbit,100us,local=4GB"));
+    return o;
+}
+
+static void is_consistent(const keel_simulation *s, const keel_model *m, int shards)
+{
+    const int per = s->processes_per_machine;
+    for (int i = 0; i < s->count; i++) {
+        const keel_simulated *p = &s->point[i];
+        keel_plan plan = { 0 };
+        keel_strategy *alone;
+        must(keel_strategy_create(&alone, "cpu:0"));
+        if (shards) must(keel_strategy_reproducible(alone, shards));
+        must(keel_plan_processes(&plan, m, alone, p->processes, p->batch_size, p->batch_size,
+                                 KEEL_KEEP, NULL));
+        assert_int_equal(p->processes, p->machines * per);
+        assert_int_equal(p->rows, plan.process_full[0]);
+        assert_int_equal(p->exchanges, plan.exchanges);
+        assert_int_equal(p->sent_bytes,
+                         plan.sent_gradients + plan.sent_statistics + plan.sent_others);
+        assert_int_equal(p->memory_bytes, plan.total_bytes);
+        assert_true(p->measured_steps >= 3 && p->compute_seconds > 0);
+        assert_true(p->step_seconds >= p->compute_seconds);
+        assert_true((p->exchanges == 0) == (p->exchange_seconds < 1e-12));
+        assert_true((p->link_bytes == 0) == (p->machines == 1));
+        near(p->step_seconds, p->compute_seconds + p->exchange_seconds, "a step");
+        near(p->rows_per_second, (double)p->batch_size / p->step_seconds, "rows a second");
+        near(p->efficiency, p->rows_per_second / p->machines / s->one.rows_per_second,
+             "efficiency");
+        keel_plan_free(&plan);
+        keel_strategy_destroy(alone);
+    }
+}
+
+static void what_a_simulated_process_sends_is_what_is_planned(void **unused)
+{
+    static const struct {
+        const char *what, *optimizer;
+        int kind, per_machine, shards;
+        int64_t each; /* rows of each process; 0: 24 of all */
+    } cases[] = {
+        { "dense layers", "sgd", DENSE, 1, 0, 0 },
+        { "batch statistics, more rows with more machines", "adam", CONVOLUTIONS, 1, 0, 3 },
+        { "whole weights are needed", "lamb", DENSE, 1, 0, 0 },
+        { "a reproducible step", "sgd", CONVOLUTIONS, 1, 16, 0 },
+        { "two processes on each machine", "sgd", DENSE, 2, 0, 0 },
+        { "more processes than cores", "adam", DENSE, 100, 0, 1 },
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        keel_model *m = model_of(cases[i].kind, cases[i].optimizer);
+        keel_simulate_options o = options_of();
+        keel_simulation s;
+        o.processes_per_machine = cases[i].per_machine;
+        o.shards = cases[i].shards;
+        if (cases[i].each) o.batch_size = 0, o.process_batch_size = cases[i].each;
+        if (keel_simulate(&s, m, &o) < 0) fail_msg("%s: %s", cases[i].what, keel_error());
+        assert_int_equal(s.count, 4);
+        is_consistent(&s, m, cases[i].shards);
+        assert_true((*s.note != 0) == (s.at_once < cases[i].per_machine));
+        keel_simulation_free(&s);
+        keel_model_destroy(m);
+    }
+}
+
+static void the_model_stays_as_it_is(void **unused)
+{
+    enum { MOST = 16 };
+    keel_tensor before[MOST], after;
+    (void)unused;
+    keel_model *m = model_of(CONVOLUTIONS, "adam");
+    keel_simulate_options o = options_of();
+    keel_simulation s;
+    const int n = keel_model_weight_count(m);
+    assert_true(n <= MOST);
+    for (int i = 0; i < n; i++)
+        must(keel_model_get_weight(m, keel_model_weight_name(m, i), &before[i]));
+    must(keel_simulate(&s, m, &o));
+    for (int i = 0; i < n; i++) {
+        must(keel_model_get_weight(m, keel_model_weight_name(m, i), &after));
+        assert_memory_equal(before[i].data, after.data,
+                            (size_t)keel_shape_count(&after.shape) * sizeof(float));
+        keel_tensor_free(&after);
+        keel_tensor_free(&before[i]);
+    }
+    keel_simulation_free(&s);
+    keel_model_destroy(m);
+}
+
+static keel_status stop(void *context, int machines)
+{
+    *(int *)context = machines;
+    return machines == 3 ? KEEL_END : KEEL_OK;
+}
+
+static void options_that_make_no_sense_are_refused(void **unused)
+{
+    static const int none[] = { 0 }, many[] = { 1025 };
+    (void)unused;
+    keel_model *m = model_of(DENSE, "sgd");
+    keel_simulation s = { .count = 77 };
+    for (int i = 0; i < 16; i++) {
+        keel_simulate_options o = options_of();
+        if (i == 0) o.size = 8;
+        if (i == 1) o.machine_count = 0;
+        if (i == 2) o.machines = none, o.machine_count = 1;
+        if (i == 3) o.machines = many, o.machine_count = 1;
+        if (i == 4) o.processes_per_machine = -1;
+        if (i == 5) o.processes_per_machine = 129; /* 8 machines */
+        if (i == 6) o.process_batch_size = 5;
+        if (i == 7) o.batch_size = 0;
+        if (i == 8) o.batch_size = -5;
+        if (i == 9) o.batch_size = (int64_t)INT32_MAX + 1;
+        if (i == 10) o.batch_size = 0, o.process_batch_size = INT64_MAX;
+        if (i == 11) o.seconds = NAN;
+        if (i == 12) o.network.latency = NAN;
+        if (i == 13) o.network.bytes_per_second = 0;
+        if (i == 14) o.shards = 4; /* of 8 processes */
+        if (i == 15) o.devices = "cpu:x";
+        if (keel_simulate(&s, m, &o) != KEEL_EARG) fail_msg("case %d is not refused", i);
+        assert_int_equal(s.count, 77);
+    }
+    int last = 0;
+    keel_simulate_options o = options_of();
+    o.progress = stop;
+    o.context = &last;
+    assert_int_equal(keel_simulate(&s, m, &o), KEEL_END);
+    assert_int_equal(last, 3);
+    assert_int_equal(s.count, 77);
+    keel_model_destroy(m);
+}
+
+/* Of a whole simulation each 13th allocation fails, since it also measures pauses; of its
+ * measurement each. */
+static void an_allocation_that_fails_leaves_nothing(void **unused)
+{
+    static const keel_noticed at_once = { 0 };
+    static const keel_cores first = { .n = 1 };
+    (void)unused;
+    keel_model *m = model_of(DENSE, "sgd");
+    keel_simulate_options o = options_of();
+    o.machines = &some_machines[1];
+    o.machine_count = 1;
+    const keel_measuring measuring = { .model = m,
+                                       .options = &o,
+                                       .network = &o.network,
+                                       .noticed = &at_once,
+                                       .processes = 2,
+                                       .per_machine = 1,
+                                       .batch_size = 24,
+                                       .at_once = 1,
+                                       .cores = &first };
+    for (int whole = 0; whole < 2; whole++) {
+        keel_simulation s = { 0 };
+        keel_simulated one = { 0 };
+        int64_t live = 0, calls = 0;
+        for (int64_t k = -2; k < calls; k += k < 0 ? 1 : whole ? 13 : SLOW ? 5 : 1) {
+            live = k < 0 ? keel_memory_live() : live; /* the first run makes what stays */
+            const int64_t before = keel_memory_calls();
+            keel_memory_fail_at(k < 0 ? -1 : k);
+            const keel_status status =
+                whole ? keel_simulate(&s, m, &o) : keel_measure_steps(&measuring, &one);
+            keel_memory_fail_at(-1);
+            calls = k < 0 ? keel_memory_calls() - before : calls;
+            if (k < 0) must(status);
+            if (status >= 0 && whole) keel_simulation_free(&s);
+            if (k >= 0 && keel_memory_live() != live)
+                fail_msg("allocation %lld of %lld: %lld blocks are left", (long long)k,
+                         (long long)calls, (long long)(keel_memory_live() - live));
+        }
+        assert_true(calls > 100);
+    }
+    keel_model_destroy(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_exchange_takes_what_its_bytes_and_messages_take),
+        cmocka_unit_test(a_step_is_compute_and_what_is_not_hidden_behind_it),
+        cmocka_unit_test(an_end_is_noticed_late_but_never_early),
+        cmocka_unit_test(a_better_network_is_never_slower),
+        cmocka_unit_test(a_network_is_read_from_a_text),
+        cmocka_unit_test(other_texts_are_refused_by_name),
+        cmocka_unit_test(what_a_simulated_process_sends_is_what_is_planned),
+        cmocka_unit_test(the_model_stays_as_it_is),
+        cmocka_unit_test(options_that_make_no_sense_are_refused),
+        cmocka_unit_test(an_allocation_that_fails_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
