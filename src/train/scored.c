@@ -179,6 +179,7 @@ static keel_status add_metric(builder *x, const keel_model_metric *mm)
     if (st < 0) return keel_fail_within(st, "metric '%s'", mm->name);
     if (!(a->name = metric_name(s, x->m, mm))) return KEEL_ENOMEM;
     KEEL_TRY(score_inputs(x, mm->output, in, &n_in));
+    if (a->args.metric->unmasked) n_in = KEEL_SCORE_MASK;
     x->g->layer = a->name;
     KEEL_TRY(keel_along_emit(&along, keel_metric_target(a->args.metric, o->args), x->g,
                              &in[KEEL_SCORE_PREDICTION], &in[KEEL_SCORE_TARGET]));
