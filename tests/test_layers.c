@@ -370,7 +370,7 @@ static const struct {
       "{\"units\": 2, \"activation\": {\"module\": \"keras.layers\", \"class_name\": \"PReLU\"}}",
       { 8 },
       KEEL_EUNSUP,
-      "'PReLU' is not supported" },
+      "make it a layer behind this one" },
     { "Dense",
       "{\"units\": 2, \"activation\": {\"module\": \"keras.layers\", \"class_name\": \"Softmax\", "
       "\"config\": {\"axis\": 2}}}",
