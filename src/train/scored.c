@@ -103,8 +103,10 @@ static keel_status score_inputs(builder *x, int k, keel_value in[4], int *n)
     return KEEL_OK;
 }
 
-/* Compute a cross-entropy of a softmax (or sigmoid) from the logits, as Keras does; of a softmax if
- * it runs along the same dim. */
+/* Compute a cross-entropy of a softmax (or a binary one of a sigmoid) from the logits, as Keras
+ * does on TensorFlow; of a softmax if it runs along the same dim. Other activations give
+ * probabilities, as on PyTorch and JAX: TensorFlow takes the logits of a sigmoid for those of a
+ * softmax. */
 static keel_status take_logits(keel_graph *g, keel_scored_loss *l, int64_t along,
                                keel_value *prediction)
 {
