@@ -13,24 +13,30 @@
 
 enum { BATCH = 16, ROWS = 26, WIDEST = 48 };
 
+/* Dense on a row; Conv2D on an image; Dense on steps, of which those that are 0 are masked. */
+typedef enum kind_of_model { VECTOR, IMAGE, STEPS } kind_of_model;
+static const keel_shape inputs[] = { { 1, { 6 } }, { 3, { 4, 4, 3 } }, { 2, { 5, 3 } } };
+static const keel_shape targets[] = { { 1, { 4 } }, { 3, { 4, 4, 2 } }, { 2, { 5, 2 } } };
+
 static int64_t number(int64_t i, int64_t k, int64_t step, int64_t modulus)
 {
     return (i * 131 + k * 37 + i * k * step) % modulus;
 }
 
-static keel_model *model_of(bool image)
+static keel_model *model_of(kind_of_model kind)
 {
-    const keel_shape shape = image ? KEEL_SHAPE(4, 4, 3) : KEEL_SHAPE(6);
     const keel_arg *const conv = KEEL_ARGS(
         KEEL_ARG_STR("name", "out"), KEEL_ARG_INT("filters", 2), KEEL_ARG_INT("kernel_size", 3),
         KEEL_ARG_STR("padding", "same"), KEEL_ARG_STR("activation", "hard_sigmoid"));
-    const keel_arg *const dense = KEEL_ARGS(KEEL_ARG_STR("name", "out"), KEEL_ARG_INT("units", 4),
-                                            KEEL_ARG_STR("activation", "hard_sigmoid"));
+    const keel_arg *const dense =
+        KEEL_ARGS(KEEL_ARG_STR("name", "out"), KEEL_ARG_INT("units", kind == STEPS ? 2 : 4),
+                  KEEL_ARG_STR("activation", "hard_sigmoid"));
     keel_symbol x;
     keel_model *m;
     must(keel_model_create(&m, NULL, KEEL_FLOAT32, 1));
-    must(keel_model_input(m, &shape, NULL, &x));
-    x = must_call(m, image ? "Conv2D" : "Dense", image ? conv : dense, x);
+    must(keel_model_input(m, &inputs[kind], NULL, &x));
+    if (kind == STEPS) x = must_call(m, "Masking", NULL, x);
+    x = must_call(m, kind == IMAGE ? "Conv2D" : "Dense", kind == IMAGE ? conv : dense, x);
     must(keel_model_outputs(m, &x, 1));
     for (int k = 0; k < m->n_weight; k++)
         for (int64_t n = 0; n < keel_shape_count(&m->weight[k].info.spec.shape); n++)
@@ -49,15 +55,15 @@ static keel_tensor of_rows(keel_shape shape, float *data)
     return (keel_tensor){ KEEL_FLOAT32, shape, data };
 }
 
-static keel_dataset *rows_of(bool image, bool weighted)
+static keel_dataset *rows_of(kind_of_model kind, bool weighted)
 {
-    const keel_shape x = image ? KEEL_SHAPE(4, 4, 3) : KEEL_SHAPE(6);
-    const keel_shape y = image ? KEEL_SHAPE(4, 4, 2) : KEEL_SHAPE(4);
+    const keel_shape x = inputs[kind], y = targets[kind];
     const int64_t n_x = keel_shape_count(&x), n_y = keel_shape_count(&y);
     keel_dataset *d;
     for (int64_t i = 0; i < ROWS; i++) {
         for (int64_t k = 0; k < n_x; k++)
-            rows.x[i * n_x + k] = (float)(number(i, k, 7, 256) - 128) / 128;
+            rows.x[i * n_x + k] =
+                kind == STEPS && k / 3 > i % 5 ? 0 : (float)(number(i, k, 7, 256) - 128) / 128;
         for (int64_t k = 0; k < n_y; k++) rows.y[i * n_y + k] = (float)(number(i, k, 3, 3) / 2);
         rows.weight[i] = (float)(i % 4) / 2;
     }
@@ -85,12 +91,15 @@ static keel_status compile(keel_model *m, const json_t *metric, bool weighted)
 
 static void check_case(const json_t *k, size_t index, const char *devices)
 {
-    const bool image = !strcmp(golden_text(k, "model"), "image");
+    const char *model = golden_text(k, "model");
+    const kind_of_model kind = !strcmp(model, "image")   ? IMAGE
+                               : !strcmp(model, "steps") ? STEPS
+                                                         : VECTOR;
     const bool weighted = json_is_true(json_object_get(k, "weighted"));
     const json_t *want = json_object_get(k, "value"), *v;
     const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = BATCH };
-    keel_model *m = model_of(image);
-    keel_dataset *d = rows_of(image, weighted);
+    keel_model *m = model_of(kind);
+    keel_dataset *d = rows_of(kind, weighted);
     keel_strategy *s;
     keel_logs logs;
     size_t i;
@@ -146,7 +155,7 @@ static void what_gives_no_number_for_a_row_is_refused(void **unused)
         { "{\"class_name\": \"MeanMetricWrapper\"}", "MeanMetricWrapper of '?'" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        keel_model *m = model_of(false);
+        keel_model *m = model_of(VECTOR);
         json_t *metric = json_loads(cases[i].metric, 0, NULL);
         assert_non_null(metric);
         assert_true(compile(m, metric, false) < 0);
@@ -160,8 +169,8 @@ static void what_gives_no_number_for_a_row_is_refused(void **unused)
 static void a_list_of_classes_that_does_not_fit_is_refused(void **unused)
 {
     (void)unused;
-    keel_model *m = model_of(false);
-    keel_dataset *d = rows_of(false, false);
+    keel_model *m = model_of(VECTOR);
+    keel_dataset *d = rows_of(VECTOR, false);
     keel_strategy *s;
     keel_logs logs;
     json_t *metric =

@@ -165,8 +165,27 @@ static const keel_field *field_of(const keel_type *t, const char *key)
     return NULL;
 }
 
-/* Arguments of Keras that Keel has, and those that it accepts only with their default. */
-static void add_arguments(keel_text *out, const json_t *args, const keel_type *t, bool taken)
+/* Why an argument without a field has only its default: a file cannot have another value. */
+static const char *never_saved(const char *group, const char *key)
+{
+    if (!strcmp(group, "activations")) return "a file has only the function's name";
+    return !strcmp(key, "input_tensor") ? "Keras leaves it out of files" : NULL;
+}
+
+/* Of every layer, or read with the keys that all layers share. */
+static bool is_common(const char *key)
+{
+    static const char *const common[] = { "activity_regularizer", "shape", "batch_size",
+                                          "batch_shape" };
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+        if (!strcmp(key, common[i])) return true;
+    return false;
+}
+
+/* Arguments of Keras that Keel has, and those that it accepts only with their default, each with
+ * its reason. Those of an operation that are no fields are its operands. */
+static void add_arguments(keel_text *out, int group, const json_t *args, const keel_type *t,
+                          bool taken)
 {
     const char *key;
     json_t *dflt;
@@ -174,9 +193,16 @@ static void add_arguments(keel_text *out, const json_t *args, const keel_type *t
     json_object_foreach((json_t *)args, key, dflt)
     {
         const keel_field *f = field_of(t, key);
-        const bool common = !strcmp(key, "activity_regularizer"); /* of every layer */
-        if ((f ? f->kind != KEEL_FIELD_REFUSE : common) != taken) continue;
-        keel_text_add(out, "%s%s", n++ ? ", " : "", key);
+        const bool has = f ? f->kind != KEEL_FIELD_REFUSE
+                           : groups[group].find == find_operation || is_common(key);
+        if (has != taken) continue;
+        if (taken) {
+            keel_text_add(out, "%s%s", n++ ? ", " : "", key);
+            continue;
+        }
+        const char *why = f ? f->help : never_saved(groups[group].group, key);
+        if (!why) fail_msg("%s: %s has only its default, without a reason", t->name, key);
+        keel_text_add(out, "%s%s: %s", n++ ? "; " : "", key, why);
     }
 }
 
@@ -206,10 +232,9 @@ static void add_group(keel_text *out, const json_t *names, int group)
         const keel_type *t = *class_name ? groups[group].find(class_name) : NULL;
         if (!t) continue;
         keel_text_add(out, "| %s | trains here | ", name);
-        add_arguments(out, json_object_get(v, "args"), t, true);
+        add_arguments(out, group, json_object_get(v, "args"), t, true);
         keel_text_add(out, " | ");
-        if (groups[group].find != find_operation)
-            add_arguments(out, json_object_get(v, "args"), t, false);
+        add_arguments(out, group, json_object_get(v, "args"), t, false);
         keel_text_add(out, " |\n");
     }
     json_object_foreach((json_t *)names, name, v)
@@ -250,7 +275,8 @@ static void make_page(keel_text *out)
              "a test compares it with them.\n\n"
              "*trains here*: read from a `.keras` file and trained. *arguments*: those that may "
              "have any value that Keras allows, unless an error names it. *with their default "
-             "only*: another value is refused by name. *missing*: a model with it is refused by "
+             "only*: another value is refused by name, for the reason given. *missing*: a model "
+             "with it is refused by "
              "name, before the first step. Classes of your own can be registered in C: "
              "[custom.md](custom.md).\n");
     for (int i = 0; i < GROUPS; i++) add_group(out, json_object_get(surface, groups[i].group), i);

@@ -19,7 +19,8 @@ typedef enum keel_reduction {
                 "sum_over_batch_size|sum|mean_with_sample_weight|mean|none",                       \
                 "divisor of the sum over the batch"),                                              \
         KEEL_IGNORE("name", "of the loss"),                                                        \
-        KEEL_REFUSE("dtype", "null", "a loss is computed in the type of the predictions")
+        KEEL_REFUSE("dtype", "null",                                                               \
+                    "Keras leaves it out of files; a loss has the type of the predictions")
 
 /* The field of a loss or metric that runs along one dim; `axis` is an int64_t. */
 #define KEEL_SCORE_AXIS(args)                                                                      \

@@ -40,6 +40,9 @@ int64_t keel_confusion_sums(const void *args, int64_t last)
 keel_status keel_confusion_check(const void *args, int64_t last)
 {
     const keel_confusion *a = args;
+    if (a->label_weights.count > 0 && a->label_weights.count != last)
+        return keel_fail(KEEL_EARG, "%d label_weights: predictions have %lld labels",
+                         a->label_weights.count, (long long)last);
     if (a->class_id == KEEL_INT_NULL || a->class_id < last) return KEEL_OK;
     return keel_fail(KEEL_EARG, "class_id %lld: predictions have %lld classes",
                      (long long)a->class_id, (long long)last);
@@ -89,7 +92,8 @@ void keel_confusion_add(const keel_loss_call *c, int real, double *sum)
                 p = -1e10f;
             const bool positive = keel_real_at(c->y_true, real, i * d.last + j) != 0;
             double *histogram = sum + (a->multi_label ? j * 2 * (n + 1) : 0);
-            histogram[(positive ? 0 : n + 1) + below(a, p)] += w;
+            const bool own = a->label_weights.count > 0 && !a->multi_label;
+            histogram[(positive ? 0 : n + 1) + below(a, p)] += own ? w * a->label_weights.at[j] : w;
         }
     }
 }

@@ -15,7 +15,8 @@ typedef struct keel_confusion {
     int64_t class_id;   /* only this index of the last axis counts; KEEL_INT_NULL: all */
     bool from_logits;   /* predictions are logits: their sigmoid is compared */
     bool multi_label;   /* a histogram for each index of the last axis */
-    double least;       /* of the metrics at a least precision, recall ... */
+    keel_reals label_weights;    /* of AUC: of each index of the last axis; empty: all are 1 */
+    double least;                /* of the metrics at a least precision, recall ... */
     int curve, summation_method; /* of AUC */
 } keel_confusion;
 
@@ -43,7 +44,8 @@ void keel_confusion_add(const keel_loss_call *c, int real, double *sum);
 
 /* The functions of a metric whose args are a keel_confusion, but for its result. */
 #define KEEL_CONFUSION_METRIC                                                                      \
-    .check = keel_confusion_check, .sums = keel_confusion_sums, .add = keel_confusion_add
+    .unmasked = true, .check = keel_confusion_check, .sums = keel_confusion_sums,                  \
+    .add = keel_confusion_add
 
 /* The fields of a count, and of a metric at a least rate, which is the argument `key`. */
 extern const keel_field keel_confusion_count_fields[];

@@ -29,7 +29,7 @@ int64_t keel_fbeta_values(const void *args, int64_t n);
 double keel_fbeta_value(const void *args, const double *sum, int64_t n, int64_t i);
 
 #define KEEL_FBETA_METRIC                                                                          \
-    .target = KEEL_TARGET_ONE_HOT, .one_dim = true, .sums = keel_fbeta_sums,                       \
+    .target = KEEL_TARGET_ONE_HOT, .one_dim = true, .unmasked = true, .sums = keel_fbeta_sums,     \
     .add = keel_fbeta_add, .result = keel_fbeta_result, .values = keel_fbeta_values,               \
     .value = keel_fbeta_value
 

@@ -34,7 +34,7 @@ void keel_iou_add(const keel_loss_call *c, int real, double *sum);
 double keel_iou_result(const void *args, const double *sum, int64_t n);
 
 #define KEEL_IOU_METRIC                                                                            \
-    .kind = keel_iou_kind, .sums = keel_iou_sums, .check = keel_iou_check, .add = keel_iou_add,    \
-    .result = keel_iou_result
+    .unmasked = true, .kind = keel_iou_kind, .sums = keel_iou_sums, .check = keel_iou_check,       \
+    .add = keel_iou_add, .result = keel_iou_result
 
 #endif

@@ -24,7 +24,12 @@ static const keel_field fields[] = {
     KEEL_BOOL(keel_confusion, multi_label, "false",
               "a curve for each index of the last axis; the result is the mean of their areas"),
     KEEL_IGNORE("num_labels", "predictions say it"),
-    KEEL_REFUSE("label_weights", "null", "weights of labels"),
+    { .key = "label_weights",
+      .kind = KEEL_FIELD_REALS,
+      .dflt = "null",
+      .offset = offsetof(keel_confusion, label_weights),
+      .max = 1e30,
+      .help = "of each index of the last axis: of its elements, or with multi_label of its area" },
     KEEL_BOOL(keel_confusion, from_logits, "false", "predictions are logits, not probabilities"),
     KEEL_METRIC_FIELDS,
     { 0 },
@@ -98,9 +103,13 @@ static double result(const void *args, const double *sum, int64_t n)
 {
     const keel_confusion *a = args;
     const int64_t length = keel_confusion_sums(args, 1), curves = n / length;
-    double all = 0;
-    for (int64_t i = 0; i < curves; i++) all += area(a, sum + i * length, length / 2 - 1);
-    return curves ? all / (double)curves : 0;
+    double all = 0, weights = 0;
+    for (int64_t i = 0; i < curves; i++) {
+        const double w = a->multi_label && a->label_weights.count > i ? a->label_weights.at[i] : 1;
+        all += w * area(a, sum + i * length, length / 2 - 1);
+        weights += w;
+    }
+    return keel_ratio(all, weights);
 }
 
 const keel_metric keel_metric_auc = {
@@ -113,7 +122,6 @@ const keel_metric keel_metric_auc = {
         .ready = ready,
     },
     .direction = 1,
-    .sums = keel_confusion_sums,
-    .add = keel_confusion_add,
+    KEEL_CONFUSION_METRIC,
     .result = result,
 };

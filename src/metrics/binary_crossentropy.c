@@ -8,7 +8,7 @@ typedef keel_crossentropy
 static const keel_field fields[] = {
     KEEL_BOOL(args_t, from_logits, "false", "predictions are logits, not probabilities"),
     KEEL_FLOAT(args_t, label_smoothing, "0", 0, 1, "smooths the targets, as in the loss"),
-    KEEL_REFUSE("axis", "-1", "only the last axis"),
+    KEEL_REFUSE("axis", "-1", "Keras's metric has no such argument"),
     KEEL_METRIC_FIELDS,
     { 0 },
 };

@@ -24,6 +24,8 @@ typedef struct keel_metric {
     int direction;      /* 1: more is better; -1: less; 0: neither is known */
     size_t axis_offset; /* of that int64_t in args; 0: none */
     bool one_dim;       /* rows must have one dim, as in Keras */
+    bool unmasked;      /* counts what the output's mask leaves out, as in Keras */
+
     keel_status (*check)(const void *args, int64_t last); /* of args against rows; NULL: nothing */
     /* The result from `n` sums; of a mean these are weighted values, and weights. */
     double (*result)(const void *args, const double *sum, int64_t n);

@@ -104,6 +104,7 @@ const keel_metric keel_metric_r2_score = {
     },
     .direction = 1,
     .one_dim = true,
+    .unmasked = true,
     .sums = sums,
     .add = add,
     .result = result,

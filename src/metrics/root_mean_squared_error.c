@@ -27,6 +27,7 @@ const keel_metric keel_metric_root_mean_squared_error = {
         .fields = keel_metric_fields,
     },
     .direction = -1,
+    .unmasked = true,
     .of = { of_f32, of_f64 },
     .result = result,
 };

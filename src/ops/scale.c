@@ -1,4 +1,4 @@
-/* y = x w, with a weight for each place of the last dim, or one number for all. */
+/* y = x w, with a weight for each place of the last dim or dims, or one number for all. */
 #ifndef REAL
 #include "base/clones.h"
 #include "ops/infer.h"
@@ -9,7 +9,9 @@ static keel_status infer(keel_node *n)
     KEEL_TRY(keel_infer_check(n, 1, 1, 1));
     const keel_shape *x = &n->in[0].shape, *w = &n->weight[0].shape;
     const int64_t own = keel_row_count(&n->weight[0]);
-    if (own == 1 || (w->rank == 1 && x->rank > 0 && own == x->dim[x->rank - 1])) {
+    bool fits = w->rank > 0 && w->rank <= x->rank;
+    for (int d = 0; fits && d < w->rank; d++) fits = w->dim[d] == x->dim[x->rank - w->rank + d];
+    if (own == 1 || fits) {
         n->scratch = own * (int64_t)sizeof(double);
         return keel_infer_out(n, x);
     }
@@ -30,6 +32,7 @@ const keel_op keel_op_scale = {
     .weights_reads = KEEL_READS_IN,
     .cases = (const keel_case[]){ { "3,4", "4", NULL },
                                   { "2,3,5", "1", NULL },
+                                  { "2,3,5", "3,5", NULL },
                                   { "7", "7", NULL },
                                   { NULL, NULL, NULL } },
 };

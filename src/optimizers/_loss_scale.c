@@ -9,7 +9,8 @@ static const keel_field fields[] = {
              "so many good steps in a row double the scale"),
     KEEL_IGNORE("name", "of the optimizer"),
     /* Older files have these; Keras takes only their defaults, too. */
-    KEEL_REFUSE("dynamic", "true", "a fixed scale"),
+    KEEL_REFUSE("dynamic", "true",
+                "Keras takes no fixed scale: set loss_scale_factor of inner_optimizer"),
     KEEL_REFUSE("weight_decay", "null", "give it to inner_optimizer"),
     KEEL_REFUSE("clipnorm", "null", "give it to inner_optimizer"),
     KEEL_REFUSE("global_clipnorm", "null", "give it to inner_optimizer"),

@@ -103,8 +103,10 @@ static keel_status score_inputs(builder *x, int k, keel_value in[4], int *n)
     return KEEL_OK;
 }
 
-/* Compute a cross-entropy of a softmax (or sigmoid) from the logits, as Keras does; of a softmax if
- * it runs along the same dim. */
+/* Compute a cross-entropy of a softmax (or a binary one of a sigmoid) from the logits, as Keras
+ * does on TensorFlow; of a softmax if it runs along the same dim. Other activations give
+ * probabilities, as on PyTorch and JAX: TensorFlow takes the logits of a sigmoid for those of a
+ * softmax. */
 static keel_status take_logits(keel_graph *g, keel_scored_loss *l, int64_t along,
                                keel_value *prediction)
 {
@@ -179,6 +181,7 @@ static keel_status add_metric(builder *x, const keel_model_metric *mm)
     if (st < 0) return keel_fail_within(st, "metric '%s'", mm->name);
     if (!(a->name = metric_name(s, x->m, mm))) return KEEL_ENOMEM;
     KEEL_TRY(score_inputs(x, mm->output, in, &n_in));
+    if (a->args.metric->unmasked) n_in = KEEL_SCORE_MASK;
     x->g->layer = a->name;
     KEEL_TRY(keel_along_emit(&along, keel_metric_target(a->args.metric, o->args), x->g,
                              &in[KEEL_SCORE_PREDICTION], &in[KEEL_SCORE_TARGET]));

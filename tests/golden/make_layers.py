@@ -324,6 +324,8 @@ COMPUTED = [
     (L.GroupNormalization(groups=-1, axis=-2, scale=False), [(3, 2)]),
     (L.BatchNormalization(axis=1), [(3, 2, 4)]),
     (L.BatchNormalization(axis=-2, center=False), [(3, 2)]),
+    (L.LayerNormalization(rms_scaling=True), [(3, 4)]),
+    (L.LayerNormalization(axis=(1, 3), rms_scaling=True, scale=False, epsilon=0.25, gamma_initializer="zeros"), SMALL),
 ]
 BY_ROW = L.MelSpectrogram  # what it does to a row depends on the others
 NAMED = (L.MultiHeadAttention, L.GroupQueryAttention)  # their inputs are arguments, not a list

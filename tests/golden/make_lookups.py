@@ -112,6 +112,12 @@ CASES += [
     (L.Discretization, dict(**BINS, output_mode="multi_hot"), (4,), REALS),
     (L.Discretization, dict(**BINS, output_mode="count"), (4,), REALS),
     (L.Discretization, dict(**BINS), (3,), NUMBERS),
+    (L.StringLookup, dict(**ABC, output_mode="multi_hot", sparse=True, encoding="utf-16"), (4,)),
+    (L.IntegerLookup, dict(**ODD, output_mode="count", sparse=True), (12,)),
+    (L.Hashing, dict(num_bins=5, output_mode="multi_hot", sparse=True), (4,)),
+    (L.Discretization, dict(**BINS, output_mode="count", sparse=True), (4,), REALS),
+    (T, dict(**CATS, output_mode="multi_hot", sparse=True), (1,)),
+    (T, dict(**CATS, output_sequence_length=7, encoding="latin-1"), (1,)),
 ]  # fmt: skip
 
 
@@ -123,7 +129,8 @@ def case(cls, args, shape, flat=None):
     rows = np.array(flat, dtype=object if dtype == "string" else dtype).reshape(-1, *shape)
     i = keras.Input(shape, dtype=dtype)
     m = keras.Model(i, cls(**args)(i))
-    out = np.array(m(tf.constant(rows.tolist())))
+    out = m(tf.constant(rows.tolist()))
+    out = np.array(tf.sparse.to_dense(out) if isinstance(out, tf.SparseTensor) else out)
     return {
         "class": cls.__name__,
         "args": args,

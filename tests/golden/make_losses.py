@@ -296,5 +296,23 @@ for weight in (None, WEIGHT):  # only where there are weights is the count witho
     for config in (dict(ignore_class=2), dict(ignore_class=2, from_logits=True)):
         metric_case("SparseCategoricalCrossentropy", config, predictions("probabilities", shape), labels(shape),
                     weight)
+rng = np.random.default_rng(16)
+for weight in (None, WEIGHT):
+    for shape in ((4,), (2, 3)) if weight is None else ((4,),):
+        for labels_of in (dict(), dict(multi_label=True)):
+            if labels_of and len(shape) > 1:
+                continue  # Keras takes flat rows
+            of = dict(label_weights=[0.5, 2.0, 0.0, 1.25][: shape[-1]], **labels_of)
+            p, t = predictions("probabilities", shape), np.round(soft(shape))
+            t[0], t[1] = 0, 1
+            metric_case("AUC", of, p, t, weight)
+            if len(shape) == 1:
+                metric_case("AUC", dict(**of, curve="PR"), p, t, weight)
+                metric_case("AUC", dict(**of, curve="PR", summation_method="minoring", num_thresholds=9), p, t, weight)
+for weight in (None, WEIGHT):  # the best classes first
+    ids = np.array([[3, 1, 9], [0, 2, 2], [5, 5, 1], [7, 0, 4], [1, 2, 3]], float)
+    for k in (1, 2, 5):
+        metric_case("SparseTopKCategoricalAccuracy", dict(k=k, from_sorted_ids=True), ids,
+                    np.array([9.0, 2.0, 5.0, 0.0, 4.0]), weight)
 with open("metrics.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c) for c in metrics) + "\n]\n")

@@ -19,13 +19,15 @@ import numpy as np
 from keras import layers, losses, metrics
 
 BATCH, ROWS = 16, 26
-SHAPES = dict(vector=((6,), (4,)), image=((4, 4, 3), (4, 4, 2)))
+SHAPES = dict(vector=((6,), (4,)), image=((4, 4, 3), (4, 4, 2)), steps=((5, 3), (5, 2)))
 Wrapper = metrics.MeanMetricWrapper
 
 
 def model(kind):
     i = layers.Input(SHAPES[kind][0])
-    if kind == "image":
+    if kind == "steps":  # a step is masked where its numbers are all 0
+        out = layers.Dense(2, activation="hard_sigmoid", name="out")(layers.Masking()(i))
+    elif kind == "image":
         out = layers.Conv2D(2, 3, padding="same", activation="hard_sigmoid", name="out")(i)
     else:
         out = layers.Dense(4, activation="hard_sigmoid", name="out")(i)
@@ -47,6 +49,9 @@ def case(kind, metric, weighted=False):
     m = model(kind)
     x = ((numbers(SHAPES[kind][0], 7, 256) - 128) / 128).astype("float32")
     y = (numbers(SHAPES[kind][1], 3, 3) // 2).astype("float32")
+    if kind == "steps":
+        for row in range(ROWS):
+            x[row, 1 + row % 5 :] = 0
     w = ((np.arange(ROWS) % 4) / 2).astype("float32") if weighted else None
     m.compile("sgd", "mse", **{"weighted_metrics" if weighted else "metrics": [metric]})
     value = [v for k, v in m.evaluate(x, y, batch_size=BATCH, sample_weight=w if kind == "vector" else None,
@@ -76,5 +81,10 @@ for metric in (metrics.CategoricalCrossentropy(axis=1), metrics.CategoricalCross
                metrics.PearsonCorrelation(axis=1), metrics.ConcordanceCorrelation(axis=2),
                Wrapper(losses.cosine_similarity, axis=1), Wrapper(losses.binary_crossentropy, axis=2)):
     cases.append(case("image", metric))
+for metric in (metrics.RootMeanSquaredError(), metrics.MeanSquaredError(), metrics.BinaryAccuracy(), metrics.AUC(),
+               metrics.Precision(thresholds=[0.25, 0.75]), metrics.Recall(), metrics.TruePositives(),
+               metrics.FalsePositives(), metrics.TrueNegatives(), metrics.FalseNegatives(),
+               metrics.SensitivityAtSpecificity(0.5), metrics.PrecisionAtRecall(0.5), metrics.BinaryIoU()):
+    cases.append(case("steps", metric))
 with open("metric_values.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")

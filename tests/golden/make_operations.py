@@ -419,6 +419,25 @@ PLAIN = [  # name, shape of a row, the operation, scale of the kernel
         O.image.ssim(x, O.tanh(x)), -1), ONE),
     ("image.ssim with a small window", (6, 7, 3), lambda x: O.expand_dims(O.image.ssim(
         O.square(x), x, max_val=2.0, filter_size=4, filter_sigma=0.75, k1=0.02, k2=0.05), -1), ONE),
+    ("layer_normalization by the deviation", M, lambda x: O.layer_normalization(
+        x, np.array([0.5, 2.0, 1.0, -1.0, 0.25, 1.5], "float32"), O.tanh(x), rms_scaling=True, epsilon=0.125), ONE),
+    ("layer_normalization by the deviation over two", T, lambda x: O.layer_normalization(
+        x, axis=(1, 3), rms_scaling=True), ONE),
+    ("isclose of NaN", V, lambda x: x * real(O.isclose(O.log(x), O.log(x + 1e-6), equal_nan=True)), ONE),
+    ("isclose of NaN and a number", V, lambda x: x * real(O.isclose(O.log(x), 0.25, 0.5, 0.5, equal_nan=True)), ONE),
+    ("cumsum of whole numbers", M, lambda x: x * real(O.cumsum(3 * x, axis=1, dtype="int32")), ONE),
+    ("cumprod of whole numbers", M, lambda x: x * real(O.cumprod(3 * x, axis=-1, dtype="int32")), ONE),
+    ("nancumsum of whole numbers", M, lambda x: x * real(O.nancumsum(O.sqrt(x), axis=1, dtype="int32")), ONE),
+    ("nancumprod of float32", M, lambda x: O.nancumprod(x, axis=1, dtype="float32"), ONE),
+    ("full of whole numbers", V, lambda x: x * real(O.full((ROWS, 6), 2 * x[:, :1], dtype="int32")), ONE),
+    ("moments of all devices", M, lambda x: O.moments(x, axes=[1], synchronized=True), ONE),
+    ("qr complete", (3, 3), lambda x: O.qr(x, mode="complete"), ONE),
+    ("convert_to_tensor of whole numbers", V, lambda x: x * real(O.convert_to_tensor(
+        2 * x, dtype="int32", sparse=False)), ONE),
+    ("one_hot sparse", V, lambda x: O.reshape(O.convert_to_tensor(
+        O.one_hot(O.cast(O.clip(O.abs(x), 0, 2), "int32"), 3, sparse=True), sparse=False), (-1, 6, 3)), TWO),
+    ("multi_hot sparse", V, lambda x: O.matmul(
+        O.multi_hot(O.cast(O.clip(O.abs(x), 0, 3), "int32"), 4, sparse=True), np.ones((4, 2), "float32")), TWO),
 ]
 
 

@@ -10,4 +10,9 @@ keel_status keel_emit_layer_norm(keel_emit *e, keel_value x, const keel_ints *ax
                                  const keel_layer_norm_args *op, const keel_weight_decl *gamma,
                                  const keel_weight_decl *beta, keel_value *out);
 
+/* x, an input of the layer, by its deviation over the dims `axis`, without its mean subtracted,
+ * times gamma: the old rms_scaling. */
+keel_status keel_emit_by_deviation(keel_emit *e, keel_value x, const keel_ints *axis,
+                                   double epsilon, const keel_weight_decl *gamma, keel_value *out);
+
 #endif

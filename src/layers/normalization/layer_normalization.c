@@ -6,6 +6,7 @@
 typedef struct args_t {
     keel_ints axis;
     double epsilon;
+    bool rms_scaling;
     KEEL_GAMMA_BETA;
 } args_t;
 
@@ -13,7 +14,9 @@ static const keel_field fields[] = {
     KEEL_INTS(args_t, axis, 0, "-1", -7, 7, "the dims that are normalized together"),
     KEEL_FLOAT(args_t, epsilon, "0.001", 0, 1e30, "added to the variance"),
     KEEL_GAMMA_BETA_FIELDS(args_t),
-    KEEL_REFUSE("rms_scaling", "false", "Keras's old form of RMSNormalization"),
+    KEEL_BOOL(args_t, rms_scaling, "false",
+              "only divide by the deviation, and multiply by gamma: Keras's old form of "
+              "RMSNormalization"),
     { 0 },
 };
 
@@ -32,7 +35,10 @@ static keel_status emit(keel_emit *e)
         e->graph->held = e->graph->real;
     else
         KEEL_TRY(keel_graph_cast(e->graph, x, held, &x));
-    KEEL_TRY(keel_emit_layer_norm(e, x, &a->axis, &op, &gamma, &beta, &y));
+    if (a->rms_scaling)
+        KEEL_TRY(keel_emit_by_deviation(e, x, &a->axis, a->epsilon, &gamma, &y));
+    else
+        KEEL_TRY(keel_emit_layer_norm(e, x, &a->axis, &op, &gamma, &beta, &y));
     e->graph->held = held;
     return keel_graph_cast(e->graph, y, held, e->out);
 }

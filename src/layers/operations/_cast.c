@@ -29,8 +29,12 @@ keel_status keel_emit_cast(keel_emit *e, const char *dtype, bool clamps, keel_va
             KEEL_TRY(keel_emit_with(e, &keel_op_maximum, x, whole[i].least, &x));
             KEEL_TRY(keel_emit_with(e, &keel_op_minimum, x, whole[i].most, &x));
         }
-        return keel_emit_on(e, &keel_op_rounded, &cut, &x, 1, out);
+        KEEL_TRY(keel_emit_on(e, &keel_op_rounded, &cut, &x, 1, &x));
+        /* No gradient at all, as in Keras: 0 times the slope of what x is made of may be NaN. */
+        return keel_emit_on(e, &keel_op_stop_gradient, NULL, &x, 1, out);
     }
     return keel_fail(KEEL_EUNSUP,
-                     "dtype '%.40s' is not supported: float32, bool, int32 and int64 are", dtype);
+                     "dtype '%.40s' is not supported: float32, bool, int32 and int64 are (values "
+                     "of a model are float32, and small whole numbers wrap round in Keras)",
+                     dtype);
 }

@@ -9,13 +9,14 @@ typedef struct args_t {
     int64_t num_classes;
     int64_t axis;
     char *dtype;
+    bool sparse;
 } args_t;
 
 static const keel_field fields[] = {
     KEEL_INT(args_t, num_classes, NULL, 1, 1e9, "how many places"),
     KEEL_INT(args_t, axis, "-1", -7, 7, "the new dim; only the last is supported"),
     KEEL_STRING(args_t, dtype, "null", "float32 or null"),
-    KEEL_REFUSE("sparse", "false", "as a sparse tensor"),
+    KEEL_BOOL(args_t, sparse, "false", "as a sparse tensor, of the same numbers"),
     { 0 },
 };
 

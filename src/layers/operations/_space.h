@@ -14,7 +14,7 @@ typedef struct keel_space {
     KEEL_INT(keel_space, num, "50", 1, KEEL_NUMBERS_MAX, "how many numbers"),                      \
         KEEL_BOOL(keel_space, endpoint, "true", "the last is the second operand"),                 \
         KEEL_INT(keel_space, axis, "0", -7, 7, "the new dim, the batch is 0"),                     \
-        KEEL_REFUSE("dtype", "null", "of the result")
+        KEEL_REFUSE("dtype", "null", "Keras's backends round to whole numbers differently")
 
 /* x[0] + (x[1] - x[0]) i / (num - 1), along the new axis. */
 static inline keel_status emit_space(keel_emit *e, keel_value x[2], keel_value *out)

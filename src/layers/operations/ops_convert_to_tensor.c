@@ -1,24 +1,20 @@
 /* The same numbers: Keras's attention writes it where it passes a mask on. */
-#include "layers/operations/_operation.h"
+#include "layers/operations/_cast.h"
+
+typedef struct args_t {
+    char *dtype;
+} args_t;
 
 static const keel_field fields[] = {
-    KEEL_REFUSE("dtype", "null", "numbers of another type"),
-    KEEL_REFUSE("sparse", "null", "a sparse tensor"),
-    KEEL_REFUSE("ragged", "null", "a ragged tensor"),
+    KEEL_STRING(args_t, dtype, "null", "of the numbers; null: theirs"),
+    KEEL_IGNORE("sparse", "whether a sparse tensor stays one: the same numbers"),
+    KEEL_IGNORE("ragged", "whether a ragged tensor stays one, which no value is"),
     { 0 },
 };
 
 static keel_status emit(keel_emit *e)
 {
-    e->out[0] = e->in[0];
-    return KEEL_OK;
+    return keel_emit_cast(e, ((const args_t *)e->args)->dtype, false, e->in[0], e->out);
 }
 
-const keel_layer keel_layer_ops_convert_to_tensor = {
-    .type = { KEEL_OPERATION_HEAD("ConvertToTensor", "core", "The same numbers."),
-              .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_convert_to_tensor, "ConvertToTensor", "core", 1, "The same numbers.")

@@ -13,7 +13,7 @@ typedef struct args_t {
 static const keel_field fields[] = {
     KEEL_BOOL(args_t, is_causal, "false", "a query sees no later keys"),
     KEEL_IGNORE("flash_attention", "how Keras computes it"),
-    KEEL_REFUSE("attn_logits_soft_cap", "null", "a limit of the scores"),
+    KEEL_REFUSE("attn_logits_soft_cap", "null", "Keras has it on TPUs only"),
     { 0 },
 };
 

@@ -1,9 +1,13 @@
 /* 1 where two numbers are equal or nearly so: |x1 - x2| <= atol + rtol |x2|. */
-#include "layers/operations/_operation.h"
+#include "layers/operations/_values.h"
 #include <math.h>
 
+typedef struct args_t {
+    bool equal_nan;
+} args_t;
+
 static const keel_field fields[] = {
-    KEEL_REFUSE("equal_nan", "false", "NaN is near NaN"),
+    KEEL_BOOL(args_t, equal_nan, "false", "NaN is near NaN"),
     { 0 },
 };
 
@@ -33,7 +37,7 @@ static keel_status emit(keel_emit *e)
 {
     keel_compare_args near = { .is = KEEL_LESS_EQUAL };
     keel_operand x1, x2, within;
-    keel_value far;
+    keel_value far, none, both;
     KEEL_TRY(keel_operand_at(e, 0, "x1", &x1));
     KEEL_TRY(keel_operand_at(e, 1, "x2", &x2));
     if (x1.value < 0 || !x2.given)
@@ -45,14 +49,19 @@ static keel_status emit(keel_emit *e)
         KEEL_TRY(keel_emit_pair(e, &keel_op_subtract, x1.value, x2.value, &far));
     KEEL_TRY(keel_emit_on(e, &keel_op_absolute, NULL, &far, 1, &far));
     near.operands.constant = within.constant;
-    return keel_emit_on(e, &keel_op_compare, &near, (keel_value[]){ far, within.value },
-                        x2.value < 0 ? 1 : 2, e->out);
+    KEEL_TRY(keel_emit_on(e, &keel_op_compare, &near, (keel_value[]){ far, within.value },
+                          x2.value < 0 ? 1 : 2, e->out));
+    if (!((const args_t *)e->args)->equal_nan || x2.value < 0) return KEEL_OK;
+    KEEL_TRY(keel_emit_no_number(e, x1.value, &none));
+    KEEL_TRY(keel_emit_no_number(e, x2.value, &both));
+    KEEL_TRY(keel_emit_pair(e, &keel_op_multiply, none, both, &both));
+    return keel_emit_pair(e, &keel_op_plus, e->out[0], both, e->out);
 }
 
 const keel_layer keel_layer_ops_isclose = {
     .type = { KEEL_OPERATION_HEAD("Isclose", "numpy",
                                   "1 where two numbers are equal or nearly so."),
-              .fields = fields },
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 2,
     .operation = true,

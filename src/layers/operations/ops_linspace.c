@@ -3,7 +3,7 @@
 
 static const keel_field fields[] = {
     KEEL_SPACE_FIELDS,
-    KEEL_REFUSE("retstep", "false", "the distance, too"),
+    KEEL_REFUSE("retstep", "false", "Keras fails on it in a model"),
     { 0 },
 };
 

@@ -9,7 +9,7 @@ typedef struct args_t {
 static const keel_field fields[] = {
     KEEL_INTS(args_t, axes, 0, NULL, -7, 7, "over which dims, the batch is 0"),
     KEEL_BOOL(args_t, keepdims, "false", "keep them as dims of 1"),
-    KEEL_REFUSE("synchronized", "false", "over the rows of all devices"),
+    KEEL_IGNORE("synchronized", "a row's moments are its own, on any number of devices"),
     { 0 },
 };
 

@@ -3,11 +3,12 @@
 
 typedef struct args_t {
     int64_t axis;
+    char *dtype;
 } args_t;
 
 static const keel_field fields[] = {
     KEEL_INT(args_t, axis, "null", -7, 7, "along which dim, the batch is 0"),
-    KEEL_REFUSE("dtype", "null", "of the result"),
+    KEEL_STRING(args_t, dtype, "null", "of the numbers before they are added; null: theirs"),
     { 0 },
 };
 

@@ -9,7 +9,7 @@ typedef struct args_t {
 static const keel_field fields[] = {
     KEEL_INTS(args_t, axis, -1, "null", -7, 7, "over which dims, the batch is 0"),
     KEEL_BOOL(args_t, keepdims, "false", "keep them as dims of 1"),
-    KEEL_REFUSE("dtype", "null", "of the result"),
+    KEEL_REFUSE("dtype", "null", "Keras's backends disagree: TensorFlow takes no heed of it"),
     { 0 },
 };
 

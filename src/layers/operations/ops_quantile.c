@@ -4,7 +4,8 @@
 
 static const keel_field fields[] = {
     KEEL_INTS(keel_quantile, axis, -1, "null", -7, 7, "over which dims, the batch is 0"),
-    KEEL_REFUSE("method", "\"linear\"", "between two places"),
+    KEEL_REFUSE("method", "\"linear\"",
+                "Keras computes linear, whatever is given; percentile has them"),
     KEEL_BOOL(keel_quantile, keepdims, "false", "keep them as dims of 1"),
     { 0 },
 };

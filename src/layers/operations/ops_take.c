@@ -1,7 +1,6 @@
 /* Places of an axis, by their numbers: of a value, which are the same for all rows, or of an array,
  * which a value of the model says. */
 #include "layers/operations/_values.h"
-#include "base/memory.h"
 #include <math.h>
 
 typedef struct args_t {
@@ -51,7 +50,7 @@ static keel_status emit(keel_emit *e)
     keel_numbers_args places;
     keel_shape out = { 0 };
     keel_axis_args along;
-    keel_status s = KEEL_OK;
+    keel_value x, part[KEEL_NUMBERS_MAX];
     if (json_is_array(array)) return take_from_array(e, array);
     if (json_object_get(list, KEEL_CALL_VALUE))
         return keel_fail(KEEL_EUNSUP, "indices of the model would take from all rows of a batch: "
@@ -66,19 +65,15 @@ static keel_status emit(keel_emit *e)
     for (int d = 0; d < along.axis; d++) out.dim[out.rank++] = in.dim[d];
     for (int d = 0; d < places.shape.rank; d++) out.dim[out.rank++] = places.shape.dim[d];
     for (int d = (int)along.axis + 1; d < in.rank; d++) out.dim[out.rank++] = in.dim[d];
-    keel_value x, *part = keel_calloc((size_t)n, sizeof *part);
-    if (!part) return KEEL_ENOMEM;
-    for (int64_t i = 0; i < n && s >= 0; i++) {
+    for (int64_t i = 0; i < n; i++) {
         const double at = places.at[i];
         if (!(at >= (double)-dim && at < (double)dim) || at != trunc(at))
-            s = keel_fail(KEEL_EARG, "there is no place %g of %lld", at, (long long)dim);
-        else
-            s = keel_emit_part(e, e->in[0], along.axis, (int64_t)at + (at < 0 ? dim : 0), 1,
-                               &part[i]);
+            return keel_fail(KEEL_EARG, "there is no place %g of %lld", at, (long long)dim);
+        const int64_t place = (int64_t)at + (at < 0 ? dim : 0);
+        KEEL_TRY(keel_emit_part(e, e->in[0], along.axis, place, 1, &part[i]));
     }
-    if (s >= 0) s = keel_emit_on(e, &keel_op_concatenate, &along, part, (int)n, &x);
-    keel_free(part);
-    return s < 0 ? s : keel_emit_view(e, &out, x, e->out);
+    KEEL_TRY(keel_emit_on(e, &keel_op_concatenate, &along, part, (int)n, &x));
+    return keel_emit_view(e, &out, x, e->out);
 }
 
 KEEL_ARGS_OPERATION(ops_take, "Take", "numpy", 2, "Places of an axis, by their numbers.")

@@ -6,6 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+keel_status keel_categories_sparse(bool sparse, int mode)
+{
+    if (!sparse || mode != KEEL_CATEGORY_INT) return KEEL_OK;
+    return keel_fail(KEEL_EARG, "sparse goes with the output modes that give numbers, not 'int'");
+}
+
 keel_status keel_categories_spec(int mode, int64_t depth, const keel_shape *in, keel_dtype real,
                                  keel_spec *out)
 {
@@ -75,6 +81,7 @@ keel_status keel_category_emit(keel_emit *e)
     const keel_category_args *a = e->args;
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
     keel_spec out;
+    KEEL_TRY(keel_categories_sparse(a->sparse, a->output_mode));
     KEEL_TRY(keel_categories_spec(a->output_mode, a->depth, in, e->graph->real, &out));
     return keel_emit_host(e, run, &out, e->out);
 }

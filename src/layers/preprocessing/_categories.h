@@ -13,6 +13,11 @@ typedef enum keel_category_mode {
     KEEL_CATEGORY_TF_IDF /* of look-ups */
 } keel_category_mode;
 
+/* Keras then holds the numbers of a batch without its zeros, and layers that take them compute the
+ * same; Keel holds all of them. */
+#define KEEL_SPARSE_HELP "as a sparse tensor, of the same numbers; not with output_mode 'int'"
+keel_status keel_categories_sparse(bool sparse, int mode); /* KEEL_EARG: not with indices */
+
 /* The index of element i of a row, or of the whole row. */
 typedef int64_t (*keel_index_of)(const void *args, const keel_tensor *in, int64_t i);
 
@@ -20,12 +25,13 @@ typedef int64_t (*keel_index_of)(const void *args, const keel_tensor *in, int64_
  * sets that, and how many indices there are. */
 typedef struct keel_category_args {
     int output_mode;
+    bool sparse; /* how Keras holds the numbers; they are the same */
     int64_t depth;
     keel_index_of index;
 } keel_category_args;
 #define KEEL_CATEGORY_FIELDS(modes, help_)                                                         \
     KEEL_CHOICE(keel_category_args, output_mode, "\"int\"", modes, help_),                         \
-        KEEL_REFUSE("sparse", "false", "sparse output")
+        KEEL_BOOL(keel_category_args, sparse, "false", KEEL_SPARSE_HELP)
 /* Their keel_layer.to_config: in Keras their dtype is that of indices; and their emit. */
 keel_status keel_category_config(const void *args, json_t *config);
 keel_status keel_category_emit(keel_emit *e);

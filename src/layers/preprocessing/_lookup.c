@@ -274,6 +274,7 @@ static keel_status check_args(const keel_lookup_args *a)
 keel_status keel_lookup_ready(keel_lookup_args *a, const char *layer)
 {
     keel_status s = check_args(a);
+    if (s >= 0) s = keel_categories_sparse(a->sparse, a->output_mode);
     const size_t n = json_array_size(a->vocabulary);
     keel_string *v = NULL;
     int64_t *number = NULL;

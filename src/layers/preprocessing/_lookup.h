@@ -16,7 +16,7 @@ typedef struct keel_lookup_args {
     char *mask_token, *oov_token;     /* of texts */
     int64_t mask_number, oov_number;  /* of numbers; KEEL_INT_NULL: none */
     json_t *vocabulary, *idf_weights; /* as in the config; NULL: none */
-    bool invert, pad_to_max_tokens;
+    bool invert, pad_to_max_tokens, sparse;
     int output_mode; /* keel_category_mode */
     int oov_method;  /* 0: floormod, 1: farmhash */
     json_t *salt;
@@ -37,7 +37,7 @@ typedef struct keel_lookup_args {
                     "what comes out: indices, or a number for each index"),                        \
         KEEL_BOOL(keel_lookup_args, pad_to_max_tokens, "false",                                    \
                   "a number for each of max_tokens, however large the vocabulary is"),             \
-        KEEL_REFUSE("sparse", "false", "sparse output"),                                           \
+        KEEL_BOOL(keel_lookup_args, sparse, "false", KEEL_SPARSE_HELP),                            \
         KEEL_INT(keel_lookup_args, vocabulary_size, "null", 0, 1e9,                                \
                  "written by Keras: entries, special ones among them")
 #define KEEL_LOOKUP_OOV_FIELDS                                                                     \
@@ -46,6 +46,9 @@ typedef struct keel_lookup_args {
         KEEL_CHOICE(keel_lookup_args, oov_method, "\"floormod\"", "floormod|farmhash",             \
                     "how numbers that are not in the vocabulary get one of several indices"),      \
         KEEL_LIST(keel_lookup_args, salt, "null", "two whole numbers: the key of that hash")
+
+/* Keras 3.15 compares the bytes of texts and those of the vocabulary, whatever it is. */
+#define KEEL_ENCODING_HELP "of texts: kept; bytes are compared as they are, as in Keras"
 
 /* Checks what the field table cannot check, and makes args->table from a vocabulary in the config.
  * Errors name `layer`; a->texts must be set. */

@@ -8,13 +8,14 @@ enum { MULTI_HOT, ONE_HOT, COUNT };
 typedef struct args_t {
     int64_t num_tokens;
     int output_mode;
+    bool sparse;
 } args_t;
 
 static const keel_field fields[] = {
     KEEL_INT(args_t, num_tokens, NULL, 1, 1e9, "categories: a row names 0 to num_tokens - 1"),
     KEEL_CHOICE(args_t, output_mode, "\"multi_hot\"", "multi_hot|one_hot|count",
                 "one number for each category, of a row or of each of its places"),
-    KEEL_REFUSE("sparse", "false", "sparse output"),
+    KEEL_BOOL(args_t, sparse, "false", KEEL_SPARSE_HELP),
     { 0 },
 };
 

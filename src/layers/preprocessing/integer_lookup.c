@@ -15,7 +15,7 @@ static const keel_field fields[] = {
       .dflt = "-1",
       .help = "how the vocabulary writes what is not in it" },
     KEEL_BOOL(keel_lookup_args, invert, "false", "from indices to entries of the vocabulary"),
-    KEEL_REFUSE("vocabulary_dtype", "\"int64\"", "of numbers"),
+    KEEL_REFUSE("vocabulary_dtype", "\"int64\"", "Keras takes no other"),
     { 0 },
 };
 

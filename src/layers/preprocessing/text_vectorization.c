@@ -16,6 +16,7 @@ typedef struct args_t {
     int standardize, split;
     json_t *ngrams; /* n: of 1 to n words; [a, b]: of a words, then of b; NULL: words alone */
     int64_t output_sequence_length;
+    char *encoding;
 } args_t;
 
 static const keel_field fields[] = {
@@ -29,8 +30,9 @@ static const keel_field fields[] = {
                 "look up so many words in a row: n: 1 to n; [a, b]: a, and then b"),
     KEEL_INT(args_t, output_sequence_length, "null", 1, 1e9,
              "indices of a text: filled up with 0, or cut off there"),
-    KEEL_REFUSE("ragged", "false", "rows that differ in length"),
-    KEEL_REFUSE("encoding", "\"utf-8\"", "of texts"),
+    KEEL_REFUSE("ragged", "false",
+                "its rows differ in length: give output_sequence_length, which pads them"),
+    KEEL_STRING(args_t, encoding, "\"utf-8\"", KEEL_ENCODING_HELP),
     { 0 },
 };
 

@@ -12,7 +12,7 @@ static const keel_field fields[] = {
                         "how the two outputs become one; null: they stay two"),
     KEEL_IGNORE("layer", "the layer that goes forwards"),
     KEEL_IGNORE("backward_layer", "the layer that goes backwards"),
-    KEEL_REFUSE("weights", "null", "first values as numbers"),
+    KEEL_REFUSE("weights", "null", "Keras leaves it out of files"),
     { 0 },
 };
 
