@@ -160,6 +160,34 @@ static void a_short_number_is_the_same_whatever_follows_it(void **state)
     }
 }
 
+/* Where 32 bytes may be read, a point and many digits are read at once. */
+static void a_long_number_is_that_of_strtod_whatever_follows_it(void **state)
+{
+    static const char *const ends[] = { "", "e5", "E-7", ".5", "e", "x", "-1", "e+", ":" };
+    enum { PAD = 48 };
+    for (int i = 0; i < 400000; i++) {
+        char text[128] = { 0 }, *end;
+        int n = draw() % 2 ? snprintf(text, 3, "-") : 0;
+        const int whole = (int)(draw() % 3 ? 1 : draw() % 10), zeros = (int)(draw() % 8);
+        const int fraction = (int)(draw() % 24);
+        for (int k = 0; k < whole; k++) text[n++] = (char)('0' + draw() % (draw() % 2 ? 10 : 1));
+        text[n++] = '.';
+        for (int k = 0; k < fraction; k++)
+            text[n++] = (char)('0' + (k < zeros && i % 2 ? 0 : draw() % 10));
+        strcpy(text + n, i % 4 ? "" : ends[draw() % (sizeof ends / sizeof *ends)]);
+        n = (int)strlen(text) + 1;
+        for (int k = 0; k < PAD; k++) text[n + k] = "0123456789.,\"\n"[draw() % 14];
+        double want = strtod(text, &end), got = want;
+        const char *tight = keel_number_scan(text, text + n - 1, &got);
+        if (tight != end || memcmp(&got, &want, sizeof got))
+            fail_msg("'%s': %a, %td bytes, not %a, %td bytes", text, got, tight - text, want,
+                     end - text);
+        got = want;
+        if (keel_number_scan(text, text + n + PAD, &got) != end || memcmp(&got, &want, sizeof got))
+            fail_msg("'%s' with room behind it: %a, not %a", text, got, want);
+    }
+}
+
 static void a_million_digits_take_no_time(void **state)
 {
     enum { N = 1 << 20 };
@@ -199,6 +227,7 @@ int main(void)
         cmocka_unit_test(ties_go_to_the_even_double),
         cmocka_unit_test(what_is_no_decimal_number_is_none),
         cmocka_unit_test(a_short_number_is_the_same_whatever_follows_it),
+        cmocka_unit_test(a_long_number_is_that_of_strtod_whatever_follows_it),
         cmocka_unit_test(a_million_digits_take_no_time),
         cmocka_unit_test(the_users_locale_does_not_matter),
     };

@@ -12,6 +12,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "io/number_powers.inc"
 
@@ -96,7 +99,7 @@ static bool by_double(double *value, uint64_t w, int64_t q)
 }
 
 /* The same by 128 bits of w * 5^q; false if they do not decide. w > 0. */
-static bool by_product(double *value, uint64_t w, int64_t q)
+static inline bool by_product(double *value, uint64_t w, int64_t q)
 {
     typedef unsigned __int128 wide;
     enum { FRACTION = 52, BELOW = 64 - FRACTION - 3 }; /* bits: of a double; below the rounding */
@@ -172,6 +175,72 @@ static inline const char *short_number(const char *begin, double *value)
 }
 #endif
 
+/* ---- long numbers -----------------------------------------------------------------------------
+ */
+
+#ifdef __SSE2__
+enum { LONG_BYTES = 32 }; /* that long_number reads */
+
+/* A bit for each of 32 bytes that is no digit. */
+static inline uint32_t find_no_digits(const char *p)
+{
+    const __m128i zero = _mm_set1_epi8('0'), ten = _mm_set1_epi8(10);
+    uint32_t none = 0;
+    for (int i = 0; i < LONG_BYTES; i += 16) {
+        const __m128i v = _mm_sub_epi8(_mm_loadu_si128((const void *)(p + i)), zero);
+        none |= (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(v, ten), v)) << i;
+    }
+    return none;
+}
+
+/* The number that the last n of the 16 digits before `stop` are. */
+static inline uint64_t number_of_last(const char *stop, int n)
+{
+    static const unsigned char keep[32] = { [16] = 255, 255, 255, 255, 255, 255, 255, 255,
+                                            255,        255, 255, 255, 255, 255, 255, 255 };
+    const __m128i tens = _mm_set1_epi16(10), hundreds = _mm_set1_epi32(100 + (1 << 16)),
+                  thousands = _mm_set1_epi32(10000 + (1 << 16));
+    __m128i v = _mm_loadu_si128((const void *)(stop - 16));
+    v = _mm_and_si128(_mm_sub_epi8(v, _mm_set1_epi8('0')),
+                      _mm_loadu_si128((const void *)(keep + n)));
+    const __m128i first = _mm_and_si128(v, _mm_set1_epi16(255));
+    v = _mm_add_epi16(_mm_mullo_epi16(first, tens), _mm_srli_epi16(v, 8)); /* of two digits each */
+    v = _mm_madd_epi16(v, hundreds);
+    v = _mm_madd_epi16(_mm_packs_epi32(v, v), thousands);
+    const uint64_t eights = (uint64_t)_mm_cvtsi128_si64(v);
+    return (eights & UINT32_MAX) * 100000000 + (eights >> 32);
+}
+
+/* A number with a point and 14 digits or more behind it: doubles are written so. The last 16 of
+ * these are read at once, and at once all that stands before them. As in short_number, the number
+ * of digits decides nothing that the processor would have to guess, not even whether they are a
+ * double: those of 16 digits mostly are, those of 17 are not. Returns `begin` if this is another
+ * number, or none. */
+static inline const char *long_number(const char *begin, double *value)
+{
+    enum { LEAST = 14 }; /* with one before the point and the point, 16 bytes */
+    static const uint64_t ten[] = { UINT64_C(100000000000000), UINT64_C(1000000000000000),
+                                    UINT64_C(10000000000000000) };
+    uint64_t eight;
+    uint32_t none = find_no_digits(begin);
+    const uint32_t more = none & (none - 1);
+    if (!more) return begin;
+    const int whole = __builtin_ctz(none), n = __builtin_ctz(more) - whole - 1;
+    const char *const stop = begin + __builtin_ctz(more);
+    const int last = n < 16 ? n : 16, first = whole + n - last;
+    if (!whole || begin[whole] != '.' || n < LEAST || first > 7) return begin;
+    if (*stop == 'e' || *stop == 'E') return begin;
+    memcpy(&eight, begin, 8);
+    const uint64_t before = (UINT64_C(1) << 8 * whole) - 1;
+    eight = (eight & before) | (eight >> 8 & ~before); /* without the point */
+    eight = eight << (64 - 8 * first) | 0x3030303030303030 >> 8 * first;
+    const uint64_t high = number_of(eight);
+    const uint64_t w = high * ten[last - LEAST] + number_of_last(stop, last);
+    if (high >= 1000 || !w || !by_product(value, w, -n)) return begin; /* w has no 20 digits */
+    return stop;
+}
+#endif
+
 const char *keel_number_scan(const char *text, const char *end, double *value)
 {
     const bool minus = *text == '-', plus = *text == '+';
@@ -183,6 +252,16 @@ const char *keel_number_scan(const char *text, const char *end, double *value)
         const char *const stop = short_number(begin, &v);
         if (stop != begin) {
             *value = v * sign[minus]; /* no branch: signs are hard to guess */
+            return stop;
+        }
+    }
+#endif
+#ifdef __SSE2__
+    if (end - begin >= LONG_BYTES) {
+        double v;
+        const char *const stop = long_number(begin, &v);
+        if (stop != begin) {
+            *value = v * sign[minus];
             return stop;
         }
     }
