@@ -253,7 +253,7 @@ static keel_status measure(keel_comm *c, void *all, size_t bytes, int64_t *faste
 keel_status keel_comm_measure(keel_comm *c)
 {
     enum { SMALL = 8, LARGE = 256 << 10, SHARE = 10 };
-    const int64_t least = 64 << 10, most = 16 << 20;
+    const int64_t least = KEEL_BUCKET_LEAST, most = KEEL_BUCKET_MOST;
     int64_t small = 0, large = 0, own = 0, all[KEEL_PROCESSES_MAX];
     const size_t each = (size_t)LARGE / (size_t)c->group.count;
     char *data = keel_calloc((size_t)c->group.count, each > SMALL ? each : SMALL);

@@ -7,6 +7,8 @@
 #include "keel/process_group.h"
 #include <stdint.h>
 
+enum { KEEL_BUCKET_LEAST = 64 << 10, KEEL_BUCKET_MOST = 16 << 20 }; /* of bucket_bytes */
+
 typedef struct keel_comm {
     keel_process_group group;
     double timeout;       /* seconds */

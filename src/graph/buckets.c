@@ -96,7 +96,8 @@ static keel_status make_bucket(keel_buckets *x, keel_bucket *k, const keel_progr
 /* Buckets of whole tiles, each at least as large as the connection likes. */
 static keel_status make_buckets(keel_buckets *x, const keel_program *p)
 {
-    int64_t least = p->options.comm ? p->options.comm->bucket_bytes / element_of(p) : 0, n = 0;
+    const keel_comm *c = p->options.comm; /* NULL: planned, for a connection that is not known */
+    int64_t least = (c ? c->bucket_bytes : KEEL_BUCKET_LEAST) / element_of(p), n = 0;
     int *segment = keel_calloc((size_t)p->store->n_weight, sizeof *segment);
     keel_status s = segment ? KEEL_OK : KEEL_ENOMEM;
     if (least < p->n_grad / KEEL_BUCKETS_MAX + 1) least = p->n_grad / KEEL_BUCKETS_MAX + 1;

@@ -40,6 +40,15 @@ typedef struct process {
 
 /* ---- a process ------------------------------------------------------------------------------- */
 
+/* What keel_comm_measure would find on this network. */
+static int64_t bucket_of(const keel_network *n)
+{
+    const double bytes = 10 * n->latency * n->bytes_per_second;
+    return bytes < KEEL_BUCKET_LEAST  ? KEEL_BUCKET_LEAST
+           : bytes > KEEL_BUCKET_MOST ? KEEL_BUCKET_MOST
+                                      : (int64_t)bytes;
+}
+
 static keel_status open_devices(process *p)
 {
     const keel_measuring *x = p->hall->x;
@@ -50,6 +59,7 @@ static keel_status open_devices(process *p)
                                .eager = x->network->eager };
     const keel_process_group g = keel_absent_group(&p->absent);
     KEEL_TRY(keel_strategy_create_group_on(&p->strategy, o->devices, &g, &x->cores[p->rank]));
+    if (p->strategy->comm) p->strategy->comm->bucket_bytes = bucket_of(x->network);
     return o->shards ? keel_strategy_reproducible(p->strategy, o->shards) : KEEL_OK;
 }
 
