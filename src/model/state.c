@@ -131,9 +131,10 @@ typedef struct place {
 } place;
 
 /* The places of all slots of an optimizer in the order of the file: *out [*n], to free by
- * keel_free. */
+ * keel_free. scaled: it is inside a LossScaleOptimizer, where Keras leaves out what an optimizer
+ * has not made by add_variable: marks, and a number that it keeps. */
 static keel_status list_places(const keel_model *m, const keel_model_compiled *c, int optimizer,
-                               place **out, int *n)
+                               bool scaled, place **out, int *n)
 {
     keel_status s = KEEL_OK;
     int made = 0;
@@ -148,7 +149,8 @@ static keel_status list_places(const keel_model *m, const keel_model_compiled *c
             s = slots_of(m, &c->optimizer[optimizer], w, &slots);
             for (int k = 0; k < slots.count && s >= 0; k++) {
                 const keel_slot *slot = &slots.at[k];
-                if (slot->group == group && slot->kind != KEEL_SLOT_NONE)
+                if (slot->group == group && slot->kind != KEEL_SLOT_NONE &&
+                    !(scaled && slot->kind == KEEL_SLOT_MARK))
                     list[made++] =
                         (place){ t * c->n_slot + k, slot->name, slot->kind == KEEL_SLOT_MARK,
                                  slot->first_is_weight, w };
@@ -166,7 +168,7 @@ static keel_status list_places(const keel_model *m, const keel_model_compiled *c
 keel_status keel_compiled_state_names(const keel_model *m, const char ***out, int *n)
 {
     place *list = NULL;
-    KEEL_TRY(list_places(m, &m->compiled, m->compiled.n_optimizer - 1, &list, n));
+    KEEL_TRY(list_places(m, &m->compiled, m->compiled.n_optimizer - 1, false, &list, n));
     const char **names = keel_calloc((size_t)*n, sizeof *names);
     for (int i = 0; names && i < *n; i++) names[i] = list[i].name;
     keel_free(list);
@@ -203,14 +205,14 @@ static bool is_built(const keel_model *m, const keel_model_compiled *c, int opti
 
 /* How many variables an optimizer has once it has made its slots. */
 static keel_status count_variables(const keel_model *m, const keel_model_compiled *c, int optimizer,
-                                   int *out)
+                                   bool scaled, int *out)
 {
     const keel_model_optimizer *o = &c->optimizer[optimizer];
     place *list = NULL;
     int n = 0;
-    KEEL_TRY(list_places(m, c, optimizer, &list, &n));
+    KEEL_TRY(list_places(m, c, optimizer, scaled, &list, &n));
     keel_free(list);
-    *out = first_slot(o) + n + (keeps_number(m, o) && is_built(m, c, optimizer));
+    *out = first_slot(o) + n + (!scaled && keeps_number(m, o) && is_built(m, c, optimizer));
     return KEEL_OK;
 }
 
@@ -250,6 +252,21 @@ static keel_status read_scale(keel_model *m, const keel_weights *file, int64_t n
     return KEEL_OK;
 }
 
+/* The number of an optimizer after so many steps. It tends to a limit, mostly 0. */
+static double number_after(const keel_model *m, const keel_model_optimizer *o, int64_t iterations)
+{
+    const keel_optimizer *type = type_of(o);
+    const int64_t each =
+        ((const keel_optimizer_common *)o->optimizer.args)->gradient_accumulation_steps;
+    const int64_t moves = each > 1 ? iterations / each : iterations;
+    double number = type->first_number, before = -1;
+    for (int64_t i = 1; i <= moves && number != before; i++) {
+        before = number;
+        number = type->number[m->dtype == KEEL_FLOAT64](o->optimizer.args, i, before);
+    }
+    return number;
+}
+
 /* The variables of an optimizer from *at on. built: it has its slots. */
 static keel_status read_one(keel_model *m, const keel_weights *file, const char *of, int optimizer,
                             bool built, int64_t *at, int64_t *iterations)
@@ -261,8 +278,9 @@ static keel_status read_one(keel_model *m, const keel_weights *file, const char 
     int n = 0;
     double rate = o->learning_rate, number = o->number;
     const int64_t first = *at + first_slot(o);
-    const bool numbered = built && keeps_number(m, o) && is_built(m, &m->compiled, optimizer);
-    KEEL_TRY(list_places(m, &m->compiled, optimizer, &list, &n));
+    const bool scaled = of == inside, keeps = built && keeps_number(m, o);
+    const bool numbered = keeps && !scaled && is_built(m, &m->compiled, optimizer);
+    KEEL_TRY(list_places(m, &m->compiled, optimizer, scaled, &list, &n));
     if (!built) n = 0;
     keel_status s =
         keel_weights_read(file, variable(path, of, *at), KEEL_INT64, &scalar, iterations);
@@ -276,7 +294,7 @@ static keel_status read_one(keel_model *m, const keel_weights *file, const char 
     if (s >= 0) s = read_slots(m, file, of, first, list, n);
     keel_free(list);
     if (s < 0) return s;
-    o->number = number;
+    o->number = keeps && scaled ? number_after(m, o, *iterations) : number;
     if ((float)rate != (float)o->learning_rate) o->learning_rate = rate;
     *at = first + n + numbered;
     return KEEL_OK;
@@ -294,7 +312,7 @@ keel_status keel_compiled_state_read(keel_model *m, const keel_weights *file)
     if (count == 0) return KEEL_OK; /* saved by an older Keras before the first step */
     for (int k = 0; k < c->n_optimizer; k++) {
         int n;
-        KEEL_TRY(count_variables(m, c, k, &n));
+        KEEL_TRY(count_variables(m, c, k, of == inside, &n));
         first += first_slot(&c->optimizer[k]);
         all += n;
     }
@@ -336,6 +354,7 @@ static keel_status add_real(const writing *w, const char *of, int64_t at, const 
 /* The variables of an optimizer, from *at on. */
 static keel_status add_one(const writing *to, const char *of, int optimizer, int64_t *at)
 {
+    const bool scaled = !to->m->compiled.multi && keel_model_scales_loss(to->m);
     static const int32_t zero = 0;
     static const int64_t no_steps = 0;
     const keel_model *m = to->m;
@@ -352,7 +371,7 @@ static keel_status add_one(const writing *to, const char *of, int optimizer, int
     KEEL_TRY(keel_weights_add(to->file, variable(path, of, *at), &iterations));
     if (!o->schedule) KEEL_TRY(add_real(to, of, *at + 1, &o->learning_rate));
     *at += first_slot(o);
-    KEEL_TRY(list_places(m, c, optimizer, &list, &n));
+    KEEL_TRY(list_places(m, c, optimizer, scaled, &list, &n));
     for (int i = 0; i < n && s >= 0; i++, ++*at) {
         const place *p = &list[i];
         const keel_tensor w = { .dtype = m->dtype,
@@ -362,7 +381,7 @@ static keel_status add_one(const writing *to, const char *of, int optimizer, int
         s = p->mark ? keel_weights_add(to->file, variable(path, of, *at), &mark)
                     : to->add(to->context, variable(path, of, *at), slot);
     }
-    if (s >= 0 && keeps_number(m, o) && built) s = add_real(to, of, (*at)++, &o->number);
+    if (s >= 0 && keeps_number(m, o) && built && !scaled) s = add_real(to, of, (*at)++, &o->number);
     keel_free(list);
     return s;
 }

@@ -60,6 +60,9 @@ CASES = {  # name: layers, rows, policy, optimizer, batch, epochs before it is s
     "half": (mlp, "mlp", HALF, scaled(sgd(), 2.0**20, 20), 1, 0),
     "half_cnn": (cnn, "cnn", HALF, scaled(lambda: optimizers.SGD(2**-6), 2.0**7, 2000), 16, 0),
     "half_by_policy": (mlp, "mlp", HALF, sgd(), 16, 2),
+    # what these two keep besides slots is not in files of a LossScaleOptimizer
+    "nadam": (mlp, "mlp", "float32", scaled(lambda: optimizers.Nadam(1e-3), 8.0, 3), 16, 1),
+    "adafactor": (mlp, "mlp", "float32", scaled(lambda: optimizers.Adafactor(1e-3), 8.0, 3), 16, 1),
 }
 
 

@@ -259,6 +259,13 @@ MODELS = {  # name: model, optimizer, loss, metrics, kind of y
         ["accuracy"],
         "int",
     ),
+    "mlp-loss-scale-adafactor": (
+        mlp,
+        optimizers.LossScaleOptimizer(optimizers.Adafactor(1e-3), 8.0, 3),
+        SPARSE,
+        ["accuracy"],
+        "int",
+    ),
     "mlp-amsgrad": (mlp, optimizers.Adam(1e-3, amsgrad=True), SPARSE, ["accuracy"], "int"),
     "mlp-adamw": (mlp, optimizers.AdamW(1e-3, clipnorm=0.5), SPARSE, ["accuracy"], "int"),
     "cnn-momentum": (cnn, optimizers.SGD(0.02, 0.9), SPARSE, ["accuracy"], "int"),
