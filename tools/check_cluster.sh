@@ -223,12 +223,12 @@ limit()
     scancel "$id"
 }
 
-# ---- tasks that are lost ----------------------------------------------------------------------------
+# ---- tasks that are lost, where each works by itself ----------------------------------------------------------------------------
 lost() # RANK SIGNAL PATTERN
 {
     folder lost-$mpi-$1-$2
     local id pid since took
-    sed -i 's/-o trained/--timeout 5 -o trained/' fit.sh
+    sed -i 's/-o trained/--timeout 5 --apart -o trained/' fit.sh
     id=$(submit --no-requeue)
     await 30 epochs 3
     pid=$(task $1)
