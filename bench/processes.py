@@ -7,7 +7,7 @@ import platform
 import sys
 
 PARAMETERS = {"mlp": 669706, "mnist-cnn": 34826, "resnet18": 11689512}
-EXCHANGES = {"mlp": 6, "mnist-cnn": 6, "resnet18": 46}  # a step; keel plan --processes 2 tells
+EXCHANGES = {"mlp": 5, "mnist-cnn": 5, "resnet18": 45}  # a step, if all gradients were one bucket
 
 
 def read(path):
@@ -113,10 +113,9 @@ exchange nothing.
 
 {table(head, steps)}
 Share of the communication that is hidden behind the computation: (compute alone + communication alone - step) /
-communication alone; `-` where the computation is longer than the communication, whose share is then lost in noise. Here communication alone is bytes / rate and a delay for each exchange, which is computed, not measured: 6 in a step, 46 of
-resnet18, whose BatchNorm needs statistics of all rows. Keel sends nothing while backward
-runs, so what is hidden should be 0 or less; less than 0 are the costs of processors: copies, TCP, the
-forwarder, waiting for the slower process, and other programs.
+communication alone; `-` where the computation is longer than the communication, whose share is then lost in noise. Here communication alone is bytes / rate and a delay for each exchange, which is computed, not measured: 5 in a step, 45 of
+resnet18, whose BatchNorm needs statistics of all rows. Gradients travel in buckets while backward runs. What is below 0 are
+the costs of processors: copies, TCP, the forwarder, waiting for the slower process, and other programs.
 
 {table(head, shares)}
 Bytes that a process puts on the wire in a step, the most of all wires, with TCP's own and those of the beginning, over the
@@ -126,11 +125,11 @@ lower bound 2 (P - 1) / P of the gradients:
 ## Beside PyTorch and TensorFlow
 Milliseconds a step, two processes of one core and half the batch each: `DistributedDataParallel` on gloo
 (`bench/peers/ddp.py`) and `MultiWorkerMirroredStrategy` (`bench/peers/mwms.py`, a bare loop, since Keras's fit refuses this
-strategy). On this machine Keel uses shared memory, the others TCP.
+strategy). On this machine two processes of Keel act as one, the others use TCP.
 
 {table(["work", "network", "Keel", "ddp", "mwms"], peers(cells))}
 ## Processes and lanes on this machine
-Milliseconds a step of one process with so many lanes, and of so many processes of one lane (Open MPI, shared memory).
+Milliseconds a step of one process with so many lanes, and of so many processes of one core (Open MPI), which act as one.
 There are {os.cpu_count()} cores, so more than {os.cpu_count()} of either share them.
 
 {table(["work", "1 lane", "2 lanes", "4 lanes", "8 lanes", "2 processes", "4 processes", "8 processes"], processes(cells))}"""

@@ -561,8 +561,9 @@ const keel_command keel_command_fit = {
             "saved beside the output, as OUT.interrupted.keras, and the error names that file.\n"
             "Started by mpirun, mpiexec or srun, on one machine or on several, the processes share "
             "each step: --devices are those of each process, --batch-size is of all, and the "
-            "result is that of one process with all devices. Each process reads the data and the "
-            "model by the same names; the first one prints, and writes all files.",
+            "result is that of one process with all devices. The model and the data must have the "
+            "same names everywhere; the first process prints, and writes all files. Processes of "
+            "one machine act as one, unless --apart is given.",
     .example =
         "keel fit m.keras --data photos/ --validation-split 0.2 --batch-size 64 --epochs 5 \\\n"
         "    --devices cpu:0-3 -o trained.keras\n"
