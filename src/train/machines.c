@@ -327,6 +327,16 @@ static char state_of(int64_t pid)
     return behind && behind[1] ? behind[2] : 0;
 }
 
+/* Seconds for which it has been seen stopped. */
+static double stopped_for(keel_machines *m, char state)
+{
+    if (state != 'T')
+        m->stopped_since = 0;
+    else if (m->stopped_since == 0)
+        m->stopped_since = keel_clock_ns();
+    return state == 'T' ? 1e-9 * (double)(keel_clock_ns() - m->stopped_since) : 0;
+}
+
 int keel_machines_test(keel_machines *m, int *code)
 {
     char error[KEEL_ERROR_MAX / 2] = "", clean[KEEL_ERROR_MAX / 2], host[64];
@@ -340,30 +350,21 @@ int keel_machines_test(keel_machines *m, int *code)
         *code = (int)m->word;
         return 1;
     }
-    m->failed = true;
-    if (got < 0) {
+    if (got < 0)
         keel_fail(KEEL_EREMOTE, "process %d (%s) does not answer: %s", of, host,
                   keel_printable(clean, sizeof clean, error));
-        return -1;
-    }
-    if (state == 0 || state == 'Z' || state == 'X') {
+    else if (state == 0 || state == 'Z' || state == 'X')
         keel_fail(KEEL_EREMOTE,
                   "process %d (%s), which ran the devices of this one, was killed; the newest "
                   "checkpoint is left",
                   of, host);
-        return -1;
-    }
-    if (state != 'T')
-        m->stopped_since = 0;
-    else if (m->stopped_since == 0)
-        m->stopped_since = keel_clock_ns();
-    else if (1e-9 * (double)(keel_clock_ns() - m->stopped_since) > timeout) {
+    else if (stopped_for(m, state) > timeout)
         keel_fail(KEEL_EREMOTE, "process %d (%s) has been stopped (SIGSTOP) for %.0f s", of, host,
                   timeout);
-        return -1;
-    }
-    m->failed = false;
-    return 0;
+    else
+        return 0;
+    m->failed = true;
+    return -1;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
