@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Who waits tests again within so many ns. Else somebody only looks what is complete, as workers do
- * between segments (graph/buckets.h). */
-enum { AGAIN_NS = 20000 };
+/* Who waits tests again within so many ns, also between naps (comm/comm.c). Else somebody only
+ * looks what is complete, as workers do between segments (graph/buckets.h); so often at most. */
+enum { AGAIN_NS = 1000000, LOOKS_MOST = 1000 };
 
 /* ---- the group ------------------------------------------------------------------------------- */
 
@@ -79,7 +79,8 @@ static int test(void *context, int number, char *error, size_t size)
     const int64_t now = keel_clock_ns(), asked = a->asked_ns[number];
     a->asked_ns[number] = now;
     if (a->waited[number]) return 1;
-    if (number > 0 && now - asked > AGAIN_NS) return 0; /* a look in passing */
+    if (number > 0 && now - asked > AGAIN_NS && a->looks[number]++ < LOOKS_MOST) return 0;
+    a->looks[number] = 0;
     a->waited[number] = true;
     if (keel_timeline_add(&a->timeline, &event) >= 0) return 1;
     snprintf(error, size, "out of memory");

@@ -12,8 +12,9 @@ typedef struct keel_absent {
     int64_t begin_ns, lost_ns;    /* of the step: its begin, and time that the others' data took */
     int64_t sent_bytes, messages; /* of the step: sent to others */
     bool waited[KEEL_EXCHANGES_MAX];
-    int64_t asked_ns[KEEL_EXCHANGES_MAX]; /* when it was tested last */
-    keel_timeline timeline;               /* of the step */
+    int64_t asked_ns[KEEL_EXCHANGES_MAX]; /* when it was tested last, and looked at in passing */
+    int looks[KEEL_EXCHANGES_MAX];
+    keel_timeline timeline; /* of the step */
 } keel_absent;
 
 keel_process_group keel_absent_group(keel_absent *a);
