@@ -53,7 +53,7 @@ def measured(watch, keel, folder, batch, epochs, mpi):
     words = [keel, "fit", f"{folder}/model.keras", "--data", f"{folder}/x.npy,{folder}/y.npy", "--batch-size",
              str(batch), "--epochs", str(epochs), "--devices", "cpu:0", "-o", f"{folder}/out.keras"]
     if mpi:
-        words = [MPIS[mpi][0], *MPIS[mpi][1], *words]
+        words = [MPIS[mpi][0], *MPIS[mpi][1], *words, "--apart"]
     out = watch.run(words)
     rates = [float(x.replace(",", "")) for x in re.findall(r"^epoch .* ([\d,]+) rows/s", out, re.M)]
     return 1e3 * batch / statistics.median(rates[1:] or rates)

@@ -284,7 +284,8 @@ static const keel_option table[] = {
                     "numbers of machines: 64, or 1,2,4-1024, where 4-1024 is 4, 8, 16 up to 1024"),
     KEEL_OPTION_ROW(options, processes_per_machine, "processes-per-machine", 0, false,
                     KEEL_OPTION_POSITIVE, "N", "1",
-                    "processes of each machine, which share its cores and its link"),
+                    "processes of each machine, which share its cores and its link, as with "
+                    "keel fit --apart; without that a machine is one process"),
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
                     "rows per step, over all machines: more machines have fewer rows each"),
     KEEL_OPTION_ROW(options, process_batch_size, "batch-size-per-process", 0, false,
