@@ -63,7 +63,8 @@ def compare(keel, folder, path):
     """What is wrong, or ''."""
     model = keras.models.load_model(path, custom_objects=CUSTOM)
     x = rows_of(model)
-    want = [np.asarray(a) for a in tf.nest.flatten(model(x if len(x) > 1 else x[0], training=False))]
+    outputs = tf.nest.flatten(model(x if len(x) > 1 else x[0], training=False))
+    want = [np.asarray(tf.sparse.to_dense(a) if isinstance(a, tf.SparseTensor) else a) for a in outputs]
     for a, b in zip(predict_by_keel(keel, folder, path, model, x), want):
         if a.shape != b.shape:
             return f"output {a.shape}, in Keras {b.shape}"
