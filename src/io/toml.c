@@ -359,9 +359,9 @@ static keel_status header(parser *p, json_t **table)
         v = json_array();
         if (!v || json_object_set_new(*table, name, v)) return wrong(p, "a key is not UTF-8");
     }
+    if (!json_is_array(v)) return wrong(p, "a table is given twice");
     json_t *next = json_object();
-    if (!json_is_array(v) || !next || json_array_append_new(v, next))
-        return wrong(p, "a table is given twice");
+    if (json_array_append_new(v, next)) return KEEL_ENOMEM;
     *table = next;
     return KEEL_OK;
 }
