@@ -1,8 +1,8 @@
 /* bench_tables FILE LABEL [TIMES [VOCABULARY COLUMN...]]: how long it takes to open a CSV, or JSON
  * lines, so that its rows are arrays in memory: `seconds` of the processor, of all threads, which
- * other programs disturb less, and `wall` seconds. There is a thread for each core that the process
- * may use (taskset). A line of JSON for each time; bench/peers/tables.py and input.py compare them
- * with pandas, Arrow and tf.data. */
+ * other programs disturb less, and `wall` seconds, from `begin` on. There is a thread for each core
+ * that the process may use (taskset). A line of JSON for each time; bench/peers/tables.py and
+ * input.py compare them with pandas, Arrow and tf.data. */
 #include "keel/keel.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,10 +39,11 @@ int main(int argc, char **argv)
             return 1;
         }
         const double seconds = now(CLOCK_PROCESS_CPUTIME_ID) - begin;
-        printf("{\"rows\": %lld, \"seconds\": %.4f, \"wall\": %.4f, \"rows_per_s\": %.0f, "
-               "\"mb_per_s\": %.1f}\n",
-               (long long)keel_dataset_rows(d), seconds, now(CLOCK_MONOTONIC) - wall_begin,
-               (double)keel_dataset_rows(d) / seconds, 1e-6 * (double)st.st_size / seconds);
+        printf("{\"rows\": %lld, \"seconds\": %.4f, \"begin\": %.4f, \"wall\": %.4f, "
+               "\"rows_per_s\": %.0f, \"mb_per_s\": %.1f}\n",
+               (long long)keel_dataset_rows(d), seconds, wall_begin,
+               now(CLOCK_MONOTONIC) - wall_begin, (double)keel_dataset_rows(d) / seconds,
+               1e-6 * (double)st.st_size / seconds);
         fflush(stdout);
         keel_dataset_destroy(d);
     }

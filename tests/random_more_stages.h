@@ -574,7 +574,7 @@ static inline keel_status put_kept(drawn *p, keel_dataset **out)
         { "interleave_made", 2, put_interleave_made, expect_made, false },                         \
         { "group_by_window", 2, put_group, expect_group, false },                                  \
         { "padded_batch", 2, put_padded_batch, expect_padded_batch, false },                       \
-        { "padded_values", 1, put_padded_values, NULL, true }, { "pad", 2, put_pad, NULL, true },  \
+        { "padded_values", 1, put_padded_values, NULL, true }, { "pad", 5, put_pad, NULL, true },  \
         { "rebatch_in_turn", 1, put_rebatch_in_turn, expect_rebatch_in_turn, false },              \
         { "choose", 2, put_choose, expect_choose, false },                                         \
         { "kept", 6, put_kept, expect_same, false },

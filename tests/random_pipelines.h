@@ -1,6 +1,7 @@
-/* Pipelines drawn by chance, each from one number: a source and up to six stages with arguments
- * that may be refused. A stage of keel is a line in `random_stages`: `put` draws its arguments, and
- * `expect` says in plain C which elements it makes of those of its parents. */
+/* Pipelines drawn by chance, each from one number: a source, of files too where drawn_files_begin
+ * was called, and up to six stages with arguments that may be refused. A stage of keel is a line in
+ * `random_stages`: `put` draws its arguments, and `expect` says in plain C which elements it makes
+ * of those of its parents. */
 #ifndef KEEL_TESTS_RANDOM_PIPELINES_H
 #define KEEL_TESTS_RANDOM_PIPELINES_H
 #include "random_calls.h"
@@ -64,7 +65,11 @@ static inline void drawn_stage(drawn *p)
 static drawn pipeline_drawn(uint64_t seed, int depth)
 {
     drawn p = { .seed = seed, .r = { mixed(seed, 77) } };
-    drawn_source(&p);
+    draws files = { mixed(seed, 99) };
+    if (*files_root && chance(&files, 3))
+        drawn_of_file(&p, &files);
+    else
+        drawn_source(&p);
     for (; p.depth < depth; p.depth++) {
         p.r.state = mixed(seed, (uint64_t)p.depth);
         drawn_stage(&p);

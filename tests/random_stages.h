@@ -2,7 +2,7 @@
  * and collect elements. */
 #ifndef KEEL_TESTS_RANDOM_STAGES_H
 #define KEEL_TESTS_RANDOM_STAGES_H
-#include "random_sources.h"
+#include "random_files.h"
 #include "data/stage.h"
 
 typedef struct random_stage {

@@ -35,12 +35,13 @@ static inline void record_put(record_bytes *b, const void *data, size_t n)
     record_le(b, keel_crc32c_masked(keel_crc32c(data, n)), 4);
 }
 
-/* A field of a protocol buffer with bytes, which must be shorter than 16,384. */
+/* A field of a protocol buffer with bytes. */
 static inline void record_field(record_bytes *b, int number, const void *data, size_t n)
 {
+    size_t left = n;
     record_le(b, (uint64_t)number << 3 | 2, 1);
-    if (n >= 128) record_le(b, (n & 127) | 128, 1);
-    record_le(b, n >= 128 ? n >> 7 : n, 1);
+    for (; left >= 128; left >>= 7) record_le(b, (left & 127) | 128, 1);
+    record_le(b, left, 1);
     record_add(b, data, n);
 }
 

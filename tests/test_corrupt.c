@@ -8,6 +8,7 @@
 #include "data_files.h"
 #include "must.h"
 #include "golden.h"
+#include "data/source.h"
 #include "io/h5_data_impl.h"
 #include "io/npy.h"
 #include "io/zip.h"
@@ -287,6 +288,7 @@ static const struct {
     found found;
     int first, bad, rows;
     const char *says[3];
+    const char *source; /* that reads it, where it claims any folder and cannot open this one */
 } cases[] = {
     { "an .npy without its end", "@/a.npy", OPENING, 0, 0, 0, { "a.npy: 88 bytes of elements" } },
     { "an .npz with a flipped bit",
@@ -452,7 +454,14 @@ static const struct {
       1,
       ROWS,
       { "others/b/5.wav: no WAV file" } },
-    { "a text that is not there", "@/texts", OPENING, 0, 0, 0, { "texts/b/5.txt: No such file" } },
+    { "a text that is not there",
+      "@/texts",
+      OPENING,
+      0,
+      0,
+      0,
+      { "texts/b/5.txt: No such file" },
+      "text_directory" },
     { "a program that writes half a batch",
       "exec:cd @; cat x.npy y.npy cut.npy",
       STREAMING,
@@ -478,14 +487,20 @@ static const struct {
 
 enum { CASES = sizeof cases / sizeof *cases };
 
-static keel_status open_case(keel_dataset **d, int i, bool unchecked)
+static const char *spec_of(int i)
 {
-    char spec[1024];
-    static const char *const inputs[] = { "x=chunks/gzip" };
-    keel_dataset_options o = KEEL_DATASET_OPTIONS;
+    static char spec[1024];
     const char *at = strchr(cases[i].spec, '@');
     snprintf(spec, sizeof spec, "%.*s%s%s", (int)(at - cases[i].spec), cases[i].spec, files_root,
              at + 1);
+    return spec;
+}
+
+static keel_status open_case(keel_dataset **d, int i, bool unchecked)
+{
+    const char *spec = spec_of(i);
+    static const char *const inputs[] = { "x=chunks/gzip" };
+    keel_dataset_options o = KEEL_DATASET_OPTIONS;
     o.height = o.width = 20;
     o.unchecked = unchecked;
     if (strstr(spec, "a.h5")) o.inputs = inputs;
@@ -525,6 +540,34 @@ static int read_on(const keel_dataset *d, int i, int *failed)
     }
     keel_reader_destroy(r);
     return n;
+}
+
+/* Of these nothing in a file can be wrong: what they draw or count, and names of files. */
+static const char *const without_contents[] = { "list_files", "range", "synthetic" };
+
+/* True if the source reads the case: it claims it or, where it does so by what the files of a
+ * folder are, has opened it. */
+static bool reads(const keel_source *s, int i)
+{
+    keel_dataset *d = NULL;
+    if (s->claims(spec_of(i))) return true;
+    if (cases[i].source) return !strcmp(cases[i].source, s->name);
+    const bool has = open_case(&d, i, true) >= 0 && !strcmp(d->origin->source->name, s->name);
+    keel_dataset_destroy(d);
+    return has;
+}
+
+static void every_source_has_a_corrupt_record_here(void **state)
+{
+    (void)state;
+    for (int k = 0; keel_sources[k]; k++) {
+        const keel_source *s = keel_sources[k];
+        bool has = !s->claims; /* it is opened by a program, from its memory */
+        for (size_t i = 0; i < sizeof without_contents / sizeof *without_contents; i++)
+            has |= !strcmp(without_contents[i], s->name);
+        for (int i = 0; i < CASES && !has; i++) has = reads(s, i);
+        if (!has) fail_msg("%s has none", s->name);
+    }
 }
 
 static void it_is_named_before_step_1_where_that_is_cheap(void **state)
@@ -678,6 +721,7 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_source_has_a_corrupt_record_here),
         cmocka_unit_test(it_is_named_before_step_1_where_that_is_cheap),
         cmocka_unit_test(the_other_rows_can_be_read),
         cmocka_unit_test(members_that_are_looked_at_fail_with_their_rows),

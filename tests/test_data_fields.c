@@ -1,45 +1,11 @@
 /* Files with several fields, labels as classes, and what a new user stumbles over: a CSV without a
  * header, other separators, labels that are no classes. */
-#include "data_files.h"
-#include "base/memory.h"
-#include "data/feed.h"
+#include "table_files.h"
 #include "io/npy.h"
 #include "io/zip.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#define COUNT(list) (sizeof list / sizeof *list)
-#define LIST(...)   ((const char *const[]){ __VA_ARGS__ })
-
-static keel_dataset_options options(void)
-{
-    return KEEL_DATASET_OPTIONS;
-}
-
-static keel_dataset *opened(const char *name, const keel_dataset_options *o)
-{
-    keel_dataset *d = NULL;
-    if (keel_dataset_open(&d, files_path(name), o) < 0) fail_msg("%s", keel_error());
-    return d;
-}
-
-static void refused(const char *name, const keel_dataset_options *o, keel_status status,
-                    const char *says)
-{
-    keel_dataset *d = NULL;
-    const int64_t live = keel_memory_live();
-    const keel_status s = keel_dataset_open(&d, files_path(name), o);
-    if (s != status || !strstr(keel_error(), says))
-        fail_msg("status %d, \"%s\" where \"%s\" was to be said", s, s < 0 ? keel_error() : "",
-                 says);
-    assert_null(d);
-    assert_int_equal(keel_memory_live(), live);
-}
 
 /* Is field i called `path`, and are its numbers in order those of `want`? */
-static void check_field(const keel_dataset *d, int i, const char *path, keel_data_role role,
+static void check_named(const keel_dataset *d, int i, const char *path, keel_data_role role,
                         keel_dtype dtype, const double *want, int64_t n)
 {
     keel_data_field f;
@@ -75,10 +41,10 @@ static void columns_of_a_csv_become_several_fields(void **state)
     o.n_input = o.n_target = 2;
     keel_dataset *d = opened("t.csv", &o);
     assert_int_equal(keel_dataset_field_count(d), 4);
-    check_field(d, 0, "left", KEEL_ROLE_INPUT, KEEL_FLOAT32, (double[]){ 3, 1, 6, 4 }, 4);
-    check_field(d, 1, "b", KEEL_ROLE_INPUT, KEEL_FLOAT32, (double[]){ 2, 5 }, 2);
-    check_field(d, 2, "kind", KEEL_ROLE_TARGET, KEEL_INT32, (double[]){ 1, 0 }, 2);
-    check_field(d, 3, "cost", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ 9.5, 8 }, 2);
+    check_named(d, 0, "left", KEEL_ROLE_INPUT, KEEL_FLOAT32, (double[]){ 3, 1, 6, 4 }, 4);
+    check_named(d, 1, "b", KEEL_ROLE_INPUT, KEEL_FLOAT32, (double[]){ 2, 5 }, 2);
+    check_named(d, 2, "kind", KEEL_ROLE_TARGET, KEEL_INT32, (double[]){ 1, 0 }, 2);
+    check_named(d, 3, "cost", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ 9.5, 8 }, 2);
     assert_string_equal(keel_dataset_class_name(d, 0), "cat");
     keel_dataset_destroy(d);
 
@@ -88,8 +54,8 @@ static void columns_of_a_csv_become_several_fields(void **state)
     o.n_input = 1;
     files_text("u.csv", "a,price\n1,9\n4,8\n");
     d = opened("u.csv", &o);
-    check_field(d, 0, "input_layer", KEEL_ROLE_INPUT, KEEL_FLOAT32, (double[]){ 1, 4 }, 2);
-    check_field(d, 1, "y", KEEL_ROLE_TARGET, KEEL_INT32, (double[]){ 9, 8 }, 2);
+    check_named(d, 0, "input_layer", KEEL_ROLE_INPUT, KEEL_FLOAT32, (double[]){ 1, 4 }, 2);
+    check_named(d, 1, "y", KEEL_ROLE_TARGET, KEEL_INT32, (double[]){ 9, 8 }, 2);
     keel_dataset_destroy(d);
 
     o.n_input = 2;
@@ -130,12 +96,12 @@ static void whole_numbers_of_a_csv_are_exact(void **state)
     assert_memory_equal(b.field[0], want, sizeof want);
     keel_feed_release(feed, &b);
     keel_feed_destroy(feed);
-    check_field(d, 1, "c", KEEL_ROLE_INPUT, KEEL_FLOAT32, (double[]){ .5, 1, 2 }, 3);
+    check_named(d, 1, "c", KEEL_ROLE_INPUT, KEEL_FLOAT32, (double[]){ .5, 1, 2 }, 3);
     keel_dataset_destroy(d);
 
     files_text("t.csv", "a,b\n1,33554433\n2,0.5\n16777218,33554433\n"); /* a fraction comes later */
     d = opened("t.csv", NULL);
-    check_field(d, 0, "x", KEEL_ROLE_INPUT, KEEL_FLOAT32,
+    check_named(d, 0, "x", KEEL_ROLE_INPUT, KEEL_FLOAT32,
                 (double[]){ 1, 33554432, 2, .5, 16777218, 33554432 }, 6);
     keel_dataset_destroy(d);
     files_end();
@@ -191,7 +157,7 @@ static void texts_of_a_csv_and_an_npz_are_a_field_of_strings(void **state)
     assert_int_equal(keel_zip_write(files_path("t.npz"), members, 2), KEEL_OK);
     d = opened("t.npz", NULL);
     assert_int_equal(keel_dataset_x_dtype(d), KEEL_STRING);
-    check_field(d, 1, "y", KEEL_ROLE_TARGET, KEEL_INT32, (double[]){ 1, 0 }, 2);
+    check_named(d, 1, "y", KEEL_ROLE_TARGET, KEEL_INT32, (double[]){ 1, 0 }, 2);
     assert_string_equal(keel_dataset_class_name(d, 1), "b");
     keel_dataset_destroy(d);
     files_end();
@@ -318,9 +284,9 @@ static void a_csv_without_a_header_does_not_lose_its_first_row(void **state)
     o.label = "2";
     keel_dataset *d = opened("t.csv", &o);
     assert_int_equal(keel_dataset_rows(d), 3);
-    check_field(d, 0, "x", KEEL_ROLE_INPUT, KEEL_FLOAT32,
+    check_named(d, 0, "x", KEEL_ROLE_INPUT, KEEL_FLOAT32,
                 (double[]){ (double)5.1f, 3.5, (double)4.9f, 3, 7, 2 }, 6);
-    check_field(d, 1, "y", KEEL_ROLE_TARGET, KEEL_INT32, (double[]){ 0, 1, 1 }, 3);
+    check_named(d, 1, "y", KEEL_ROLE_TARGET, KEEL_INT32, (double[]){ 0, 1, 1 }, 3);
     keel_dataset_destroy(d);
     o.inputs = LIST("p=0-1");
     o.n_input = 1;
@@ -355,7 +321,7 @@ static void the_separator_is_found_in_the_first_line(void **state)
         o.separator = good[i].separator;
         files_text("t.csv", good[i].text);
         keel_dataset *d = opened("t.csv", &o);
-        check_field(d, 0, "x", KEEL_ROLE_INPUT, KEEL_FLOAT32, (double[]){ 1, 2 }, 2);
+        check_named(d, 0, "x", KEEL_ROLE_INPUT, KEEL_FLOAT32, (double[]){ 1, 2 }, 2);
         keel_dataset_destroy(d);
     }
     files_text("t.csv", "a;b\n1,5;2\n");
@@ -375,11 +341,11 @@ static void labels_that_are_numbers_can_be_one_hot(void **state)
     o.label_mode = KEEL_LABEL_CATEGORICAL;
     files_text("t.csv", "a,y\n1,2\n2,0\n");
     keel_dataset *d = opened("t.csv", &o);
-    check_field(d, 1, "y", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ 0, 0, 1, 1, 0, 0 }, 6);
+    check_named(d, 1, "y", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ 0, 0, 1, 1, 0, 0 }, 6);
     keel_dataset_destroy(d);
     o.class_count = 4;
     d = opened("t.csv", &o);
-    check_field(d, 1, "y", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ 0, 0, 1, 0, 1 }, 5);
+    check_named(d, 1, "y", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ 0, 0, 1, 0, 1 }, 5);
     assert_int_equal(keel_dataset_y_shape(d).dim[0], 4);
     keel_dataset_destroy(d);
 
@@ -392,7 +358,7 @@ static void labels_that_are_numbers_can_be_one_hot(void **state)
     snprintf(both, sizeof both, "%s,%s", files_path("x.npy"), files_path("y.npy"));
     o.class_count = 2;
     assert_int_equal(keel_dataset_open(&d, both, &o), KEEL_OK);
-    check_field(d, 1, "y", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ 0, 1, 1, 0 }, 4);
+    check_named(d, 1, "y", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ 0, 1, 1, 0 }, 4);
     keel_dataset_destroy(d);
     o.class_count = 1;
     d = NULL;
@@ -424,8 +390,8 @@ static void targets_may_differ_in_what_their_labels_are(void **state)
         o.target_modes = modes;
         o.target_class_counts = counts;
         keel_dataset *d = opened(files[i], &o);
-        check_field(d, 1, "size", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ -7.5, -7.5 }, 2);
-        check_field(d, 2, "kind", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ 0, 0, 1, 0, 0, 1 },
+        check_named(d, 1, "size", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ -7.5, -7.5 }, 2);
+        check_named(d, 2, "kind", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ 0, 0, 1, 0, 0, 1 },
                     6);
         keel_dataset_destroy(d);
         d = NULL;
@@ -470,7 +436,7 @@ static void labels_that_are_no_classes_are_refused(void **state)
     keel_dataset_options o = options();
     o.label = "y";
     keel_dataset *d = opened("t.csv", &o);
-    check_field(d, 1, "y", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ 0, 3.5 }, 2);
+    check_named(d, 1, "y", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ 0, 3.5 }, 2);
     keel_dataset_destroy(d);
     files_end();
 }
@@ -501,17 +467,17 @@ static void classes_of_a_model_keep_their_numbers(void **state)
     o.class_name_count = 4;
     files_text("t.csv", "a,y\n1,dog\n2,bird\n");
     keel_dataset *d = opened("t.csv", &o);
-    check_field(d, 1, "y", KEEL_ROLE_TARGET, KEEL_INT32, (double[]){ 1, 3 }, 2);
+    check_named(d, 1, "y", KEEL_ROLE_TARGET, KEEL_INT32, (double[]){ 1, 3 }, 2);
     assert_int_equal(keel_dataset_class_count(d), 4);
     assert_string_equal(keel_dataset_class_name(d, 2), "1");
     keel_dataset_destroy(d);
     files_text("t.csv", "a,y\n1,1\n"); /* a name before it is a number */
     d = opened("t.csv", &o);
-    check_field(d, 1, "y", KEEL_ROLE_TARGET, KEEL_INT32, (double[]){ 2 }, 1);
+    check_named(d, 1, "y", KEEL_ROLE_TARGET, KEEL_INT32, (double[]){ 2 }, 1);
     keel_dataset_destroy(d);
     o.label_mode = KEEL_LABEL_CATEGORICAL;
     d = opened("t.csv", &o);
-    check_field(d, 1, "y", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ 0, 0, 1, 0 }, 4);
+    check_named(d, 1, "y", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ 0, 0, 1, 0 }, 4);
     keel_dataset_destroy(d);
     o.class_count = 5; /* a model may have more outputs than classes have names */
     d = opened("t.csv", &o);

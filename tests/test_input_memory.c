@@ -21,12 +21,10 @@ static uint64_t mix(uint64_t h, const void *bytes, size_t n)
 }
 
 /* A hash of all rows of all epochs; the first status that is not KEEL_OK. */
-static keel_status run(const keel_dataset *d, const keel_feed_options *o, uint64_t *hash)
+static keel_status rows_of(keel_feed *f, uint64_t *hash)
 {
-    keel_feed *f;
     keel_batch b;
-    keel_status s = keel_feed_create(&f, d, o);
-    if (s < 0) return s;
+    keel_status s = KEEL_OK;
     *hash = 14695981039346656037u;
     for (uint32_t e = 0; e < EPOCHS && s >= 0; e++) {
         if ((s = keel_feed_begin_epoch(f, e)) < 0) break;
@@ -42,8 +40,16 @@ static keel_status run(const keel_dataset *d, const keel_feed_options *o, uint64
             keel_feed_release(f, &b);
         }
     }
-    keel_feed_destroy(f);
     return s < 0 ? s : KEEL_OK;
+}
+
+static keel_status run(const keel_dataset *d, const keel_feed_options *o, uint64_t *hash)
+{
+    keel_feed *f;
+    KEEL_TRY(keel_feed_create(&f, d, o));
+    const keel_status s = rows_of(f, hash);
+    keel_feed_destroy(f);
+    return s;
 }
 
 static const int threads[] = { 1, 2, 7, 0 /* its own choice */ };
@@ -62,7 +68,7 @@ static void limits_are_kept_and_change_no_row(void **state)
             keel_feed_options o = options_of(p, threads[t], NULL);
             int64_t least;
             uint64_t want, hash;
-            must(keel_feed_least(&least, d, &o));
+            must(keel_feed_least(&least, NULL, d, &o));
             keel_dataset_destroy(d);
             d = p->make();
             o.threads = -1;
@@ -114,7 +120,7 @@ static void too_little_is_refused_before_the_first_row_and_the_least_is_named(vo
             char named[64];
             keel_feed *f = NULL;
             int64_t least;
-            must(keel_feed_least(&least, d, &o));
+            must(keel_feed_least(&least, NULL, d, &o));
             snprintf(named, sizeof named, "at least %lld", (long long)least);
             for (int64_t limit = 1; limit < least; limit = limit * 3 + least % 5) {
                 a = (keel_account){ .limit = limit };
@@ -153,6 +159,43 @@ static void each_allocation_that_fails_gives_all_bytes_back(void **state)
             if (s >= 0) break;
         }
     }
+}
+
+/* ---- a limit that comes later -----------------------------------------------------------------
+ */
+
+static void a_limit_that_is_lowered_before_the_first_step_is_kept(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof pipelines / sizeof *pipelines; i++)
+        for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
+            const struct pipeline *p = &pipelines[i];
+            keel_feed *f;
+            keel_account a = { 0 };
+            keel_feed_options o = options_of(p, threads[t], &a);
+            uint64_t want, hash;
+            int64_t least;
+            keel_dataset *d = p->make();
+            must(keel_feed_least(&least, NULL, d, &o));
+            must(keel_feed_create(&f, d, &o));
+            must(rows_of(f, &want));
+            keel_feed_destroy(f);
+            keel_dataset_destroy(d);
+            a = (keel_account){ .limit = t % 2 ? 0 : 20 * least };
+            d = p->make();
+            must(keel_feed_create(&f, d, &o));
+            keel_feed_limit(f, 30 * least);
+            keel_feed_limit(f, 1);
+            if (a.limit < least || a.limit > least + least / 8)
+                fail_msg("%s, %d threads: a limit of %lld, not %lld", p->what, threads[t],
+                         (long long)a.limit, (long long)least);
+            a.peak = 0;
+            must(rows_of(f, &hash));
+            keel_feed_destroy(f);
+            if (hash != want) fail_msg("%s, %d threads: other rows", p->what, threads[t]);
+            assert_true(a.peak <= a.limit && a.used == 0);
+            keel_dataset_destroy(d);
+        }
 }
 
 /* ---- fit --------------------------------------------------------------------------------------
@@ -229,6 +272,7 @@ int main(void)
         cmocka_unit_test(limits_are_kept_and_change_no_row),
         cmocka_unit_test(too_little_is_refused_before_the_first_row_and_the_least_is_named),
         cmocka_unit_test(each_allocation_that_fails_gives_all_bytes_back),
+        cmocka_unit_test(a_limit_that_is_lowered_before_the_first_step_is_kept),
         cmocka_unit_test(a_fit_shares_its_memory_with_the_validation),
     };
     return cmocka_run_group_tests(tests, begin, end);

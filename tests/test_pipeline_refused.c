@@ -135,6 +135,8 @@ static const struct toml {
     { "a value without quotes", "a = 1\nb = hello\n", KEEL_EFORMAT, "line 2: a text needs quotes" },
     { "two values", "a = 1 2\n", KEEL_EFORMAT, "something follows" },
     { "a key twice", "a = 1\na = 2\n", KEEL_EFORMAT, "line 2: a key is given twice" },
+    { "a list of tables under the key of a value", "a = 1\n[[a]]\n", KEEL_EFORMAT,
+      "line 2: a table is given twice" },
     { "a table twice", "[a]\n[a]\n", KEEL_EFORMAT, "twice" },
     { "a table that is a number", "a = 1\n[a.b]\n", KEEL_EFORMAT, "twice" },
     { "a text without an end", "a = \"x\n", KEEL_EFORMAT, "no end" },

@@ -1,6 +1,6 @@
-/* Pipelines of all stages, drawn by chance: the elements are those that the stages say in plain C;
- * they are the same for any number of threads and from any element on; the steps of a feed are the
- * same for any number of lanes, threads and slots, and from any step on.
+/* Pipelines of all sources and stages, drawn by chance: the elements are those that the stages say
+ * in plain C; they are the same for any number of threads and from any element on; the steps of a
+ * feed are the same for any number of lanes, threads and slots, and from any step on.
  *
  * `test_random_pipelines FROM COUNT` tries that many from one number on and names those that fail.
  */
@@ -21,6 +21,57 @@ static bool wrong(const drawn *p, const char *format, ...)
     return false;
 }
 
+/* ---- what was drawn -------------------------------------------------------------------------- */
+
+enum { KINDS = 64 };
+
+static int drawn_stages[KINDS],
+    drawn_sources[KINDS]; /* how often, in the order of the registries */
+
+/* Note the sources and stages that a pipeline has. */
+static void note(const keel_dataset *d)
+{
+    const keel_applied *a = d->origin->applied;
+    for (int i = 0; a && keel_stages[i]; i++) drawn_stages[i] += keel_stages[i] == a->stage;
+    for (int i = 0; !a && keel_sources[i]; i++)
+        drawn_sources[i] += !strcmp(keel_sources[i]->name, d->origin->source->name);
+    for (int i = 0; a && i < a->n_parent; i++) note(a->parent[i]);
+}
+
+/* Those that are read as arrays are known by the word they were opened by. */
+static int times_opened(const keel_source *s)
+{
+    int n = 0;
+    for (int k = 0; k < FILE_SOURCES; k++) {
+        if (strcmp(drawn_file_sources[k].name, s->name)) continue;
+        if (!s->claims(drawn_spec(drawn_file_sources[k].spec)))
+            fail_msg("'%s' is not opened by %s", drawn_file_sources[k].spec, s->name);
+        n += drawn_from_file[k];
+    }
+    return n;
+}
+
+static const char *const no_rows[] = {
+    "described", /* those of a stream that another process reads: test_stream_processes.c */
+};
+
+static void all_were_drawn(void)
+{
+    for (int i = 0; keel_stages[i]; i++)
+        if (drawn_stages[i] < 2)
+            fail_msg("stage %s was drawn %d times: it needs a line in random_pipelines.h, or a "
+                     "larger weight",
+                     keel_stages[i]->type.name, drawn_stages[i]);
+    for (int i = 0; keel_sources[i]; i++) {
+        const keel_source *s = keel_sources[i];
+        bool reads = true;
+        for (size_t k = 0; k < sizeof no_rows / sizeof *no_rows; k++)
+            reads &= strcmp(no_rows[k], s->name) != 0;
+        if (reads && !drawn_sources[i] && !times_opened(s))
+            fail_msg("source %s was never drawn: it needs a line in random_files.h", s->name);
+    }
+}
+
 /* ---- elements -------------------------------------------------------------------------------- */
 
 enum { MOST = 40 };
@@ -31,10 +82,15 @@ static keel_reader_options reading(uint64_t seed, uint64_t pass, int64_t index, 
 }
 
 /* With its file a pipeline is rows by number, and without perhaps a stream: what it cannot do is
- * said in other words, and by number it may be known before the first step. */
+ * said in other words, and by number it may be known before the first step. A prefetch is in the
+ * name of the data. */
 static bool in_other_words(const drawn *p, const char *a, const char *b)
 {
-    return strcmp(a, b) && !strstr(p->text, "kept");
+    static const char word[] = ".prefetch";
+    char plain[512];
+    const char *at = strstr(b, word);
+    if (at) snprintf(plain, sizeof plain, "%.*s%s", (int)(at - b), b, at + sizeof word - 1);
+    return strcmp(a, at ? plain : b) && !strstr(p->text, "kept");
 }
 
 /* Lists agree from element `from` of the first on. */
@@ -60,6 +116,19 @@ static drawn drawn_anew(const drawn *p)
     static uint64_t turn;
     if (mixed(p->seed, turn++) % 3 == 0) drawn_forget(p);
     return pipeline_drawn(p->seed, p->depth);
+}
+
+/* How much is to be ready ahead changes no element. */
+static void put_prefetch(drawn *q, draws *r)
+{
+    keel_dataset *d;
+    if (!chance(r, 8)) return;
+    must(keel_dataset_apply(
+        &d, "prefetch", KEEL_ARGS(KEEL_ARG_INT("buffer_size", chance(r, 3) ? -1 : draw(r, 1, 9))),
+        &q->d, 1));
+    keel_dataset_destroy(q->d);
+    q->d = d;
+    note(d);
 }
 
 /* Read a pipeline that may have to be a new one. */
@@ -215,7 +284,7 @@ static void drawn_ways(draws *r, keel_feed_options *o)
 {
     static const int threads[] = { -1, 0, 1, 2, 7, 16 };
     o->threads = threads[draw(r, 0, 5)];
-    o->slots = (int)draw(r, 2, 6);
+    o->slots = chance(r, 4) ? 0 : (int)draw(r, 2, 6);
     o->leaves_rows = chance(r, 2);
 }
 
@@ -313,6 +382,7 @@ static bool steps_are_the_same(const drawn *p, draws *r)
         const int from = i < 2 || !whole.n ? 0 : (int)draw(r, 0, whole.n - 1);
         drawn_ways(r, &o);
         q = drawn_anew(p);
+        if (keel_dataset_stage(q.d)) put_prefetch(&q, r); /* else it would make a pipeline of it */
         read_steps(&part, q.d, &o, &lanes[draw(r, 0, LANES - 1)],
                    whole.n ? whole.at[from].epoch : (uint32_t)o.first_epoch,
                    whole.n ? whole.at[from].step : 0, r, !kept);
@@ -331,6 +401,7 @@ static bool try(uint64_t seed)
     draws r = { mixed(seed, 5) };
     const int depth = (int)draw(&r, 0, DRAWN_DEPTH);
     drawn p = pipeline_drawn(seed, depth);
+    note(p.d);
     bool fine = any_threads_give_the_same(&p, &r) && steps_are_the_same(&p, &r);
     fine = fine && (!depth || a_stage_makes(seed, depth));
     drawn_forget(&p);
@@ -343,6 +414,7 @@ static void prepare(void)
     const char *tmp = getenv("KEEL_TEST_TMP");
     snprintf(drawn_folder, sizeof drawn_folder, "%s", tmp ? tmp : "/tmp");
     drawn_fill();
+    drawn_files_begin();
     for (int i = 0; i < LANES; i++) {
         char text[32];
         snprintf(text, sizeof text, i ? "cpu:0-%d" : "cpu:0", i);
@@ -350,13 +422,14 @@ static void prepare(void)
     }
 }
 
-enum { SEEDS = 150 };
+enum { SEEDS = 200 };
 
 static void a_pipeline_gives_the_same_from_anywhere_with_any_threads_and_lanes(void **unused)
 {
     (void)unused;
     for (uint64_t seed = 1; seed <= SEEDS; seed++)
         if (!try(seed)) fail_msg("%s", trouble);
+    all_were_drawn();
 }
 
 int main(int argc, char **argv)
@@ -365,7 +438,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_pipeline_gives_the_same_from_anywhere_with_any_threads_and_lanes),
     };
     prepare();
-    if (argc < 3) return cmocka_run_group_tests(test, NULL, NULL);
+    if (argc < 3) {
+        const int failed = cmocka_run_group_tests(test, NULL, NULL);
+        files_end();
+        return failed;
+    }
     const uint64_t from = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
     int bad = 0;
     for (uint64_t seed = from; seed < from + count && bad < 20; seed++) {
@@ -375,6 +452,7 @@ int main(int argc, char **argv)
         fflush(stdout);
         bad++;
     }
+    files_end();
     printf("%d of %llu differ\n", bad, (unsigned long long)count);
     return bad > 0;
 }

@@ -55,6 +55,18 @@ want 2 'features .* are given for TFRecord files' evaluate m.keras --data ustar.
 mkdir shards && mv wds-*.tar shards
 want 0 'rows  *4' evaluate cnn.keras --data shards
 
+# What --verify says is the least, is.
+want 0 '^memory   a fit needs --input-memory [0-9]+ .* in batches of 2; to read a row takes up to .*shards/wds-00' \
+    data shards --image-size 14,18 --verify --batch-size 2
+least=$(sed -n 's/.*--input-memory \([0-9]*\) .*/\1/p' out.txt)
+want 0 'rows  *4' evaluate cnn.keras --data shards --batch-size 2 --input-memory "$least"
+want 2 "needs at least $least" evaluate cnn.keras --data shards --batch-size 2 --input-memory $((least - 1))
+want 0 'saved' fit cnn.keras --data shards --batch-size 2 --epochs 1 --input-memory "$least" -o w.keras
+want 2 "needs at least $least" fit cnn.keras --data shards --batch-size 2 --input-memory $((least - 1)) -o w.keras
+want 2 'needs at least' predict cnn.keras --data shards --input-memory 100 -o q.npy
+want 2 'give bytes' predict cnn.keras --data shards --input-memory some -o q.npy
+want 0 '4 x 3' predict cnn.keras --data shards --batch-size 2 --input-memory "$least" -o q.npy
+
 # A damaged record is named, whatever the devices.
 cp numbers.tfrecord bad.tfrecord
 printf 'XX' | dd of=bad.tfrecord bs=1 seek=700 conv=notrunc 2>/dev/null

@@ -314,6 +314,25 @@ const char *keel_dataset_note(const keel_dataset *dataset);
  * Threads  any */
 int64_t keel_dataset_warnings(const keel_dataset *dataset, char *text, size_t size);
 
+typedef struct keel_dataset_memory {
+    int64_t n_bytes;   /* the least input_memory of a fit */
+    int64_t row_bytes; /* part of it: to read the row that takes most */
+    bool known;        /* of all rows; else of those that were read so far */
+    char row[512];     /* which row that is; "": it has no name, or all take the same */
+} keel_dataset_memory;
+
+/* The least input_memory with which a fit can read the data in batches of batch_size rows (0: 32;
+ * of data that comes in batches, those): inputs as float32, but bytes as bytes, and targets as
+ * float32, but whole numbers as they are. A model that leaves fields out needs less. Of rows whose
+ * memory is known only once they are read, as images in TFRecord files of more than 64 MiB, those
+ * count that were read so far: after all were, by keel_reader for example, it is right.
+ *
+ * Returns  KEEL_OK; KEEL_EDATA, KEEL_EARG: no fit can have such batches; KEEL_ENOMEM
+ * Owns     nothing changes hands
+ * Threads  any */
+keel_status keel_dataset_least_memory(keel_dataset_memory *out, const keel_dataset *dataset,
+                                      int64_t batch_size);
+
 /* The name of row i: the path of its file, if each row has a file.
  *
  * Returns  the path, or NULL if rows have no names or i is out of range

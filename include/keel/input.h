@@ -39,7 +39,7 @@ typedef struct keel_input_stats {
     double work, cpu;       /* of all threads that read: working; on a core */
     int threads, batches;   /* that read; that may be ready ahead of the step that runs */
     bool threads_fixed;     /* by an option */
-    bool stream;            /* one more thread takes the rows in order, and helps */
+    bool stream;            /* one more thread takes the rows in order */
     int cores, workers;     /* that this process may use; that compute steps */
     int64_t memory, memory_peak, memory_limit; /* bytes of all buffers; limit 0: none */
     int64_t rows, epochs; /* of an epoch (-1: not known); left to run, with the current one */

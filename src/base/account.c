@@ -23,8 +23,9 @@ bool keel_account_try(keel_account *a, int64_t n_bytes)
 {
     if (!a) return true;
     int64_t sum, used = atomic_load_explicit(&a->used, memory_order_relaxed);
+    const int64_t limit = atomic_load_explicit(&a->limit, memory_order_relaxed);
     do {
-        if (__builtin_add_overflow(used, n_bytes, &sum) || (a->limit && !a->soft && sum > a->limit))
+        if (__builtin_add_overflow(used, n_bytes, &sum) || (limit && !a->soft && sum > limit))
             return false;
     } while (!atomic_compare_exchange_weak(&a->used, &used, sum));
     raise_peak(a, sum);
@@ -128,7 +129,8 @@ void keel_account_drop(keel_account *a)
 
 int64_t keel_account_room(const keel_account *a)
 {
-    if (!a || !a->limit) return INT64_MAX;
+    const int64_t limit = a ? atomic_load_explicit(&a->limit, memory_order_relaxed) : 0;
+    if (!limit) return INT64_MAX;
     const int64_t used = atomic_load_explicit(&a->used, memory_order_relaxed);
-    return used < a->limit ? a->limit - used : 0;
+    return used < limit ? limit - used : 0;
 }

@@ -14,9 +14,9 @@
 enum { KEEL_BLOCKS_KEPT = 16, KEEL_BLOCK_LEAST = 16 << 10 /* bytes */ };
 
 typedef struct keel_account {
-    int64_t limit;   /* 0: none. Set before the first use. */
-    bool soft;       /* what is next is taken above the limit, too; nothing is read ahead then */
-    int64_t reserve; /* that caches leave free for rows that a step needs */
+    _Atomic int64_t limit; /* 0: none */
+    bool soft; /* what is next is taken above the limit, too; nothing is read ahead then */
+    _Atomic int64_t reserve; /* that caches leave free for rows that a step needs */
     _Atomic int64_t used, peak;
     atomic_flag busy; /* guards `kept` */
     struct {

@@ -352,11 +352,14 @@ static keel_status read_null(const keel_field *f, void *place)
     return KEEL_OK;
 }
 
-/* NumPy's arrays and tensors in a config are {"class_name", "config": {"value", "dtype"}}. */
+/* NumPy's arrays and tensors in a config are {"class_name", "config": {"value", "dtype"}}. A
+ * SeedGenerator is the seed that it has. */
 static const json_t *numbers_of(const json_t *v)
 {
     const char *name = json_string_value(json_object_get(v, "class_name"));
-    const json_t *of = json_object_get(json_object_get(v, "config"), "value");
+    const json_t *config = json_object_get(v, "config"), *of = json_object_get(config, "value");
+    const json_t *seed = json_object_get(config, "seed");
+    if (name && seed && !strcmp(name, "SeedGenerator")) return seed;
     return name && of && (!strcmp(name, "__numpy__") || !strcmp(name, "__tensor__")) ? of : v;
 }
 

@@ -104,6 +104,14 @@ void *keel_aligned_calloc(size_t n, size_t size)
     return born(p, bytes);
 }
 
+void keel_want_huge_pages(void *block, size_t bytes)
+{
+    if (!MAPS || bytes < HUGE_FROM) return;
+    const size_t before = (HUGE_PAGE - (uintptr_t)block % HUGE_PAGE) % HUGE_PAGE;
+    const size_t whole = (bytes - before) / HUGE_PAGE * HUGE_PAGE;
+    (void)madvise((char *)block + before, whole, MADV_HUGEPAGE); /* may fail: speed only */
+}
+
 void *keel_grow(void *p, size_t n, size_t size)
 {
     size_t bytes;

@@ -11,6 +11,9 @@ void *keel_calloc(size_t n, size_t size);
 void *keel_aligned_calloc(size_t n, size_t size); /* 64-byte aligned; a large block is in untouched
                                                      huge pages; not for keel_grow */
 void *keel_grow(void *p, size_t n, size_t size);  /* realloc; new bytes are not zeroed */
+/* A large block of keel_grow that is about to be written from end to end: its memory comes in huge
+ * pages then, where the system has them. Moving it would break them up. */
+void keel_want_huge_pages(void *block, size_t bytes);
 char *keel_strdup(const char *s);
 char *keel_strndup(const char *s, size_t n);
 void keel_free(void *p); /* frees a block of any function above; NULL is allowed */

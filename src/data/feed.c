@@ -155,13 +155,14 @@ static keel_status plan_feed(keel_feed *f, const keel_dataset *dataset,
     return f->source->next ? keel_feed_check_stream(f) : KEEL_OK;
 }
 
-keel_status keel_feed_least(int64_t *out, const keel_dataset *dataset,
+keel_status keel_feed_least(int64_t *out, int64_t *reading, const keel_dataset *dataset,
                             const keel_feed_options *options)
 {
     keel_feed *f = keel_calloc(1, sizeof *f);
     if (!f) return KEEL_ENOMEM;
     const keel_status s = plan_feed(f, dataset, options);
     if (s >= 0) *out = keel_feed_need(f);
+    if (s >= 0 && reading) *reading = keel_feed_reading(f);
     keel_feed_destroy(f);
     return s;
 }
@@ -415,6 +416,24 @@ out:
     pthread_mutex_unlock(&f->lock);
     keel_tuner_say(f);
     return s;
+}
+
+/* A stream's next item may be the end of the epoch, or belong to the next one. */
+bool keel_feed_peek(keel_feed *f, keel_batch *out)
+{
+    if (!f->begun || f->shared) return false;
+    pthread_mutex_lock(&f->lock);
+    keel_slot *s = keel_feed_slot(f, f->next_out);
+    const bool more = f->source->next || f->step < keel_feed_plan_steps(&f->plan, f->epoch);
+    if (more && !f->ended) keel_feed_prepare(f, s);
+    const bool there = more && !f->ended && s->state == KEEL_SLOT_READY && !s->failed &&
+                       !s->is_end && s->batch.epoch == f->epoch;
+    if (there) {
+        *out = s->batch;
+        out->slot = (int)(s - f->slots);
+    }
+    pthread_mutex_unlock(&f->lock);
+    return there;
 }
 
 void keel_feed_release(keel_feed *f, const keel_batch *b)

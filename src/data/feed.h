@@ -101,9 +101,14 @@ const void *keel_batch_field(const keel_batch *b, keel_data_role role, int nth);
  * data cannot provide what the options request. */
 keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
                              const keel_feed_options *options);
-/* The least bytes that such a feed needs; KEEL_EDATA, KEEL_EARG as keel_feed_create. */
-keel_status keel_feed_least(int64_t *out, const keel_dataset *dataset,
+/* The least bytes that such a feed needs, and part of them, to read rows by number (NULL: not asked
+ * for); KEEL_EDATA, KEEL_EARG as keel_feed_create. */
+keel_status keel_feed_least(int64_t *out, int64_t *reading, const keel_dataset *dataset,
                             const keel_feed_options *options);
+/* Before the first step: from now on the account of the feed has this limit, if it had a higher one
+ * or none. Batches ahead are given up for it, all but two; what the feed then has and needs to read
+ * is allowed in any case. Without an account, nothing. */
+void keel_feed_limit(keel_feed *f, int64_t limit);
 void keel_feed_destroy(keel_feed *f); /* waits for running reads and callbacks; NULL is allowed */
 
 /* The fields of a batch, with their types in a batch: first those of the dataset, then those
@@ -147,6 +152,12 @@ keel_status keel_feed_pass_over(keel_feed *f, uint32_t epoch);
  * at a time. The batch is valid until it is released; at most slots - 1 may be held. */
 keel_status keel_feed_next(keel_feed *f, keel_batch *out);
 void keel_feed_release(keel_feed *f, const keel_batch *b);
+
+/* The batch that the next keel_feed_next will give, if it can be had without waiting: its rows may
+ * be read already, but it is not held. False: it is not known yet, or there is none in this epoch.
+ * It is valid until the next call for this feed, but for keel_feed_read and keel_feed_release. By
+ * the thread that calls keel_feed_next. */
+bool keel_feed_peek(keel_feed *f, keel_batch *out);
 
 /* Read rows [from, to) of a batch that came unread (leaves_rows); of any other batch, do nothing.
  * Cannot fail. Threads may read different rows at the same time, so each worker brings its own rows

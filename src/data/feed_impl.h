@@ -148,7 +148,13 @@ keel_status keel_feed_check_stream(const keel_feed *f);
 /* feed_memory.c: the bytes of one more slot; add it, if there is room; all buffers that are there
  * from the begin to the end. Locked, or before there are threads. */
 int64_t keel_feed_slot_bytes(const keel_feed *f);
-int64_t keel_feed_need(const keel_feed *f); /* the least of all */
+int64_t keel_feed_need(const keel_feed *f);    /* the least of all */
+int64_t keel_feed_reading(const keel_feed *f); /* of it, to read rows by number */
+/* A source of which it is not known what its rows take; NULL: there is none. */
+const keel_dataset *keel_feed_unknown(const keel_dataset *d);
+/* A row of `in` (NULL: not known) found no room, though nothing else was in its way: adds the least
+ * that works to the text. */
+keel_status keel_feed_short(const keel_feed *f, const keel_data_origin *in);
 keel_status keel_feed_add_slot(keel_feed *f);
 keel_status keel_feed_take_memory(keel_feed *f);
 void keel_feed_give_memory(keel_feed *f);
@@ -191,6 +197,8 @@ keel_status keel_feed_make(const keel_feed *f, const keel_slot *s, int64_t from,
 void *keel_feed_rows_worker(void *thread);                       /* a keel_feed_thread */
 keel_status keel_feed_rows_begin(keel_feed *f, uint32_t epoch);  /* locked */
 keel_status keel_feed_rows_next(keel_feed *f, keel_slot **slot); /* locked */
+/* Locked: where no thread reads, the slot gets the consumer's next step, if it is free. */
+void keel_feed_prepare(keel_feed *f, keel_slot *s);
 
 /* Streams. */
 keel_status keel_feed_stream_create(keel_feed *f);

@@ -68,7 +68,9 @@ static int64_t kept_bytes(const keel_dataset *d)
 static void charge(const keel_dataset *d, keel_account *a, bool on)
 {
     const keel_applied *s = d->origin->applied;
+    const keel_source *source = d->origin->source;
     if (s && s->stage->charge) s->stage->charge(s, a, on);
+    if (!s && source->charge) source->charge(d->origin->state, a, on);
     for (int i = 0; s && i < s->n_parent; i++) charge(s->parent[i], a, on);
 }
 
@@ -87,16 +89,21 @@ static int64_t source_bytes(const keel_dataset *d, const keel_dtype *want)
     return source->needs(d->origin->state, want);
 }
 
+/* The same, as far as it is known. */
+static int64_t known_bytes(const keel_dataset *d, const keel_dtype *want)
+{
+    const keel_source *source = d->origin->source;
+    const int64_t n = source_bytes(d, want);
+    if (n >= 0) return n;
+    return source->at_least ? source->at_least(d->origin->state, want) : 0;
+}
+
 /* The buffers of one thread that reads rows by index: a stage that computes rows keeps those of its
- * parents beside its own while it reads. What is not known of a source counts as nothing. want: the
- * types of the fields; NULL: their own. */
+ * parents beside its own while it reads. want: the types of the fields; NULL: their own. */
 static int64_t reading_bytes(const keel_dataset *d, const keel_dtype *want)
 {
     const keel_applied *s = d->origin->applied;
-    if (!s) {
-        const int64_t n = source_bytes(d, want);
-        return n > 0 ? n : 0;
-    }
+    if (!s) return known_bytes(d, want);
     const bool computes = s->by_index && s->stage->read;
     int64_t sum = computes ? row_bytes(d) : 0;
     if (s->stage->needs) sum = plus(sum, s->stage->needs(s));
@@ -107,13 +114,20 @@ static int64_t reading_bytes(const keel_dataset *d, const keel_dtype *want)
     return sum;
 }
 
-/* False if rows come from files, which may need any number of bytes. */
-static bool is_known(const keel_dataset *d)
+const keel_dataset *keel_feed_unknown(const keel_dataset *d)
 {
     const keel_applied *s = d->origin->applied;
-    bool known = s || source_bytes(d, NULL) >= 0;
-    for (int i = 0; s && i < s->n_parent; i++) known &= is_known(s->parent[i]);
-    return known;
+    const keel_dataset *found = s || source_bytes(d, NULL) >= 0 ? NULL : d;
+    for (int i = 0; s && i < s->n_parent && !found; i++) found = keel_feed_unknown(s->parent[i]);
+    return found;
+}
+
+static bool has_source(const keel_dataset *d, const keel_data_origin *o)
+{
+    const keel_applied *s = d->origin->applied;
+    bool has = d->origin == o;
+    for (int i = 0; s && i < s->n_parent && !has; i++) has = has_source(s->parent[i], o);
+    return has;
 }
 
 /* What comes and goes: elements of a stream, and buffers to read rows with. */
@@ -129,6 +143,11 @@ int64_t keel_feed_need(const keel_feed *f)
     return plus(plus(times(2, keel_feed_slot_bytes(f)), fixed), moving_bytes(f));
 }
 
+int64_t keel_feed_reading(const keel_feed *f)
+{
+    return reading_bytes(f->dataset, f->want);
+}
+
 static keel_status too_little(const keel_feed *f, int64_t need)
 {
     const int64_t batches = times(2, keel_feed_slot_bytes(f));
@@ -137,6 +156,15 @@ static keel_status too_little(const keel_feed *f, int64_t need)
                      "two batches of %lld rows take %lld, and reading them %lld",
                      keel_dataset_name(f->dataset), (long long)f->o.account->limit, (long long)need,
                      (long long)f->max_rows, (long long)batches, (long long)(need - batches));
+}
+
+keel_status keel_feed_short(const keel_feed *f, const keel_data_origin *in)
+{
+    int64_t least = keel_feed_need(f);
+    if (in && !in->applied && in->source->at_least && !has_source(f->dataset, in))
+        least = plus(least, in->source->at_least(in->state, NULL)); /* made on the way */
+    if (least <= f->o.account->limit) return KEEL_ENOMEM;
+    return keel_fail_within(KEEL_ENOMEM, "the input needs at least %lld bytes", (long long)least);
 }
 
 static void free_slot(const keel_feed *f, keel_slot *s)
@@ -177,6 +205,13 @@ keel_status keel_feed_add_slot(keel_feed *f)
     return KEEL_OK;
 }
 
+/* That caches leave free: what is needed to read, or a quarter. */
+static int64_t reserve_of(const keel_account *a, int64_t moving)
+{
+    const int64_t quarter = keel_account_room(a) / 4;
+    return moving > quarter ? moving : quarter;
+}
+
 keel_status keel_feed_take_memory(keel_feed *f)
 {
     const int wanted = f->o.slots >= 2 ? f->o.slots : f->o.slots ? 2 : KEEL_SLOTS_DEFAULT;
@@ -192,7 +227,7 @@ keel_status keel_feed_take_memory(keel_feed *f)
     f->slots = keel_calloc((size_t)f->n_room, sizeof *f->slots);
     f->ring = keel_calloc((size_t)f->n_room, sizeof(keel_slot *));
     if (!f->slots || !f->ring) return KEEL_ENOMEM;
-    const int64_t moving = moving_bytes(f), files = is_known(f->dataset) ? 0 : slot;
+    const int64_t moving = moving_bytes(f), files = keel_feed_unknown(f->dataset) ? slot : 0;
     while (f->n_slots < wanted) {
         const bool enough = f->n_slots >= 2; /* fewer do, too */
         if (enough && keel_account_room(a) - moving < plus(slot, files)) break;
@@ -200,12 +235,37 @@ keel_status keel_feed_take_memory(keel_feed *f)
         if (s < 0) return s;
     }
     if (a) {
-        const int64_t quarter = keel_account_room(a) / 4;
-        if (a->reserve < moving || a->reserve < quarter)
-            a->reserve = moving > quarter ? moving : quarter;
+        const int64_t reserve = reserve_of(a, moving);
+        if (a->reserve < reserve) a->reserve = reserve;
         charge(f->dataset, a, true);
     }
     return KEEL_OK;
+}
+
+/* With the lock held: give up batches ahead, the last ones first. A stream does not give its rows a
+ * second time, so what it has begun stays. */
+static void drop_slots(keel_feed *f, int64_t limit)
+{
+    if (f->source->next && f->begun) return;
+    keel_feed_flush(f);
+    while (f->n_slots > 2 && f->o.account->used > limit) free_slot(f, &f->slots[--f->n_slots]);
+    for (int i = 0; i < f->n_slots; i++) f->ring[i] = &f->slots[i]; /* all are free */
+}
+
+void keel_feed_limit(keel_feed *f, int64_t limit)
+{
+    keel_account *a = f->o.account;
+    const int64_t moving = moving_bytes(f);
+    if (!a) return;
+    pthread_mutex_lock(&f->lock);
+    drop_slots(f, limit - moving);
+    const int64_t kept = plus(a->used, moving);
+    if (limit < kept) limit = kept;
+    if (!a->limit || limit < a->limit) {
+        a->limit = limit;
+        a->reserve = reserve_of(a, moving);
+    }
+    pthread_mutex_unlock(&f->lock);
 }
 
 void keel_feed_give_memory(keel_feed *f)

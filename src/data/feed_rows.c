@@ -163,7 +163,11 @@ static keel_status read_row(const keel_feed *f, const keel_dataset *d, keel_posi
     if (s != KEEL_ENOMEM || !f->o.account || !f->o.account->limit) return s;
     keel_scratch_free(scratch);
     if (scratch->trail) scratch->trail->faults.n = told;
-    return keel_dataset_read(d, row, at, scratch);
+    if (scratch->trail) scratch->trail->failed_in = NULL;
+    const keel_status again = keel_dataset_read(d, row, at, scratch);
+    const bool alone = f->short_of_room || !f->n_threads; /* then no other thread reads now */
+    if (again != KEEL_ENOMEM || !alone) return again;
+    return keel_feed_short(f, scratch->trail ? scratch->trail->failed_in : NULL);
 }
 
 /* Read rows [from, to) of a slot; *failure gets that of the first row that fails. */
@@ -379,6 +383,11 @@ static void read_here(keel_feed *f, keel_slot *s)
     const int64_t took = keel_clock_ns() - begin;
     keel_work_blame(f->work, KEEL_WORK_ANY, took);
     f->waited += 1e-9 * (double)took;
+}
+
+void keel_feed_prepare(keel_feed *f, keel_slot *s)
+{
+    if (!f->n_threads && !f->source->next && s->state == KEEL_SLOT_FREE) read_here(f, s);
 }
 
 void keel_feed_read(const keel_batch *b, int64_t from, int64_t to)

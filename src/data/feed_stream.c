@@ -190,6 +190,8 @@ static keel_status pull(const keel_feed *f, keel_slot *s)
         keel_probe_leave_rows(probe, m, rows);
         keel_probe_end(probe, &span);
         keel_trail_leave(trail, before);
+        if (r == KEEL_ENOMEM && f->flow && f->o.account && f->o.account->limit)
+            keel_feed_short(f, keel_flow_run(f->flow)->place.failed_in);
         if (r < 0)
             return keel_fail_within(r, "step %lld of epoch %u, after %lld rows of the pass",
                                     (long long)t->step + 1, t->epoch + 1, (long long)t->pass_rows);

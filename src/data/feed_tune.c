@@ -43,19 +43,6 @@ static void use_threads(keel_feed *f, int n)
     }
 }
 
-void keel_tuner_begin(keel_feed *f)
-{
-    keel_tuner *t = &f->tuner;
-    t->most_threads = f->flow ? keel_pool_threads(pool_of(f)) : f->n_threads;
-    t->tunes_threads = !f->o.threads && t->most_threads > 1;
-    /* rows in memory all take the same time, and nothing is allocated once such a feed is made */
-    t->tunes_slots = !f->o.slots && f->n_threads > 0 && !f->source->in_memory;
-    t->on = t->tunes_threads || t->tunes_slots;
-    t->next = FIRST;
-    t->ceiling = t->most_threads;
-    if (t->tunes_threads) use_threads(f, 1);
-}
-
 /* What was decided, for keel_tuner_say. */
 static void say(keel_feed *f, const char *format, ...) KEEL_PRINTF(2, 3);
 static void say(keel_feed *f, const char *format, ...)
@@ -74,6 +61,19 @@ static void say(keel_feed *f, const char *format, ...)
     va_start(ap, format);
     vsnprintf(t->line + n, sizeof t->line - (size_t)n, format, ap);
     va_end(ap);
+}
+
+void keel_tuner_begin(keel_feed *f)
+{
+    keel_tuner *t = &f->tuner;
+    t->most_threads = f->flow ? keel_pool_threads(pool_of(f)) : f->n_threads;
+    t->tunes_threads = !f->o.threads && t->most_threads > 1;
+    /* rows in memory all take the same time, and nothing is allocated once such a feed is made */
+    t->tunes_slots = !f->o.slots && f->n_threads > 0 && !f->source->in_memory;
+    t->on = t->tunes_threads || t->tunes_slots;
+    t->next = FIRST;
+    t->ceiling = t->most_threads;
+    if (t->tunes_threads) use_threads(f, 1);
 }
 
 static const char *threads(int n)
@@ -238,10 +238,25 @@ void keel_tuner_short(keel_feed *f)
         n - 1, threads(n - 1), n);
 }
 
+/* Of the memory, before the first step. */
+static void say_unknown(keel_feed *f)
+{
+    char line[sizeof f->tuner.line];
+    const keel_dataset *d = keel_feed_unknown(f->dataset);
+    f->tuner.began = true;
+    if (!d) return;
+    snprintf(line, sizeof line,
+             "step 0: the memory that rows of %.300s take is known only once they are read; keel "
+             "data --verify tells the least --input-memory",
+             keel_dataset_name(d));
+    f->o.on_decision(f->o.context, line);
+}
+
 void keel_tuner_say(keel_feed *f)
 {
     char line[sizeof f->tuner.line];
     if (!f->o.on_decision) return;
+    if (!f->tuner.began) say_unknown(f);
     pthread_mutex_lock(&f->lock);
     memcpy(line, f->tuner.line, sizeof line);
     f->tuner.line[0] = 0;

@@ -325,7 +325,7 @@ static const keel_iter_kind stages = { begin_stage, next_stage, pass_stage, end_
 keel_status keel_run_begin(keel_run *run, const keel_dataset *d, int n_threads)
 {
     run->relief = (keel_relief){ keel_run_let_go, run };
-    KEEL_TRY(keel_pool_create(&run->pool, n_threads, run->work, run->account));
+    KEEL_TRY(keel_pool_create(&run->pool, n_threads, false, run->work, run->account));
     const keel_scratch *own = keel_pool_scratch(run->pool);
     run->probe = own->probe;
     run->trail = own->trail;

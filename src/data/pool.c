@@ -13,13 +13,13 @@ struct keel_pool {
     pthread_mutex_t lock;
     pthread_cond_t work, ready, idle; /* a task was added; one is done; `used` may have grown */
     keel_task *first, **last;
-    bool quit;
+    bool quit, helps; /* the caller runs tasks, too */
     int n_threads, n_trail;
     _Atomic int used; /* of which so many work; changed with the lock held */
     int running;
     keel_scratch scratch; /* of the caller, who is one thread at a time */
     keel_trail *trail;    /* [n_trail] of each thread; the last is the caller's */
-    keel_task *wanted;    /* that the caller waits for */
+    keel_task *wanted;    /* that the caller waits for; NULL: for none, or for all */
     struct pool_thread {
         keel_pool *pool;
         int number;
@@ -53,7 +53,7 @@ static void run(keel_pool *p, keel_task *t, keel_scratch *scratch)
     pthread_mutex_lock(&p->lock);
     p->running--;
     t->done = true;
-    pthread_cond_broadcast(&p->ready);
+    if (p->wanted ? p->wanted == t : !p->running) pthread_cond_signal(&p->ready);
 }
 
 static void *worker(void *thread)
@@ -77,7 +77,8 @@ static void *worker(void *thread)
     return NULL;
 }
 
-keel_status keel_pool_create(keel_pool **out, int n_threads, keel_work *work, keel_account *account)
+keel_status keel_pool_create(keel_pool **out, int n_threads, bool helps, keel_work *work,
+                             keel_account *account)
 {
     keel_pool *p = keel_calloc(1, sizeof *p + (size_t)n_threads * sizeof *p->thread);
     if (!p) return KEEL_ENOMEM;
@@ -89,6 +90,7 @@ keel_status keel_pool_create(keel_pool **out, int n_threads, keel_work *work, ke
     p->scratch.trail = &p->trail[n_threads];
     p->last = &p->first;
     p->used = n_threads;
+    p->helps = helps || !n_threads;
     p->scratch.probe = keel_work_probe(work, p->scratch.trail);
     p->scratch.account = account;
     pthread_mutex_init(&p->lock, NULL);
@@ -216,7 +218,7 @@ void keel_pool_wait(keel_pool *p, keel_task *t, const void *stage)
 {
     pthread_mutex_lock(&p->lock);
     while (!t->done) {
-        keel_task *other = take(p);
+        keel_task *other = p->helps ? take(p) : NULL;
         if (other)
             run(p, other, &p->scratch);
         else

@@ -1,5 +1,7 @@
 /* The threads of one run of a pipeline. Tasks never wait for one another; a thread that needs a
- * result runs other tasks meanwhile, so that a pool without threads works, too. */
+ * result can run others meanwhile; in a pool without threads it does. Where tasks follow one
+ * another without end it should not: with as many threads as cores it is one too many, so that two
+ * of them share a core, and while it is in a task nobody gives the threads new ones. */
 #ifndef KEEL_DATA_POOL_H
 #define KEEL_DATA_POOL_H
 #include "base/account.h"
@@ -20,9 +22,9 @@ typedef struct keel_task {
     struct keel_task *next;
 } keel_task;
 
-/* work, account: of what the tasks do; may be NULL. KEEL_ENOMEM: no memory, or not one of the
- * threads could be started (fewer are accepted). */
-keel_status keel_pool_create(keel_pool **out, int n_threads, struct keel_work *work,
+/* helps: who waits runs tasks. work, account: of what the tasks do; may be NULL. KEEL_ENOMEM: no
+ * memory, or not one of the threads could be started (fewer are accepted). */
+keel_status keel_pool_create(keel_pool **out, int n_threads, bool helps, struct keel_work *work,
                              keel_account *account);
 void keel_pool_destroy(keel_pool *p); /* all tasks are done; NULL is allowed */
 int keel_pool_threads(const keel_pool *p);

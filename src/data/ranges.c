@@ -28,7 +28,7 @@ keel_status keel_ranges(int64_t n, keel_range_run *run, void *context)
         run(context, 0, n);
         return KEEL_OK;
     }
-    KEEL_TRY(keel_pool_create(&pool, threads - 1, NULL, NULL)); /* and the caller */
+    KEEL_TRY(keel_pool_create(&pool, threads - 1, true, NULL, NULL));
     for (int i = 0; i < threads; i++) {
         r[i] =
             (range){ { .run = run_range }, run, context, n / threads * i, n / threads * (i + 1) };

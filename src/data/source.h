@@ -108,8 +108,15 @@ typedef struct keel_source {
     /* Indexed: the bytes that reading a row takes, of buffers and of a decoder; -1, or NULL: not
      * known before. want: the types of the fields; NULL: their own. */
     int64_t (*needs)(const void *state, const keel_dtype *want);
-    /* The bytes that it keeps for itself, besides what it yields; NULL: none that count. */
+    /* Where that is not known: what the row takes that takes most of those that were looked at so
+     * far. NULL: nothing is known of any. */
+    int64_t (*at_least)(const void *state, const keel_dtype *want);
+    /* Say which row takes most, if that is known; NULL: it never is. */
+    void (*largest)(const void *state, char *text, size_t size);
+    /* The bytes that it keeps for itself, besides what it yields; what it will keep more is taken
+     * from this account from now on, or no longer. NULL: none that count. */
     int64_t (*keeps)(const void *state);
+    void (*charge)(void *state, keel_account *a, bool on);
 
     void (*close)(void *state);
 } keel_source;

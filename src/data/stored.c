@@ -110,6 +110,20 @@ static keel_status write_labels(const keel_stored *f, char *to, keel_dtype want,
     return f->one_hot ? KEEL_OK : keel_field_write(to, want, from, &f->field, n);
 }
 
+/* Rows go straight to where they are wanted. */
+static bool is_straight(const keel_stored *f, keel_dtype want)
+{
+    return want == f->field.dtype && !f->turned && !f->is_class &&
+           f->field.role != KEEL_ROLE_WEIGHT;
+}
+
+int64_t keel_stored_needs(const keel_stored *f, keel_dtype want, bool aligned)
+{
+    const bool plain = keel_npy_is_plain(&f->type) && !f->turned && aligned;
+    return plain || is_straight(f, want) ? 0
+                                         : 2 * f->count * (int64_t)keel_dtype_size(f->type.dtype);
+}
+
 keel_status keel_stored_write(const keel_stored *f, void *to, keel_dtype want, const void *from,
                               int64_t n, int64_t first, keel_scratch *s, const char *what)
 {
@@ -117,8 +131,7 @@ keel_status keel_stored_write(const keel_stored *f, void *to, keel_dtype want, c
     const bool aligned = (uintptr_t)from % size == 0;
     if (n == 0) return KEEL_OK;
     if (!keel_npy_is_plain(&f->type) || f->turned || !aligned) {
-        const bool straight = want == f->field.dtype && !f->turned && !f->is_class &&
-                              f->field.role != KEEL_ROLE_WEIGHT;
+        const bool straight = is_straight(f, want);
         char *values = straight ? to : keel_scratch_reserve(s, 3, 2 * count * size);
         if (!values) return KEEL_ENOMEM;
         keel_npy_convert(&f->type, values, from, count);

@@ -24,6 +24,9 @@ keel_status keel_stored_init(keel_stored *out, const keel_data_field *field,
                              const keel_npy_header *type, bool turn, const keel_dataset_options *o,
                              int choice, const char *what);
 
+/* The bytes of that buffer that converting a row takes. */
+int64_t keel_stored_needs(const keel_stored *f, keel_dtype want, bool aligned);
+
 /* Convert n stored rows, which may be unaligned; the first is row `first` of `what` in messages.
  * Uses buffer 3 of the scratch. KEEL_EDATA: a label is not a class, a weight is negative, or
  * a value does not fit. */

@@ -119,6 +119,8 @@ void keel_table_end_part(keel_table *t);
 /* Make an empty table of the fields of `of`, for another thread. `of` must stay and may grow
  * meanwhile; its words must be checked. */
 keel_status keel_table_begin_parts(keel_table *part, const keel_table *of);
+/* About so many rows will come in all: make room for them, if there is the memory. */
+void keel_table_expect(keel_table *t, int64_t rows);
 /* Append the rows of a part, which is empty then and takes others. Words get the numbers that one
  * reader of all rows would have given them. After a failure both can only be freed. */
 keel_status keel_table_join(keel_table *t, keel_table *part);

@@ -101,17 +101,30 @@ static keel_status same_type(keel_table *t, keel_table *part, int i)
     return KEEL_OK;
 }
 
+static keel_status grow(keel_table_field *f, int64_t room)
+{
+    void *data = keel_grow(f->data, (size_t)room, row_size(f));
+    if (!data) return KEEL_ENOMEM;
+    f->data = data;
+    f->room = room;
+    return KEEL_OK;
+}
+
+void keel_table_expect(keel_table *t, int64_t rows)
+{
+    for (int i = 0; i < t->n_field; i++) {
+        keel_table_field *f = &t->field[i];
+        if (rows <= f->room || grow(f, rows) < 0) continue; /* it grows as rows come */
+        keel_want_huge_pages(f->data, (size_t)rows * row_size(f));
+    }
+}
+
 static keel_status append(keel_table_field *f, int64_t rows, const keel_table_field *g,
                           int64_t more)
 {
     const size_t size = row_size(f);
-    if (rows + more > f->room) {
-        const int64_t room = rows + more > 2 * f->room ? rows + more : 2 * f->room;
-        void *data = keel_grow(f->data, (size_t)room, size);
-        if (!data) return KEEL_ENOMEM;
-        f->data = data;
-        f->room = room;
-    }
+    if (rows + more > f->room)
+        KEEL_TRY(grow(f, rows + more > 2 * f->room ? rows + more : 2 * f->room));
     if (more) memcpy((char *)f->data + (size_t)rows * size, g->data, (size_t)more * size);
     return KEEL_OK;
 }

@@ -35,7 +35,6 @@ const keel_tar_item *keel_tar_rows_find(const keel_tar_rows *t, int64_t index, c
 keel_status keel_tar_rows_fail(const keel_tar_rows *t, const keel_tar_item *m, keel_status s)
 {
     char key[200];
-    if (s == KEEL_ENOMEM) return s;
     return keel_fail_within(s, "%s: member '%s.%.40s' at byte %llu", t->tar[m->shard].in.path,
                             keel_printable(key, sizeof key, m->key), m->ending,
                             (unsigned long long)m->offset);

@@ -30,7 +30,8 @@ typedef struct keel_tuner {
     int ceiling;    /* more threads were tried, and did not help */
     int floor;      /* fewer were tried, and cost steps */
     int64_t forget; /* step at which the ceiling is tried again */
-    char line[256]; /* a decision that was not told yet */
+    bool began;     /* what is said before the first step was said; of the consumer */
+    char line[512]; /* a decision that was not told yet */
 } keel_tuner;
 
 #endif

@@ -138,6 +138,17 @@ keel_status keel_claim_first(keel_claim **out, const char *path, double seconds)
     }
 }
 
+/* A turn is long enough to find the file claimed by the process before; the last ones of many share
+ * one. */
+double keel_claim_turn(int rank, int lost, double timeout, bool hurried)
+{
+    static const double EACH = 0.02, LAST = 0.3, HURRIED = 0.15, MOST = 10;
+    const double after = rank > 0 ? EACH * (rank - 1) : 0;
+    if (lost == 0) return after < LAST ? after : LAST;
+    if (hurried) return HURRIED;
+    return timeout < MOST ? timeout : MOST;
+}
+
 void keel_claim_release(keel_claim *c)
 {
     if (!c) return;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <zlib.h>
 
-enum { SLOTS = 4096 };
+enum { SLOTS = 4096, INFLATE = 8 << 10 /* zlib 1.2 takes so much without a window */ };
 #define CACHE_BYTES ((size_t)256 << 20)
 
 typedef struct slot {
@@ -20,13 +20,14 @@ typedef struct slot {
     char *data;
     size_t n_bytes;
     int users;
-    bool ready, failed;
-    uint64_t used; /* the time of its last use */
+    bool ready, failed, charged; /* charged: its bytes are taken from the account */
+    uint64_t used;               /* the time of its last use */
 } slot;
 
 struct keel_h5_cache {
     pthread_mutex_t lock;
     pthread_cond_t decoded;
+    keel_account *account; /* NULL: none */
     size_t n_bytes;
     uint64_t time;
     int n;
@@ -117,10 +118,21 @@ static void unshuffle(unsigned char *out, const unsigned char *in, size_t n_byte
     memcpy(out + count * size, in + count * size, n_bytes - count * size);
 }
 
+/* zlib has no allocator of ours, so its memory is taken while it works. */
+static keel_status inflate_chunk(const keel_h5_data *d, size_t i, int64_t chunk, unsigned char *out,
+                                 size_t *n_out, const unsigned char *in, size_t n_in,
+                                 keel_account *a)
+{
+    if (!keel_account_take(a, INFLATE)) return KEEL_ENOMEM;
+    const bool good = expand(out, n_out, in, n_in);
+    keel_account_give(a, INFLATE);
+    return good ? KEEL_OK : bad(d, i, chunk, "its compressed bytes are damaged");
+}
+
 /* Undo the filters: `bytes`, n of them, become out [a->chunk_bytes]; both are used for what stands
  * between. `bytes` has room for as much as out, and 4 bytes. */
 static keel_status decode(const keel_h5_data *d, size_t i, int64_t chunk, unsigned char *bytes,
-                          size_t n, unsigned char *out)
+                          size_t n, unsigned char *out, keel_account *account)
 {
     const keel_h5_array *a = &d->arrays[i];
     const keel_h5_chunk *c = &a->chunks[chunk];
@@ -134,8 +146,7 @@ static keel_status decode(const keel_h5_data *d, size_t i, int64_t chunk, unsign
         }
         if (a->filter[f] == KEEL_H5_DEFLATE) {
             size_t n_out = room;
-            if (!expand(to, &n_out, from, n))
-                return bad(d, i, chunk, "its compressed bytes are damaged");
+            KEEL_TRY(inflate_chunk(d, i, chunk, to, &n_out, from, n, account));
             n = n_out;
         } else {
             if (n > room) return bad(d, i, chunk, "it has more bytes than its array says");
@@ -168,7 +179,7 @@ static keel_status load(const keel_h5_data *d, size_t i, int64_t chunk, unsigned
     unsigned char *bytes = keel_scratch_reserve(s, 0, room);
     if (!bytes) return KEEL_ENOMEM;
     KEEL_TRY(keel_file_read_at(&d->file, c->at, bytes, c->n_bytes));
-    return decode(d, i, chunk, bytes, c->n_bytes, out);
+    return decode(d, i, chunk, bytes, c->n_bytes, out, s->account);
 }
 
 /* ---- the cache ------------------------------------------------------------------------------- */
@@ -177,6 +188,30 @@ static void forget(slot *s)
 {
     if (s->array) s->array->slot[s->chunk] = 0;
     s->array = NULL;
+}
+
+/* With the lock held: take n bytes from the account, if it has more than what rows need. */
+static bool take_bytes(const keel_h5_cache *c, size_t n)
+{
+    keel_account *a = c->account;
+    if (c->n_bytes + n > CACHE_BYTES) return false;
+    return !a ||
+           (keel_account_room(a) - a->reserve >= (int64_t)n && keel_account_try(a, (int64_t)n));
+}
+
+static void give_bytes(keel_h5_cache *c, slot *s)
+{
+    if (s->charged) keel_account_give(c->account, (int64_t)s->n_bytes);
+    s->charged = false;
+}
+
+static void free_data(keel_h5_cache *c, slot *s)
+{
+    c->n_bytes -= s->n_bytes;
+    keel_free(s->data);
+    s->data = NULL;
+    s->used = 0;
+    give_bytes(c, s);
 }
 
 /* With the lock held: a slot of n bytes that nobody uses and that stands for no chunk; NULL: there
@@ -192,21 +227,53 @@ static slot *make_room(keel_h5_cache *c, size_t n)
             else if (!s->users && (!oldest || s->used < oldest->used))
                 oldest = s;
         }
-        if (empty && c->n_bytes + n <= CACHE_BYTES) {
-            if (!(empty->data = keel_calloc(n, 1))) return NULL;
+        if (empty && take_bytes(c, n)) {
+            if (!(empty->data = keel_calloc(n, 1))) {
+                keel_account_give(c->account, (int64_t)n);
+                return NULL;
+            }
             empty->n_bytes = n;
+            empty->charged = c->account != NULL;
             c->n_bytes += n;
             if (empty == &c->slots[c->n]) c->n++;
             return empty;
         }
         if (!oldest) return NULL;
         forget(oldest);
-        if (oldest->n_bytes == n) return oldest;
-        c->n_bytes -= oldest->n_bytes;
-        keel_free(oldest->data);
-        oldest->data = NULL;
-        oldest->used = 0;
+        if (oldest->n_bytes == n && (oldest->charged || !c->account)) return oldest;
+        free_data(c, oldest);
     }
+}
+
+/* What the cache has is let go at the begin and at the end of a run, so that no bytes stand for
+ * two. Chunks that are in use just then, by a run with another account, are not counted. */
+void keel_h5_data_charge(const keel_h5_data *d, keel_account *a, bool on)
+{
+    keel_h5_cache *c = d->cache;
+    pthread_mutex_lock(&c->lock);
+    if (on ? !c->account : c->account == a) {
+        for (int i = 0; i < c->n; i++) {
+            slot *s = &c->slots[i];
+            if (s->users) {
+                give_bytes(c, s);
+            } else if (s->data) {
+                forget(s);
+                free_data(c, s);
+            }
+        }
+        c->account = on ? a : NULL;
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+void keel_h5_data_needs(const keel_h5_data *d, size_t i, int64_t *stored, int64_t *decoded)
+{
+    const keel_h5_array *a = &d->arrays[i];
+    *stored = *decoded = a->n_chunks ? (int64_t)a->chunk_bytes + 4 : 0;
+    if (!a->chunked || !a->n_filters) *stored = 0;
+    for (int64_t k = 0; *stored && k < a->n_chunks; k++)
+        if ((int64_t)a->chunks[k].n_bytes > *stored) *stored = (int64_t)a->chunks[k].n_bytes;
+    if (*stored) *stored += INFLATE;
 }
 
 /* Decode a chunk to a new slot, in which it has one user. NULL: there is no room or it failed. */

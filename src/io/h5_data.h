@@ -71,6 +71,14 @@ keel_status keel_h5_data_index(keel_h5_data *d, size_t i);
 keel_status keel_h5_data_row(const keel_h5_data *d, size_t i, int64_t row, void *out,
                              keel_scratch *s);
 
+/* The bytes of these buffers that a row takes where no chunk of it is in the cache; `stored` has
+ * also those of zlib. */
+void keel_h5_data_needs(const keel_h5_data *d, size_t i, int64_t *stored, int64_t *decoded);
+
+/* From now on the cache takes its memory from this account, which may have less room than it would
+ * like; or no longer. It has one account at a time, the first one. */
+void keel_h5_data_charge(const keel_h5_data *d, keel_account *a, bool on);
+
 /* h5_chunks.c */
 keel_status keel_h5_cache_create(keel_h5_cache **out);
 void keel_h5_cache_destroy(keel_h5_cache *c);

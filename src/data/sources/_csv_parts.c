@@ -7,15 +7,14 @@
  * where the one before it has ended; so every guess is checked. Where one was wrong (a quote inside
  * a value is a character), or a record is too long to look at without knowing that it is one, the
  * threads stop, and the caller's reader goes on from there. */
+#include "base/clones.h"
 #include "base/memory.h"
 #include "data/pool.h"
 #include "data/sources/csv.h"
 #include "io/text_file.h"
 #include <pthread.h>
+#include <stdint.h>
 #include <string.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 enum {
     LOOK = 1 << 12,      /* bytes behind a part that are read with it: the end of its last record */
@@ -63,33 +62,36 @@ typedef struct counts {
     int64_t lines;
 } counts;
 
-static counts count(const char *text, size_t n)
+/* LANES bytes are compared at once, and each counts in a byte, which holds BLOCKS. */
+enum { LANES = 64, BLOCKS = 255 };
+
+typedef uint8_t lanes __attribute__((vector_size(LANES), aligned(1), may_alias));
+
+static int64_t sum(const lanes *v)
+{
+    int64_t n = 0;
+    for (int i = 0; i < LANES; i++) n += (*v)[i];
+    return n;
+}
+
+KEEL_CLONES static counts count(const char *text, size_t n)
 {
     counts c = { 0 };
     int64_t quotes = 0;
     size_t i = 0;
-#ifdef __SSE2__
-    enum { MOST = 255 }; /* a byte counts as many */
-    const __m128i zero = _mm_setzero_si128(), line = _mm_set1_epi8('\n'),
-                  quote = _mm_set1_epi8('"');
-    while (n - i >= 16) {
-        const size_t left = (n - i) / 16, blocks = left < MOST ? left : MOST;
-        __m128i lines_here = zero, quotes_here = zero, least = _mm_set1_epi8(-1);
-        for (size_t k = 0; k < blocks; k++, i += 16) {
-            const __m128i v = _mm_loadu_si128((const __m128i *)(text + i));
-            lines_here = _mm_sub_epi8(lines_here, _mm_cmpeq_epi8(v, line));
-            quotes_here = _mm_sub_epi8(quotes_here, _mm_cmpeq_epi8(v, quote));
-            least = _mm_min_epu8(least, v);
+    while (n - i >= LANES) {
+        const size_t left = (n - i) / LANES, blocks = left < BLOCKS ? left : BLOCKS;
+        lanes lines_here = { 0 }, quotes_here = { 0 }, zero = { 0 };
+        for (size_t k = 0; k < blocks; k++, i += LANES) {
+            const lanes v = *(const lanes *)(const void *)(text + i);
+            lines_here -= (lanes)(v == '\n'); /* true is -1 */
+            quotes_here -= (lanes)(v == '"');
+            zero |= (lanes)(v == 0);
         }
-        lines_here = _mm_sad_epu8(lines_here, zero);
-        quotes_here = _mm_sad_epu8(quotes_here, zero);
-        c.lines += _mm_cvtsi128_si64(lines_here) +
-                   _mm_cvtsi128_si64(_mm_unpackhi_epi64(lines_here, lines_here));
-        quotes += _mm_cvtsi128_si64(quotes_here) +
-                  _mm_cvtsi128_si64(_mm_unpackhi_epi64(quotes_here, quotes_here));
-        c.zero |= _mm_movemask_epi8(_mm_cmpeq_epi8(least, zero)) != 0;
+        c.lines += sum(&lines_here);
+        quotes += sum(&quotes_here);
+        c.zero |= sum(&zero) > 0;
     }
-#endif
     for (; i < n; i++) {
         c.lines += text[i] == '\n';
         quotes += text[i] == '"';
@@ -236,6 +238,16 @@ static void read_part(parts *all, part *p, int64_t k)
 /* ---- joining ----------------------------------------------------------------------------------
  */
 
+/* A table that is as large from the begin has its memory in huge pages, which moving it would break
+ * up. The rows behind the first part are taken to be as long as its rows. */
+static void expect_rows(const parts *all, const part *p)
+{
+    keel_table *t = &all->whole->table;
+    const double each = (double)(p->end - p->begin) / (double)(p->r.table.n_rows + 1);
+    const double rows = 1.02 * (double)(all->file->n_bytes - p->begin) / each;
+    if (rows < (double)INT32_MAX) keel_table_expect(t, t->n_rows + (int64_t)rows);
+}
+
 /* Of the part that is next in order. Only one thread is here at a time; others read. False: it was
  * guessed wrong, or has failed, and no other one is joined. */
 static bool join(parts *all, part *p)
@@ -245,6 +257,7 @@ static bool join(parts *all, part *p)
     if (p->given_up || (none ? p->failure.status >= 0 : p->begin != all->place)) return false;
     all->failure = p->failure;
     if (none) return false;
+    if (!all->joined) expect_rows(all, p);
     const keel_status s = keel_table_join(&all->whole->table, &p->r.table);
     if (s < 0) keel_failure_take(&all->failure, s);
     all->place = p->end;
@@ -340,7 +353,7 @@ static keel_status run(parts *all, int n_threads)
     keel_pool *pool = NULL;
     worker *w = keel_calloc((size_t)n_threads, sizeof *w);
     if (!w) return KEEL_ENOMEM;
-    const keel_status s = keel_pool_create(&pool, n_threads - 1, NULL, NULL); /* and the caller */
+    const keel_status s = keel_pool_create(&pool, n_threads - 1, true, NULL, NULL);
     for (int i = 0; s >= 0 && i < n_threads; i++) {
         w[i] = (worker){ .task.run = work, .all = all };
         keel_pool_add(pool, &w[i].task);

@@ -85,7 +85,7 @@ keel_status keel_batches_create(keel_batches **out, const keel_data_spec *spec, 
         b->at[i].task.run = run;
     }
     keel_status s = reserve(b, spec);
-    if (s >= 0) s = keel_pool_create(&b->pool, workers - 1, NULL, NULL);
+    if (s >= 0) s = keel_pool_create(&b->pool, workers - 1, true, NULL, NULL);
     if (s < 0) {
         keel_batches_destroy(b);
         return s;

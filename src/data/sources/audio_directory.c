@@ -7,6 +7,7 @@
 #include "io/file.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
+#include <stdio.h>
 #include <string.h>
 
 #define FRAMES_MAX (INT64_C(1) << 31)
@@ -93,6 +94,45 @@ static keel_status read_headers(sounds *p, const keel_dataset_options *o)
     return KEEL_OK;
 }
 
+/* The samples of a row as they are stored; and as float32, if that is not what is wanted. */
+static int64_t sound_bytes(const sounds *p, int64_t index, const keel_dtype *want)
+{
+    const keel_wav *w = &p->wav[index];
+    const bool cut = p->frames != KEEL_DIM_OPEN && p->frames < w->frames;
+    const int64_t frames = cut ? p->frames : w->frames; /* of 2^31 at most */
+    const int64_t n = frames * (int64_t)w->frame_bytes + 1;
+    if (!want || want[0] == KEEL_FLOAT32) return n;
+    return n + (frames * w->channels + 1) * (int64_t)sizeof(float);
+}
+
+/* By the headers. What cannot be read takes none. */
+static int64_t most_bytes(const sounds *p, const keel_dtype *want, int64_t *row)
+{
+    int64_t most = 0;
+    *row = -1;
+    for (int64_t i = 0; i < p->f.count; i++) {
+        const int64_t n = p->wav[i].frame_bytes ? sound_bytes(p, i, want) : 0;
+        if (n <= most) continue;
+        most = n;
+        *row = i;
+    }
+    return most;
+}
+
+static int64_t needs(const void *state, const keel_dtype *want)
+{
+    int64_t row;
+    return most_bytes(state, want, &row);
+}
+
+static void largest(const void *state, char *text, size_t size)
+{
+    const sounds *p = state;
+    int64_t row;
+    most_bytes(p, NULL, &row);
+    snprintf(text, size, "%s", row < 0 ? "" : p->f.at[row].path);
+}
+
 static int64_t length(const void *state, int field, int64_t index)
 {
     (void)field;
@@ -131,8 +171,11 @@ static keel_status write_sound(const sounds *p, int64_t index, void *x, keel_dty
     const int64_t n = frames * w->channels;
     float *to =
         want == KEEL_FLOAT32 ? x : keel_scratch_reserve(scratch, 1, (size_t)(n + 1) * sizeof *to);
-    if (!to) return KEEL_ENOMEM;
-    KEEL_TRY(read_samples(w, path, frames, scratch));
+    const keel_status s = to ? read_samples(w, path, frames, scratch) : KEEL_ENOMEM;
+    if (s == KEEL_ENOMEM)
+        return keel_fail_within(s, "%s: reading it takes %lld bytes", path,
+                                (long long)sound_bytes(p, index, &want));
+    if (s < 0) return s;
     KEEL_TRY(keel_wav_convert(w, scratch->at[0], frames, to, path));
     if (to != x) KEEL_TRY(keel_field_write(x, want, to, &p->f.x, n));
     const size_t size = keel_dtype_size(want);
@@ -173,6 +216,8 @@ const keel_source keel_source_audio_directory = {
     .read = read_row,
     .soon = keel_folder_soon,
     .row_name = keel_folder_row_name,
+    .needs = needs,
+    .largest = largest,
     .length = length,
     .close = close_sounds,
 };

@@ -36,6 +36,34 @@ static keel_status read(const void *state, int64_t index, const keel_row *row, k
     return KEEL_OK;
 }
 
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Without a cache. */
+static int64_t needs(const void *state, const keel_dtype *want)
+{
+    const arrays *all = state;
+    int64_t stored = 0, decoded = 0, row = 0, converted = 0;
+    for (int i = 0; i < all->n; i++) {
+        const column *c = &all->column[i];
+        const keel_dtype to = want ? want[i] : c->stored.field.dtype;
+        int64_t in_file, in_memory;
+        keel_h5_data_needs(all->file, c->array, &in_file, &in_memory);
+        stored = larger(stored, in_file);
+        decoded = larger(decoded, in_memory);
+        row = larger(row, (int64_t)c->stored.n_bytes);
+        converted = larger(converted, keel_stored_needs(&c->stored, to, true));
+    }
+    return stored + decoded + row + converted;
+}
+
+static void charge(void *state, keel_account *a, bool on)
+{
+    keel_h5_data_charge(((const arrays *)state)->file, a, on);
+}
+
 static void close(void *state)
 {
     arrays *all = state;
@@ -135,5 +163,7 @@ const keel_source keel_source_hdf5 = {
     .claims = claims,
     .open = open_arrays,
     .read = read,
+    .needs = needs,
+    .charge = charge,
     .close = close,
 };

@@ -8,10 +8,12 @@
 #include "data/features.h"
 #include "data/file_list.h"
 #include "data/folders.h"
+#include "data/largest.h"
 #include "data/photo.h"
 #include "data/work.h"
 #include "io/file.h"
 #include "tensor/shape.h"
+#include <stdio.h>
 #include <sys/stat.h>
 
 enum { FILE_MAX = 1 << 29 };
@@ -20,7 +22,8 @@ typedef struct images {
     keel_folder f; /* first, for keel_dataset_note */
     keel_photo photo;
     bool unchecked;
-    int64_t needs; /* bytes that the row takes which takes most; -1: not known */
+    keel_largest *largest; /* the bytes of rows, but for their conversion */
+    bool known;            /* of all rows */
 } images;
 
 /* Read the whole file into scratch buffer 0. */
@@ -116,7 +119,8 @@ static keel_status choose_type(images *p)
 }
 
 /* Look at an open file: whether it ends as it should, and what its row takes. */
-static keel_status look(images *p, const keel_file *f, bool *whole, keel_scratch *scratch)
+static keel_status look(images *p, const keel_file *f, int64_t number, bool *whole,
+                        keel_scratch *scratch)
 {
     keel_status s = KEEL_OK;
     bool told = false;
@@ -127,8 +131,7 @@ static keel_status look(images *p, const keel_file *f, bool *whole, keel_scratch
         if (!head) break;
         if (i == 0) *whole = ends_whole(f, head, n);
         told = keel_photo_needs(&p->photo, head, n, f->n_bytes, &row);
-        row += (int64_t)f->n_bytes + 1;
-        if (told && row > p->needs) p->needs = row;
+        if (told) keel_largest_note(p->largest, row + (int64_t)f->n_bytes + 1, number);
     }
     return s;
 }
@@ -145,7 +148,7 @@ static keel_status check_files(images *p)
         keel_file f;
         bool whole = false;
         if (keel_file_open(&f, p->f.at[i].path) >= 0) {
-            s = look(p, &f, &whole, &scratch);
+            s = look(p, &f, i, &whole, &scratch);
             keel_file_close(&f);
         }
         if (s < 0 || whole || decoded == DECODED_MOST) continue;
@@ -156,11 +159,39 @@ static keel_status check_files(images *p)
     return s;
 }
 
-static int64_t needs(const void *state, const keel_dtype *want)
+static int64_t at_least(const void *state, const keel_dtype *want)
 {
     const images *p = state;
-    if (p->needs < 0 || !want || want[0] == p->f.x.dtype) return p->needs;
-    return p->needs + keel_photo_converted(&p->photo);
+    const bool converts = want && want[0] != p->f.x.dtype;
+    return keel_largest_bytes(p->largest, NULL) + (converts ? keel_photo_converted(&p->photo) : 0);
+}
+
+static void largest(const void *state, char *text, size_t size)
+{
+    const images *p = state;
+    int64_t row;
+    keel_largest_bytes(p->largest, &row);
+    snprintf(text, size, "%s", row < 0 ? "" : p->f.at[row].path);
+}
+
+static int64_t needs(const void *state, const keel_dtype *want)
+{
+    return ((const images *)state)->known ? at_least(state, want) : -1;
+}
+
+static int64_t note_row(const images *p, int64_t index, const void *data, size_t n)
+{
+    int64_t row;
+    keel_photo_needs(&p->photo, data, n, n, &row);
+    row += (int64_t)n + 1;
+    keel_largest_note(p->largest, row, index);
+    return row;
+}
+
+static keel_status no_room(const char *path, int64_t n_bytes)
+{
+    return keel_fail_within(KEEL_ENOMEM, "%s: reading it takes %lld bytes", path,
+                            (long long)n_bytes);
 }
 
 static keel_status read_row(const void *state, int64_t index, const keel_row *row,
@@ -171,13 +202,19 @@ static keel_status read_row(const void *state, int64_t index, const keel_row *ro
     size_t n = 0;
     KEEL_TRY(keel_folder_write_label(&p->f, index, row));
     if (!row->at[0]) return KEEL_OK;
-    KEEL_TRY(read_file(path, scratch, &n));
-    return of_image(keel_photo_read(&p->photo, &p->f.x, scratch->at[0], n, row->at[0], row->want[0],
-                                    scratch, path));
+    keel_status s = read_file(path, scratch, &n);
+    if (s == KEEL_ENOMEM) return no_room(path, (int64_t)n + 1);
+    if (s < 0) return s;
+    if (!p->known) note_row(p, index, scratch->at[0], n);
+    s = keel_photo_read(&p->photo, &p->f.x, scratch->at[0], n, row->at[0], row->want[0], scratch,
+                        path);
+    if (s == KEEL_ENOMEM) return no_room(path, note_row(p, index, scratch->at[0], n));
+    return of_image(s);
 }
 
 static void close_images(void *state)
 {
+    keel_largest_destroy(((images *)state)->largest);
     keel_folder_free(&((images *)state)->f);
     keel_free(state);
 }
@@ -215,6 +252,8 @@ const keel_source keel_source_image_directory = {
     .read = read_row,
     .soon = keel_folder_soon,
     .needs = needs,
+    .at_least = at_least,
+    .largest = largest,
     .row_name = keel_folder_row_name,
     .close = close_images,
 };
@@ -224,8 +263,9 @@ static keel_status begin(void *state, const char *path, const keel_dataset_optio
     images *p = state;
     KEEL_TRY(keel_photo_init(&p->photo, o, path));
     p->unchecked = o->unchecked;
-    p->needs = -1;
+    if (!(p->largest = keel_largest_create())) return KEEL_ENOMEM;
     KEEL_TRY(choose_type(p));
+    p->known = !p->unchecked;
     return p->unchecked ? KEEL_OK : check_files(p);
 }
 

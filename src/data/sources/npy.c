@@ -79,6 +79,19 @@ static keel_status read(const void *state, int64_t index, const keel_row *row, k
     return KEEL_OK;
 }
 
+static int64_t needs(const void *state, const keel_dtype *want)
+{
+    const rows *r = state;
+    int64_t stored = 0, converted = 0;
+    for (int i = 0; i < r->n; i++) {
+        const keel_stored *f = &r->column[i].stored;
+        const int64_t n = keel_stored_needs(f, want ? want[i] : f->field.dtype, true);
+        if ((int64_t)f->n_bytes > stored) stored = (int64_t)f->n_bytes;
+        if (n > converted) converted = n;
+    }
+    return stored + converted;
+}
+
 static void close_rows(void *state)
 {
     rows *r = state;
@@ -92,6 +105,7 @@ static void close_rows(void *state)
 static const keel_source by_row = {
     .name = "npy",
     .read = read,
+    .needs = needs,
     .close = close_rows,
 };
 

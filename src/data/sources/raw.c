@@ -59,6 +59,19 @@ static keel_status read(const void *state, int64_t index, const keel_row *row, k
     return KEEL_OK;
 }
 
+static int64_t needs(const void *state, const keel_dtype *want)
+{
+    const records *r = state;
+    int64_t converted = 0;
+    for (int i = 0; i < r->n; i++) {
+        const keel_stored *f = &r->column[i].stored;
+        const bool aligned = keel_dtype_size(f->type.dtype) == 1;
+        const int64_t n = keel_stored_needs(f, want ? want[i] : f->field.dtype, aligned);
+        if (n > converted) converted = n;
+    }
+    return (int64_t)r->n_bytes + converted;
+}
+
 static void close(void *state)
 {
     records *r = state;
@@ -234,5 +247,6 @@ const keel_source keel_source_raw = {
     .claims = claims,
     .open = open_records,
     .read = read,
+    .needs = needs,
     .close = close,
 };

@@ -97,6 +97,19 @@ static keel_status read(const void *state, int64_t index, const keel_row *row, k
     return KEEL_OK;
 }
 
+static int64_t needs(const void *state, const keel_dtype *want)
+{
+    const synthetic *all = state;
+    int64_t drawn = 0, converted = 0;
+    for (int i = 0; i < all->n; i++) {
+        const keel_stored *f = &all->column[i].stored;
+        const int64_t n = keel_stored_needs(f, want ? want[i] : f->field.dtype, true);
+        if ((int64_t)f->n_bytes > drawn) drawn = (int64_t)f->n_bytes;
+        if (n > converted) converted = n;
+    }
+    return drawn + converted;
+}
+
 static void close(void *state)
 {
     keel_free(state);
@@ -224,5 +237,6 @@ const keel_source keel_source_synthetic = {
     .claims = claims,
     .open = open_rows,
     .read = read,
+    .needs = needs,
     .close = close,
 };
