@@ -329,6 +329,69 @@ static void weights_that_are_not_there_cannot_be_excluded(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+static keel_shape shape_of(const json_t *dims)
+{
+    keel_shape s = { .rank = (int)json_array_size(dims) };
+    for (int d = 0; d < s.rank; d++) s.dim[d] = json_integer_value(json_array_get(dims, (size_t)d));
+    return s;
+}
+
+/* "sets" of constraints.json: [class, config, shape, what becomes of numbers(shape, 2)]. */
+static void any_arguments_change_a_weight_as_in_keras(void **state)
+{
+    json_t *golden = golden_load("constraints.json"), *set;
+    size_t i;
+    (void)state;
+    json_array_foreach(json_object_get(golden, "sets"), i, set)
+    {
+        json_t *given = json_pack("{s:O,s:O}", "class_name", json_array_get(set, 0), "config",
+                                  json_array_get(set, 1));
+        const json_t *want = json_array_get(set, 3);
+        keel_tensor w = numbers(shape_of(json_array_get(set, 2)), 2);
+        keel_projection p;
+        keel_object o;
+        must(keel_object_read(&o, given, keel_constraint_find, "constraint"));
+        must(keel_constraint_read(&o, &w.shape, &p));
+        keel_project(&p, &w.shape, KEEL_FLOAT32, w.data);
+        for (size_t k = 0; k < json_array_size(want); k++) {
+            const double got = (double)((float *)w.data)[k];
+            if (!(fabs(got - json_number_value(json_array_get(want, k))) <= 1e-6))
+                fail_msg("set %zu, number %zu: %.9g, in Keras %.9g", i, k, got,
+                         json_number_value(json_array_get(want, k)));
+        }
+        keel_object_free(&o);
+        keel_tensor_free(&w);
+        json_decref(given);
+    }
+    json_decref(golden);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void axes_that_a_weight_does_not_have_are_refused(void **state)
+{
+    static const struct {
+        const char *config, *says;
+    } cases[] = {
+        { "{\"axis\": 2}", "axis 2 of a weight of 2 dims" },
+        { "{\"axis\": [0, -3]}", "axis -3 of a weight of 2 dims" },
+        { "{\"axis\": [0, -2]}", "axis -2 is given twice" },
+    };
+    const keel_shape shape = { 2, { 3, 2 } };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *given = json_pack("{s:s,s:o}", "class_name", "UnitNorm", "config",
+                                  json_loads(cases[i].config, 0, NULL));
+        keel_projection p;
+        keel_object o;
+        must(keel_object_read(&o, given, keel_constraint_find, "constraint"));
+        assert_int_equal(keel_constraint_read(&o, &shape, &p), KEEL_EARG);
+        assert_non_null(strstr(keel_error(), cases[i].says));
+        keel_object_free(&o);
+        json_decref(given);
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 /* get_config() of keras.constraints. */
 static void constraints_are_written_as_keras_writes_them(void **state)
 {
@@ -338,6 +401,7 @@ static void constraints_are_written_as_keras_writes_them(void **state)
         { "MaxNorm", "{}", "{\"max_value\": 2.0, \"axis\": 0}" },
         { "MaxNorm", "{\"axis\": [0, 1, 2]}", "{\"max_value\": 2.0, \"axis\": [0, 1, 2]}" },
         { "UnitNorm", "{\"axis\": -1}", "{\"axis\": -1}" },
+        { "UnitNorm", "{\"axis\": null}", "{\"axis\": null}" },
         { "MinMaxNorm", "{}",
           "{\"min_value\": 0.0, \"max_value\": 1.0, \"rate\": 1.0, \"axis\": 0}" },
     };
@@ -372,6 +436,8 @@ int main(void)
         cmocka_unit_test(weights_without_decay_are_those_of_keras),
         cmocka_unit_test(weights_that_are_not_there_cannot_be_excluded),
         cmocka_unit_test(constraints_are_written_as_keras_writes_them),
+        cmocka_unit_test(any_arguments_change_a_weight_as_in_keras),
+        cmocka_unit_test(axes_that_a_weight_does_not_have_are_refused),
         cmocka_unit_test(a_step_that_fails_leaves_normalized_weights_as_they_were),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -114,14 +114,33 @@ static void a_draw_depends_on_seed_weight_and_element_alone(void **state)
         double *a = fill(names[i], NULL, &s, 4), *b = fill(names[i], NULL, &s, 4);
         double *other = fill(names[i], NULL, &s, 5), *more = fill(names[i], NULL, &longer, 4);
         double *seeded = fill(names[i], "{\"seed\": 12}", &s, 4);
-        double *same = fill(names[i], "{\"seed\": 11}", &s, 4); /* that of the model */
+        double *same = fill(names[i], "{\"seed\": 12}", &s, 9); /* of another weight: as in Keras */
         assert_memory_equal(a, b, sizeof *a * 31 * 7);
-        assert_memory_equal(a, same, sizeof *a * 31 * 7);
+        assert_memory_equal(seeded, same, sizeof *a * 31 * 7);
         assert_memory_equal(a, more, sizeof *a * 31 * 7);
         assert_memory_not_equal(a, other, sizeof *a * 31 * 7);
         assert_memory_not_equal(a, seeded, sizeof *a * 31 * 7);
         double *all[] = { a, b, other, more, seeded, same };
         for (int k = 0; k < 6; k++) keel_free(all[k]);
+    }
+}
+
+/* A SeedGenerator in a config is the seed that it has. */
+static void initializers_with_one_seed_draw_the_same(void **state)
+{
+    static const char generator[] = "{\"seed\": {\"module\": \"keras.random\", \"class_name\": "
+                                    "\"SeedGenerator\", \"config\": {\"seed\": 12, \"name\": "
+                                    "\"seed_generator\"}, \"registered_name\": null}}";
+    static const char *const names[] = { "RandomUniform", "GlorotNormal", "Orthogonal" };
+    const keel_shape s = KEEL_SHAPE(4, 5);
+    for (int i = 0; i < 3; i++) {
+        double *a = fill(names[i], "{\"seed\": 12}", &s, 1), *b = fill(names[i], generator, &s, 2);
+        double *other = fill(names[i], "{\"seed\": -12}", &s, 1);
+        assert_memory_equal(a, b, sizeof *a * 20);
+        assert_memory_not_equal(a, other, sizeof *a * 20);
+        keel_free(a);
+        keel_free(b);
+        keel_free(other);
     }
 }
 
@@ -375,6 +394,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(draws_follow_the_distributions_of_keras),
         cmocka_unit_test(a_draw_depends_on_seed_weight_and_element_alone),
+        cmocka_unit_test(initializers_with_one_seed_draw_the_same),
         cmocka_unit_test(a_filled_tensor_holds_the_draws_of_its_elements),
         cmocka_unit_test(constants_are_what_they_say),
         cmocka_unit_test(kernels_without_chance_are_those_of_keras),

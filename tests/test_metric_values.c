@@ -166,6 +166,49 @@ static void what_gives_no_number_for_a_row_is_refused(void **unused)
     }
 }
 
+/* Of a metric along another dim there is no number for each step or pixel. Keras fails on it, too.
+ */
+static void masks_and_weights_that_do_not_fit_a_metric_are_refused(void **unused)
+{
+    static float weight[ROWS * 4 * 4];
+    static const struct {
+        kind_of_model kind;
+        const char *metric, *says;
+    } cases[] = {
+        { STEPS, "CosineSimilarity", "the mask's numbers of a row have shape (5,)" },
+        { STEPS, "PearsonCorrelation", "the mask's numbers of a row have shape (5,)" },
+        { IMAGE, "CosineSimilarity", "weights of a row have shape (4, 4)" },
+        { IMAGE, "CategoricalCrossentropy", "weights of a row have shape (4, 4)" },
+    };
+    (void)unused;
+    for (int i = 0; i < ROWS * 4 * 4; i++) weight[i] = (float)(i % 3);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const kind_of_model kind = cases[i].kind;
+        json_t *metric =
+            json_pack("{s:s, s:{s:i}}", "class_name", cases[i].metric, "config", "axis", 1);
+        keel_model *m = model_of(kind);
+        keel_dataset_destroy(rows_of(kind, false)); /* fills rows */
+        const keel_array_field field[] = {
+            { "x", KEEL_ROLE_INPUT, NULL, of_rows(inputs[kind], rows.x), { 0 } },
+            { "y", KEEL_ROLE_TARGET, NULL, of_rows(targets[kind], rows.y), { 0 } },
+            { "w", KEEL_ROLE_WEIGHT, NULL, of_rows((keel_shape){ 2, { 4, 4 } }, weight), { 0 } },
+        };
+        keel_dataset *d;
+        keel_strategy *s;
+        keel_logs logs;
+        must(compile(m, metric, kind == IMAGE));
+        must(keel_dataset_from_fields(&d, field, kind == IMAGE ? 3 : 2));
+        must(keel_strategy_create(&s, "cpu:0"));
+        assert_int_equal(keel_evaluate(m, s, d, NULL, &logs), KEEL_ESHAPE);
+        if (!strstr(keel_error(), cases[i].says))
+            fail_msg("case %zu: '%s' does not say '%s'", i, keel_error(), cases[i].says);
+        keel_strategy_destroy(s);
+        keel_dataset_destroy(d);
+        keel_model_destroy(m);
+        json_decref(metric);
+    }
+}
+
 static void a_list_of_classes_that_does_not_fit_is_refused(void **unused)
 {
     (void)unused;
@@ -193,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics_of_files_are_those_of_keras),
         cmocka_unit_test(what_gives_no_number_for_a_row_is_refused),
+        cmocka_unit_test(masks_and_weights_that_do_not_fit_a_metric_are_refused),
         cmocka_unit_test(a_list_of_classes_that_does_not_fit_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

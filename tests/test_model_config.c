@@ -211,7 +211,8 @@ static const struct {
       "{\"num_classes\":3,\"axis\":1}},\"mae\",{\"class_name\":\"TopKCategoricalAccuracy\","
       "\"config\":{\"k\":0}},{\"module\":\"mine\",\"class_name\":\"Odd\",\"config\":{}}]}",
       "MeanSquaredError", "mae", 1,
-      "MeanIoU (axis (Keras fails to add up along another) must be -1, not 1: nothing else is "
+      "MeanIoU (axis (along a dim of classes Keras fails, and 0 is that of rows) must be -1, not "
+      "1: nothing else is "
       "supported), TopKCategoricalAccuracy (k must be at least 1, not 0), Odd" },
 };
 

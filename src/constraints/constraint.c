@@ -21,7 +21,11 @@ keel_status keel_constraint_read(const keel_object *o, const keel_shape *shape,
         if (d < 0 || d >= shape->rank)
             return keel_fail(KEEL_EARG, "%s: axis %lld of a weight of %d dims", o->type->name,
                              (long long)axis->at[i], shape->rank);
+        if (out->over >> d & 1)
+            return keel_fail(KEEL_EARG, "%s: axis %lld is given twice", o->type->name,
+                             (long long)axis->at[i]);
         out->over |= 1u << d;
     }
+    if (axis && axis->count < 0) out->over = (1u << shape->rank) - 1;
     return KEEL_OK;
 }

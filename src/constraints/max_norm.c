@@ -7,8 +7,8 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_FLOAT(args_t, max_value, "2", 0, 1e30, "the greatest length"),
-    KEEL_INTS(args_t, axis, -1, "0", -7, 7, "dims of the weight along which a vector runs"),
+    KEEL_FLOAT(args_t, max_value, "2", 0, 0, "the greatest length"),
+    KEEL_CONSTRAINT_AXIS(args_t),
     { 0 },
 };
 

@@ -7,10 +7,10 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_FLOAT(args_t, min_value, "0.0", 0, 1e30, "the least length"),
-    KEEL_FLOAT(args_t, max_value, "1.0", 0, 1e30, "the greatest length"),
-    KEEL_FLOAT(args_t, rate, "1.0", 0, 1e30, "how much of the way a step goes"),
-    KEEL_INTS(args_t, axis, -1, "0", -7, 7, "dims of the weight along which a vector runs"),
+    KEEL_FLOAT(args_t, min_value, "0.0", 0, 0, "the least length, also if it is above max_value"),
+    KEEL_FLOAT(args_t, max_value, "1.0", 0, 0, "the greatest length"),
+    KEEL_FLOAT(args_t, rate, "1.0", 0, 0, "how much of the way a step goes"),
+    KEEL_CONSTRAINT_AXIS(args_t),
     { 0 },
 };
 

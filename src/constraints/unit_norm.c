@@ -6,7 +6,7 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_INTS(args_t, axis, -1, "0", -7, 7, "dims of the weight along which a vector runs"),
+    KEEL_CONSTRAINT_AXIS(args_t),
     { 0 },
 };
 

@@ -28,10 +28,12 @@ const keel_field keel_fan_fields[] = {
     { 0 },
 };
 
-keel_chance keel_seeded_chance(const keel_seeded *s, const keel_chance *c)
+keel_chance keel_seeded_chance(const keel_seeded *s, const keel_chance *c, uint64_t *row)
 {
     keel_chance mine = *c;
-    if (s->seed != KEEL_INT_NULL) mine.seed = (uint64_t)s->seed;
+    if (s->seed == KEEL_INT_NULL) return mine;
+    mine.seed = (uint64_t)s->seed;
+    *row = 0;
     return mine;
 }
 
@@ -99,7 +101,7 @@ keel_status keel_variance_scaling(double *out, const keel_shape *shape, const ke
                                   double scale, keel_fan_mode mode, keel_distribution distribution,
                                   const keel_chance *c, uint64_t row)
 {
-    const keel_chance mine = keel_seeded_chance(&a->seeded, c);
+    const keel_chance mine = keel_seeded_chance(&a->seeded, c, &row);
     double in, fan_out;
     keel_compute_fans(shape, &in, &fan_out);
     if (keel_fans_given(a)) {

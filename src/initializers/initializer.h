@@ -91,8 +91,9 @@ static inline bool keel_fans_given(const keel_fan_args *a)
 {
     return a->input_axes.count >= 0 && a->output_axes.count >= 0;
 }
-/* `c`, with the seed of `s` if it is set. */
-keel_chance keel_seeded_chance(const keel_seeded *s, const keel_chance *c);
+/* `c`, with the seed of `s` if it is set. Then *row becomes 0: as in Keras, weights of one shape
+ * whose initializers have the same seed begin equal. */
+keel_chance keel_seeded_chance(const keel_seeded *s, const keel_chance *c, uint64_t *row);
 
 /* out[i] = mean + unit * draw i, from [0, 1) or a standard normal, by the functions above. */
 void keel_fill(double *out, int64_t count, keel_distribution d, double mean, double unit,

@@ -30,7 +30,7 @@ static keel_status fill(const void *args, const keel_shape *shape, const keel_ch
     if (shape->rank < 2)
         return keel_fail(KEEL_ESHAPE, "Orthogonal initializes weights of rank 2 or more, not %d",
                          shape->rank);
-    const keel_chance mine = keel_seeded_chance(&a->seeded, c);
+    const keel_chance mine = keel_seeded_chance(&a->seeded, c, &row);
     const int64_t cols = shape->dim[shape->rank - 1];
     const int64_t rows = cols ? keel_shape_count(shape) / cols : 0;
     const int64_t n = rows < cols ? rows : cols, length = rows < cols ? cols : rows;

@@ -17,7 +17,7 @@ static keel_status fill(const void *args, const keel_shape *shape, const keel_ch
                         uint64_t row, double *out)
 {
     const args_t *a = args;
-    const keel_chance mine = keel_seeded_chance(&a->seeded, c);
+    const keel_chance mine = keel_seeded_chance(&a->seeded, c, &row);
     keel_fill(out, keel_shape_count(shape), KEEL_UNIFORM, a->minval, a->maxval - a->minval, &mine,
               row);
     return KEEL_OK;

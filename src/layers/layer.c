@@ -26,6 +26,34 @@ static bool is_input(const keel_layer *l)
     return l->max_inputs == 0;
 }
 
+/* What Keras's quantize() makes of a policy: "int8_from_float32", "gptq/4/128_from_float32", or one
+ * of several classes with a mode. */
+static bool is_quantized(const char *name)
+{
+    static const char *const mode[] = { "int8", "int4", "float8", "gptq", "awq" };
+    bool found = false;
+    for (size_t i = 0; i < sizeof mode / sizeof *mode; i++)
+        found = found || !strncmp(name, mode[i], strlen(mode[i]));
+    return found;
+}
+
+static keel_status refuse_policy(const char *class_name, const json_t *config)
+{
+    const char *mode = json_string_value(json_object_get(config, "mode"));
+    if (mode && is_quantized(mode))
+        return keel_fail(KEEL_EUNSUP,
+                         "dtype policy %.60s of mode %.40s: quantized layers are not supported: "
+                         "train before quantize()",
+                         class_name, mode);
+    if (!strcmp(class_name, "DTypePolicyMap"))
+        return keel_fail(KEEL_EUNSUP, "dtype policy DTypePolicyMap: what is inside a layer has the "
+                                      "layer's policy here");
+    return keel_fail(KEEL_EUNSUP,
+                     "dtype policy %.60s: only float32, mixed_bfloat16 and mixed_float16 are "
+                     "supported",
+                     class_name);
+}
+
 /* The name of a policy, or Keras's DTypePolicy with a name. For a layer that makes integers when
  * rows are read (`indices`) it may be their type. */
 static keel_status read_dtype(const json_t *dtype, bool indices, keel_dtype *compute)
@@ -36,11 +64,9 @@ static keel_status read_dtype(const json_t *dtype, bool indices, keel_dtype *com
         name = json_string_value(dtype);
     else if (json_is_object(dtype)) {
         const char *class_name = json_string_value(json_object_get(dtype, "class_name"));
-        if (class_name && strcmp(class_name, "DTypePolicy"))
-            return keel_fail(KEEL_EUNSUP,
-                             "dtype policy %s: only float32, mixed_bfloat16 and mixed_float16 are "
-                             "supported",
-                             class_name);
+        if (class_name && strcmp(class_name, "DTypePolicy") &&
+            strcmp(class_name, "FloatDTypePolicy"))
+            return refuse_policy(class_name, json_object_get(dtype, "config"));
         name = json_string_value(json_object_get(json_object_get(dtype, "config"), "name"));
     }
     if (!name) return keel_fail(KEEL_EARG, "dtype: expected a name or a DTypePolicy with a name");
@@ -56,6 +82,11 @@ keel_status keel_policy_find(const char *name, keel_dtype *compute)
             *compute = all[i];
             return KEEL_OK;
         }
+    if (strstr(name, "_from_") && is_quantized(name))
+        return keel_fail(KEEL_EUNSUP,
+                         "dtype '%.40s': quantized layers are not supported: train before "
+                         "quantize()",
+                         name);
     return keel_fail(KEEL_EUNSUP,
                      "dtype '%.40s': only float32, mixed_bfloat16 and mixed_float16 are supported",
                      name);

@@ -5,6 +5,7 @@
  * Label smoothing: t (1 - s) + s / 2. All as in Keras with TensorFlow. */
 #ifndef REAL
 #include "losses/crossentropy.h"
+#include "losses/each.h"
 #include "ops/all.h"
 #include <tgmath.h>
 

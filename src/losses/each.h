@@ -9,8 +9,6 @@
 #include "losses/loss.h"
 #include <tgmath.h>
 
-#define KEEL_EPSILON 1e-7 /* Keras's backend.epsilon() */
-
 #define KEEL_LOSS_OF_EACH(of)                                                                      \
     static double REAL_(of)(keel_elements * e)                                                     \
     {                                                                                              \

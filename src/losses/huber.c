@@ -2,11 +2,9 @@
  * delta |x| - delta^2 / 2 beyond. */
 #ifndef REAL
 #include "losses/each.h"
+#include "losses/huber.h"
 
-typedef struct args_t {
-    int reduction;
-    double delta;
-} args_t;
+typedef keel_huber args_t;
 
 static const keel_field fields[] = {
     KEEL_LOSS_FIELDS(args_t),

@@ -16,7 +16,7 @@ typedef struct keel_iou {
 #define KEEL_IOU_CLASSES KEEL_INT(keel_iou, num_classes, NULL, 1, 1e6, "how many classes there are")
 #define KEEL_IOU_COMMON                                                                            \
     KEEL_INT(keel_iou, ignore_class, "null", 0, 0, "targets of this class do not count"),          \
-        KEEL_REFUSE("axis", "-1", "Keras fails to add up along another"),                          \
+        KEEL_REFUSE("axis", "-1", "along a dim of classes Keras fails, and 0 is that of rows"),    \
         KEEL_STRING(keel_iou, dtype, "null", "of the counts: weights are cut to whole numbers"),   \
         KEEL_IGNORE("name", "the name in logs, which the compiled model keeps")
 #define KEEL_IOU_SPARSE                                                                            \

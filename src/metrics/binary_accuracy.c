@@ -1,11 +1,10 @@
 /* Fraction of predictions that are on the same side of the threshold as their targets. */
 #ifndef REAL
+#include "metrics/binary_accuracy.h"
 #include "metrics/metric.h"
 #include "losses/loss.h"
 
-typedef struct args_t {
-    double threshold;
-} args_t;
+typedef keel_binary_accuracy args_t;
 
 static const keel_field fields[] = {
     KEEL_FLOAT(args_t, threshold, "0.5", 0, 0, "predictions above it count as 1"),

@@ -1,6 +1,7 @@
 /* The part that metrics share: look-up by name, the meaning of "accuracy", and Keras's mean of the
  * values of rows. */
 #include "metrics/metric.h"
+#include "losses/along.h"
 #include "tensor/shape.h"
 #include <string.h>
 #include <strings.h>

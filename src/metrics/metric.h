@@ -2,7 +2,6 @@
 #ifndef KEEL_METRICS_METRIC_H
 #define KEEL_METRICS_METRIC_H
 #include "base/field.h"
-#include "losses/along.h"
 #include "losses/loss.h"
 #include "ops/op.h"
 
@@ -55,7 +54,8 @@ keel_status keel_metric_check(const keel_metric *m, const void *args, const keel
 /* How targets match predictions. */
 keel_target_kind keel_metric_target(const keel_metric *m, const void *args);
 /* What its axis means for such rows. As keel_along_loss. */
-keel_status keel_metric_along(keel_along *out, const keel_metric *m, const void *args,
+struct keel_along;
+keel_status keel_metric_along(struct keel_along *out, const keel_metric *m, const void *args,
                               const keel_spec *prediction, const keel_spec *target);
 /* Add rows to sum [keel_metric_sums]; c is as for a loss, c->sum is not used. */
 void keel_metric_update(const keel_metric *m, int real, const keel_loss_call *c, double *sum);

@@ -51,6 +51,7 @@ const keel_op keel_op_frames = {
     .cases = (const keel_case[]){ { "9", NULL, "size 4 stride 3" },
                                   { "2,7", NULL, "size 3 stride 1 hann" },
                                   { "8", NULL, "size 6 stride 2 length 4 hamming centred" },
+                                  { "7", NULL, "size 5 stride 2 length 3 given" },
                                   { NULL, NULL, NULL } },
     .args_for_case = args_for_case,
 };

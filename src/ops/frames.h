@@ -7,7 +7,6 @@
 typedef struct keel_frames_args {
     int64_t size, stride;   /* numbers of a frame, and from one to the next */
     keel_fft_window window; /* that multiplies a frame */
-    int64_t length;         /* of the window, in the middle of the frame */
     bool
         centred; /* frames: frame i is around sample i stride of the signal, mirrored at its ends */
     bool inverse; /* overlap: the window by the sum of its squares in all frames that overlap */
@@ -17,11 +16,11 @@ typedef struct keel_frames_args {
 /* What multiplies element i of a frame. */
 static inline double keel_frame_factor(const keel_frames_args *a, int64_t i)
 {
-    const double w = keel_window_at(a->window, a->size, a->length, i);
+    const double w = keel_window_at(&a->window, a->size, i);
     double sum = 0;
     if (!a->inverse) return w;
     for (int64_t k = i % a->stride; k < a->size; k += a->stride) {
-        const double other = keel_window_at(a->window, a->size, a->length, k);
+        const double other = keel_window_at(&a->window, a->size, k);
         sum += other * other;
     }
     return w / sum;
@@ -37,15 +36,11 @@ static inline void keel_frames_for_case(keel_frames_args *a, const char *text)
     *a = (keel_frames_args){ .size = 4, .stride = 2 };
     keel_case_ints(text, "size", &a->size, 1);
     keel_case_ints(text, "stride", &a->stride, 1);
-    a->length = a->size;
-    keel_case_ints(text, "length", &a->length, 1);
     keel_case_ints(text, "begin", &a->begin, 1);
     keel_case_ints(text, "count", &a->count, 1);
     a->centred = keel_case_has(text, "centred");
     a->inverse = keel_case_has(text, "inverse");
-    a->window = keel_case_has(text, "hann")      ? KEEL_HANN
-                : keel_case_has(text, "hamming") ? KEEL_HAMMING
-                                                 : KEEL_NO_WINDOW;
+    a->window = keel_window_for_case(text, a->size);
 }
 
 #endif

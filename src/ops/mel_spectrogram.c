@@ -4,7 +4,6 @@
  * triangles are float32 as in Keras. In decibels a row is cut off below its own loudest number. */
 #ifndef REAL
 #include "ops/mel_spectrogram.h"
-#include "ops/cases.h"
 #include "ops/infer.h"
 #include "ops/transform.h"
 #include <math.h>
@@ -115,11 +114,7 @@ static void args_for_case(void *args, const char *text)
                                       .reference = 1,
                                       .top = 80 };
     keel_case_ints(text, "size", &a->size, 1);
-    a->length = a->size;
-    keel_case_ints(text, "length", &a->length, 1);
-    a->window = keel_case_has(text, "hann")      ? KEEL_HANN
-                : keel_case_has(text, "hamming") ? KEEL_HAMMING
-                                                 : KEEL_NO_WINDOW;
+    a->window = keel_window_for_case(text, a->size);
     a->decibels = keel_case_has(text, "decibels");
     keel_case_number(text, "exponent", &a->exponent);
     keel_case_number(text, "top", &a->top);
@@ -137,6 +132,7 @@ const keel_op keel_op_mel_spectrogram = {
                                   { "17", NULL, "hann decibels length 5" },
                                   { "14", NULL, "hamming size 12 exponent 3" },
                                   { "13", NULL, "size 7 decibels top 4" },
+                                  { "12", NULL, "size 6 given length 5" },
                                   { NULL, NULL, NULL } },
     .args_for_case = args_for_case,
 };
@@ -147,7 +143,7 @@ static void REAL_(spectrum)(const keel_mel_spectrogram_args *a, const scratch *s
 {
     for (int64_t i = 0; i < a->size; i++) {
         s->frame[2 * i] =
-            (double)x[sample_of(a, frame, i, n)] * keel_window_at(a->window, a->size, a->length, i);
+            (double)x[sample_of(a, frame, i, n)] * keel_window_at(&a->window, a->size, i);
         s->frame[2 * i + 1] = 0;
     }
     keel_transform(s->frame, 1, s->to, a->size, s->turn, a->size);
@@ -234,7 +230,7 @@ static void REAL_(backward)(const keel_call *c)
             keel_transform(s.frame, 1, s.to, a->size, s.turn, a->size);
             for (int64_t i = 0; i < a->size; i++)
                 dx[sample_of(a, f, i, n)] +=
-                    (REAL)(s.to[2 * i] * keel_window_at(a->window, a->size, a->length, i));
+                    (REAL)(s.to[2 * i] * keel_window_at(&a->window, a->size, i));
         }
     }
 }

@@ -5,11 +5,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum keel_fft_window { KEEL_NO_WINDOW, KEEL_HANN, KEEL_HAMMING } keel_fft_window;
+typedef struct keel_fft_window { /* in the middle of a frame, which is 0 beside it */
+    enum { KEEL_NO_WINDOW, KEEL_HANN, KEEL_HAMMING, KEEL_GIVEN_WINDOW } kind;
+    int64_t length;      /* without a window that of the frame */
+    const double *given; /* [length], the layer's, which outlives the graph */
+} keel_fft_window;
 
 typedef struct keel_mel_spectrogram_args {
-    int64_t size;           /* of the transform */
-    int64_t length, stride; /* of the window, and its steps */
+    int64_t size, stride; /* of the transform; steps of the window */
     keel_fft_window window;
     int64_t bands;           /* mel bins */
     double rate;             /* samples per second */

@@ -38,6 +38,7 @@ const keel_op keel_op_overlap = {
     .backward_reads = 0,
     .cases = (const keel_case[]){ { "3,4", NULL, "size 4 stride 3 count 10" },
                                   { "2,3,4", NULL, "size 4 stride 2 begin 2 count 4 hann inverse" },
+                                  { "3,4", NULL, "size 4 stride 1 count 5 given inverse" },
                                   { NULL, NULL, NULL } },
     .args_for_case = args_for_case,
 };

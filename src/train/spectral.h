@@ -13,13 +13,13 @@ typedef struct keel_spectral_weight {
 } keel_spectral_weight;
 
 typedef struct keel_spectral {
-    const keel_store *store;
+    keel_store *store;
     int n;
     keel_spectral_weight *weight;
     int64_t bytes;
 } keel_spectral;
 
-keel_status keel_spectral_create(keel_spectral *out, const keel_graph *g, const keel_store *store);
+keel_status keel_spectral_create(keel_spectral *out, const keel_graph *g, keel_store *store);
 void keel_spectral_free(keel_spectral *s);
 /* A worker's share of the weights. Packed copies are then old. No memory, cannot fail. */
 void keel_spectral_apply(const keel_spectral *s, int worker, int n_worker);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Make constraints.keras and constraints.json: a model all of whose layers have constraints, before
 its first step; the losses of two epochs, what it predicts then, and the weights. Element i of the
-rows is number(i, 0), of the targets number(i, 1). Run with Keras 3 on TensorFlow,
+rows is number(i, 0), of the targets number(i, 1). "sets" has what constraints make of weights of
+number(i, 2): arguments at the edge of what Keras takes. Run with Keras 3 on TensorFlow,
 KERAS_BACKEND=tensorflow, in this folder.
 """
 import json
@@ -20,6 +21,26 @@ ROWS = 22
 
 def number(shape, k):
     return (((np.arange(np.prod(shape)) * 37 + 29 * k + 11) % 101 - 50) / 32).reshape(shape)
+
+
+SETS = [  # constraint, shape of the weight
+    (C.MaxNorm(0.5, axis=None), (3, 2)),
+    (C.MaxNorm(1.5, axis=[]), (2, 3)),
+    (C.MaxNorm(0.75, axis=[2, 0]), (2, 3, 2)),
+    (C.MaxNorm(-1.0), (3, 2)),
+    (C.UnitNorm(axis=None), (2, 2, 2)),
+    (C.UnitNorm(axis=-2), (2, 3, 2)),
+    (C.MinMaxNorm(2.0, 0.5, axis=1), (3, 2)),
+    (C.MinMaxNorm(2.0, 0.5, rate=0.25, axis=None), (5,)),
+    (C.MinMaxNorm(-1.0, 0.5, rate=1.5), (3, 2)),
+    (C.MinMaxNorm(0.0, 0.5, rate=-0.5, axis=[-1, 0]), (3, 2)),
+    (C.MinMaxNorm(0.25, 3.0, rate=0.0, axis=()), (4,)),
+]
+
+
+def projected(c, shape):
+    values = np.ravel(c(number(shape, 2).astype("float32")))
+    return [type(c).__name__, c.get_config(), shape, [float("%.8g" % v) for v in values]]
 
 
 keras.utils.set_random_seed(4)
@@ -48,8 +69,8 @@ got = {
     "rows": ROWS,
     "loss": h.history["loss"],
     "after": [float(v) for v in m.predict(x, verbose=0).ravel()],
+    "sets": [projected(*s) for s in SETS],
     "weights": {w.path: [float("%.8g" % v) for v in np.ravel(w)] for w in m.trainable_weights},
 }
 with open("constraints.json", "w") as f:
-    json.dump(got, f, indent=0)
-    f.write("\n")
+    f.write(",\n".join('%s"%s": %s' % ("" if i else "{", k, json.dumps(v)) for i, (k, v) in enumerate(got.items())) + "}\n")

@@ -12,6 +12,9 @@ import keras
 import numpy as np
 from keras import initializers as I
 
+WINDOWS = ("barthann", "bartlett", "bohman", "cosine", "exponential", "lanczos", "parzen", "taylor", "triang",
+           "tukey", "hann_periodic", "blackman_symmetric", "rect", "sinc", "flt", "tri_periodic", "tuk",
+           "taylorwin_periodic", "par", "poisson_symmetric", "halfcosine", "bman")
 CASES = [
     (I.STFT(), (5, 1, 5)),
     (I.STFT("imag"), (40, 1, 3)),
@@ -24,6 +27,8 @@ CASES = [
     (I.STFT("imag", [1.0, -2.0, 0.5]), (3, 1, 3)),
     (I.STFT("real", None), (3, 1, 4)),
     (I.STFT(), (1, 1, 2)),
+    *[(I.STFT("real", w, None, n % 2 > 0), (n, 1, 2)) for n, w in enumerate(WINDOWS, 2)],
+    *[(I.STFT("imag", w, "spectrum", n % 2 == 0), (n, 1, 3)) for n, w in enumerate(WINDOWS, 5)],
     (I.Constant(0.5), (2, 2)),
     (I.Constant([1.0, 2.0, 3.0]), (3,)),
     (I.Constant([1, 2, 3]), (2, 3)),

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Make loss_scale.json and loss_scale_*.keras: trainings by the real Keras with LossScaleOptimizer.
 
-Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder. loss_scale_CASE.keras is the
+Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder, with names of cases to make
+only these. loss_scale_CASE.keras is the
 model, compiled, and trained for `before` epochs. loss_scale.json holds what each further epoch leaves:
 the loss of its steps, the scale, the good steps since it last moved, and the steps that moved weights.
 Where the policy is mixed_float16, `plain` has the losses of the same model in float32. Rows are those
@@ -11,6 +12,7 @@ Keras adds up the gradients of weights in float16, Keel in float32. So the case 
 float16 does it in the gradients of values first: steps of one row, with inputs below 1.
 """
 import json
+import sys
 
 import make_training as mt  # sets up Keras on one device; makes nothing when imported
 import keras
@@ -54,12 +56,18 @@ def sgd(rate=0.05):
     return lambda: optimizers.SGD(rate, 0.9)
 
 
+def several():
+    return optimizers.MultiOptimizer(optimizers.OptimizerMap(
+        optimizers.SGD(1e-4, 0.9), {".*hidden/.*": optimizers.Lamb(1e-3), ".*out/bias": optimizers.Adam(1e-3)}))
+
+
 CASES = {  # name: layers, rows, policy, optimizer, batch, epochs before it is saved
     "grows": (mlp, "mlp", "float32", scaled(optimizers.Adam, 8.0, 3), 16, 0),
     "overflows": (large, "mlp", "float32", scaled(sgd(1e-4), 2.0**127, 4), 16, 0),
     "half": (mlp, "mlp", HALF, scaled(sgd(), 2.0**20, 20), 1, 0),
     "half_cnn": (cnn, "cnn", HALF, scaled(lambda: optimizers.SGD(2**-6), 2.0**7, 2000), 16, 0),
     "half_by_policy": (mlp, "mlp", HALF, sgd(), 16, 2),
+    "multi": (large, "mlp", "float32", scaled(several, 2.0**127, 4), 16, 1),
     # what these two keep besides slots is not in files of a LossScaleOptimizer
     "nadam": (mlp, "mlp", "float32", scaled(lambda: optimizers.Nadam(1e-3), 8.0, 3), 16, 1),
     "adafactor": (mlp, "mlp", "float32", scaled(lambda: optimizers.Adafactor(1e-3), 8.0, 3), 16, 1),
@@ -82,8 +90,14 @@ def fit(m, kind, batch, epochs):
 
 def main():
     keras.utils.set_random_seed(12)
-    out = {}
+    out, kept = {}, {}
+    if sys.argv[1:]:
+        with open("loss_scale.json") as f:
+            kept = json.load(f)
     for name, (layers_of, kind, policy, optimizer, batch, before) in CASES.items():
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            out[name] = kept[name]
+            continue
         m = compiled(name, layers_of, policy, optimizer)
         plain = compiled(name, layers_of, "float32", optimizer)
         plain.set_weights(m.get_weights())

@@ -8,7 +8,8 @@ rows, weights and targets are number(k, count, scale) below. The case has the mo
 outputs (each flat) and the kernel of "first" after a step of SGD(0.5) on the mean squared error of
 the first output; null where no gradient reaches the kernel.
 Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder; with names of cases to make
-only these.
+only these. Those that have "(JAX)" in their names have a gradient on JAX only: they are made with
+KERAS_BACKEND=jax, which makes no others.
 """
 import json
 import os
@@ -256,6 +257,8 @@ PLAIN = [  # name, shape of a row, the operation, scale of the kernel
     ("trapezoid", M, lambda x: O.trapezoid(x, dx=0.5), ONE),
     ("trapezoid at places", M, lambda x: O.trapezoid(x, x=[0.0, 0.5, 2.0, 2.25, 3.0, 5.0]), ONE),
     ("linspace", V, lambda x: O.linspace(x, 2.0, num=4, axis=-1), ONE),
+    ("linspace of float32", V, lambda x: O.linspace(x, 2.0, num=3, axis=1, dtype="float32"), ONE),
+    ("prod of float32", M, lambda x: O.prod(x, axis=1, dtype="float32"), 0.4),
     ("linspace without its end", V, lambda x: O.linspace(0.5, x, num=3, endpoint=False, axis=1), ONE),
     ("logspace", V, lambda x: O.logspace(x, x * x, num=3, axis=1, base=2), 0.5),
     ("geomspace", V, lambda x: O.geomspace(1.5, O.exp(x), num=4, axis=-1), 0.5),
@@ -365,6 +368,8 @@ PLAIN = [  # name, shape of a row, the operation, scale of the kernel
     ("stft", (2, 11), lambda x: O.stft(x, 6, 3, 8), ONE),
     ("stft after its samples", (13,), lambda x: O.stft(x, 5, 2, 6, window="hamming", center=False)[1], ONE),
     ("stft without a window", (11,), lambda x: O.stft(x, 4, 2, 4, window=None)[0], ONE),
+    ("stft with a window of numbers", (11,), lambda x: O.stft(x, 4, 2, 6, window=[0.5, 2.0, -1.0, 0.25])[0], ONE),
+    ("istft with a window of numbers", (5, 4), lambda x: O.istft((x, O.sin(x)), 5, 2, 6, window=(1.0, 2.0, 3.0, 2.0, 1.0)), ONE),
     ("istft", (5, 5), lambda x: O.istft((x, O.sin(x)), 6, 3, 8), ONE),
     ("istft of a length", (5, 5), lambda x: O.istft((x, O.sin(x)), 8, 2, 8, length=9, window="hamming"), ONE),
     ("istft without a window", (5, 4), lambda x: O.istft((x, O.sin(x)), 6, 3, 6, window=None, center=False), ONE),
@@ -432,6 +437,12 @@ PLAIN = [  # name, shape of a row, the operation, scale of the kernel
     ("full of whole numbers", V, lambda x: x * real(O.full((ROWS, 6), 2 * x[:, :1], dtype="int32")), ONE),
     ("moments of all devices", M, lambda x: O.moments(x, axes=[1], synchronized=True), ONE),
     ("qr complete", (3, 3), lambda x: O.qr(x, mode="complete"), ONE),
+    ("qr of wide matrices", (3, 5), lambda x: O.qr(O.sin(x * 3)), ONE),
+    ("triangle of qr of wide matrices", (2, 2, 4), lambda x: O.qr(O.sin(x * 3), mode="complete")[1], ONE),
+    ("both of qr of wide matrices", (2, 4), lambda x: O.sum(O.matmul(*O.qr(O.sin(x * 3))) ** 3, axis=-1), ONE),
+    ("qr complete of tall matrices (JAX)", (5, 3), lambda x: O.sum(
+        O.sin(2 * O.qr(O.sin(x * 3), mode="complete")[0]) * number(6, 25, ONE).reshape(5, 5), axis=-1), ONE),
+    ("both of qr complete of tall matrices (JAX)", (2, 4, 2), lambda x: O.qr(O.sin(x * 3), mode="complete"), ONE),
     ("convert_to_tensor of whole numbers", V, lambda x: x * real(O.convert_to_tensor(
         2 * x, dtype="int32", sparse=False)), ONE),
     ("one_hot sparse", V, lambda x: O.reshape(O.convert_to_tensor(
@@ -443,6 +454,20 @@ PLAIN = [  # name, shape of a row, the operation, scale of the kernel
 
 def digits(a):
     return [None if not np.isfinite(v) else float(f"{v:.8g}") for v in np.ravel(a).astype("float64")]
+
+
+JAX = keras.backend.backend() == "jax"
+
+
+def by_jax(model, x, target):
+    """The gradient of the kernel of "first"."""
+    import jax
+
+    def loss(variables):
+        out = model.stateless_call(variables, [], x)[0]
+        out = out[0] if isinstance(out, (list, tuple)) else out
+        return O.mean(O.square(out - target))
+    return np.asarray(jax.grad(loss)([v.value for v in model.trainable_variables])[0])
 
 
 def case(name, shape, operation, scale):
@@ -458,8 +483,12 @@ def case(name, shape, operation, scale):
     outs = model(x)
     outs = list(outs) if isinstance(outs, (list, tuple)) else [outs]
     got = [digits(o) for o in outs]
-    target = number(3, outs[0].numpy().size, ONE).reshape(outs[0].shape)
+    target = number(3, int(np.prod(outs[0].shape)), ONE).reshape(outs[0].shape)
     mse = keras.losses.MeanSquaredError()
+    if JAX:
+        kernel = digits(first.weights[0].numpy() - RATE * by_jax(model, x, target))
+        return {"name": name, "config": json.loads(model.to_json()), "scale": scale,
+                "outputs": got, "kernel": kernel}
     model.compile(keras.optimizers.SGD(RATE), loss=[mse] + [None] * (len(outs) - 1))
     import tensorflow as tf
     with tf.GradientTape() as tape:
@@ -476,14 +505,15 @@ def case(name, shape, operation, scale):
 
 def main():
     """With names as arguments only their cases are made; the lines of the others stay."""
-    kept = {}
-    if sys.argv[1:]:
-        with open("operations.json") as f:
-            kept = {c["name"]: c for c in json.load(f) if c["name"] not in sys.argv[1:]}
+    with open("operations.json") as f:
+        kept = {c["name"]: c for c in json.load(f)
+                if ("(JAX)" in c["name"]) != JAX or (sys.argv[1:] and c["name"] not in sys.argv[1:])}
     cases = []
     for name, shape, operation, scale in PLAIN:
         if name in kept:
             cases.append(kept[name])
+            continue
+        if ("(JAX)" in name) != JAX:
             continue
         keras.backend.clear_session()
         cases.append(case(name, shape, operation, scale))

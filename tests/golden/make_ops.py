@@ -517,8 +517,17 @@ case("log_determinant", lambda x: tf.stack(tf.linalg.slogdet(x[0]), -1), [(2, 2,
 case("inverse", lambda x: O.inv(x[0]), [(3, 3)], definite=True)
 case("solve", lambda x: O.solve(x[0], x[1]), [(3, 3), (3, 2)], definite=True)
 case("cholesky", lambda x: O.cholesky(x[0]), [(3, 3)], definite=True)
-case("qr", lambda x: tf.concat(O.qr(x[0]), axis=-2), [(4, 3)])
-case("qr", lambda x: tf.concat(O.qr(x[0]), axis=-2), [(2, 2, 2)])
+
+
+def qr(x):
+    """Q, and beside it R with rows of zeros below."""
+    q, r = O.qr(x)
+    below = q.shape[-2] - r.shape[-2]
+    return tf.concat([q, tf.pad(r, [[0, 0]] * (len(x.shape) - 2) + [[0, below], [0, 0]])], axis=-1)
+
+
+case("qr", lambda x: qr(x[0]), [(4, 3)])
+case("qr", lambda x: qr(x[0]), [(2, 2, 2)])
 case("singular_values", lambda x: O.svd(x[0], compute_uv=False), [(4, 3)])
 case("singular_values", lambda x: O.svd(x[0], compute_uv=False), [(2, 2, 3)])
 case("pseudo_inverse", lambda x: O.pinv(x[0]), [(4, 3)])

@@ -17,7 +17,7 @@ import keras
 from keras.src import ops as all_ops
 
 CLASSES = ["layers", "losses", "metrics", "optimizers", "optimizers.schedules", "initializers",
-           "regularizers", "constraints", "callbacks"]
+           "regularizers", "constraints", "callbacks", "models", "dtype_policies", "quantizers", "random"]
 NODES = {"layer_normalization": "LayerNorm", "rms_normalization": "RMSNorm",
          "batch_normalization": "BatchNorm", "swish": "Silu", "hard_swish": "HardSilu",
          "extract_patches_3d": "ExtractPatches"}  # with three dims

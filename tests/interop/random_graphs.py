@@ -123,8 +123,8 @@ class Keras:
         return outputs, [w.numpy().astype("float64") - b for w, b in zip(self.model.weights, begin)]
 
 
-def run_keel(keel, folder, path, theirs):
-    """Outputs and updates as in Keras.run."""
+def run_keel(keel, folder, path, theirs, trains=True):
+    """Outputs and updates as in Keras.run, without updates where it does not train."""
     x, y, weights = theirs.rows
     arrays = {f"{k}_{i}" if len(v) > 1 else k: a for k, v in (("x", x), ("y", y)) for i, a in enumerate(v)}
     if weights is not None:
@@ -133,12 +133,14 @@ def run_keel(keel, folder, path, theirs):
     np.savez(data, **arrays)
     how = ["--data", data, "--devices", DEVICES, "--batch-size", str(ROWS)]
     for command in (["predict", path, *how, "-o", out],
-                    ["fit", path, *how, "--no-shuffle", "--epochs", "1", "-o", trained]):
+                    ["fit", path, *how, "--no-shuffle", "--epochs", "1", "-o", trained])[: 1 + trains]:
         done = subprocess.run([keel, *command], capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"keel {command[0]}: {' '.join(done.stderr.split())[-400:]}")
     names = theirs.model.output_names
     files = [out] if len(y) == 1 else [out.replace(".npy", f"_{n}.npy") for n in names]
+    if not trains:
+        return [np.load(f) for f in files], []
     theirs.model.load_weights(trained)
     after = [w.numpy().astype("float64") for w in theirs.model.weights]
     return [np.load(f) for f in files], [a - b for a, b in zip(after, theirs.begin)]
@@ -159,8 +161,13 @@ def compare(keel, folder, seed, graph):
     for text, why in DIFFERS.items():
         if text in graph:
             return None, f"Keras differs: {why}"
+    return compare_with(keel, folder, path, lambda: Keras(path, seed), graph)
+
+
+def compare_with(keel, folder, path, make, graph, trains=True):
+    """The same for the Keras that make() gives; without `trains` only outputs are compared."""
     try:
-        theirs = Keras(path, seed)
+        theirs = make()
         want = theirs.run(False)
         moved = [theirs.run(True) for _ in range(MOVES)]
     except (tf.errors.OpError, NotImplementedError) as e:
@@ -172,7 +179,7 @@ def compare(keel, folder, seed, graph):
         return None, f"Keras cannot: {why}"
     if not all(np.isfinite(a).all() for part in want for a in part):
         return None, "Keras computes no finite numbers"
-    got = run_keel(keel, folder, path, theirs)
+    got = run_keel(keel, folder, path, theirs, trains)
     text, bad = [], []
     for k, (what, allowed) in enumerate((("predict", PREDICT), ("step", STEP))):
         least = 0.01 * max((np.abs(b).max(initial=0) for b in want[k]), default=0)

@@ -84,7 +84,7 @@ const keel_layer keel_layer_grouped_query_attention = {
     .max_inputs = KEEL_HEADS_INPUTS,
     .by_arguments = true,
     .supports_masking = true,
-    .make = make,
-    .passes_activity = true,
+    .make =
+        make, /* these layers get its activity_regularizer, which it also has itself, as in Keras */
     .emit = emit,
 };

@@ -24,8 +24,7 @@ typedef struct keel_embedding_args { /* first in the arguments of both */
                   "0 is padding: it does not count in later layers"),                              \
         KEEL_LOW_RANK_FIELDS(keel_embedding_args, low_rank),                                       \
         KEEL_REFUSE("weights", "null", "Keras leaves it out of files"),                            \
-        KEEL_REFUSE("quantization_config", "null",                                                 \
-                    "quantized weights, which Keras does not train"),                              \
+        KEEL_IGNORE("quantization_config", "for quantize(), which has not been called"),           \
         KEEL_IGNORE("input_length", "Keras ignores it too")
 
 typedef struct keel_embedding {

@@ -16,7 +16,7 @@ static const keel_field fields[] = {
     KEEL_BOOL(args_t, use_bias, "true", "add a bias"),
     KEEL_KERNEL_FIELDS,
     KEEL_LOW_RANK_FIELDS(args_t, low_rank),
-    KEEL_REFUSE("quantization_config", "null", "quantized weights, which Keras does not train"),
+    KEEL_IGNORE("quantization_config", "for quantize(), which has not been called"),
     { 0 },
 };
 

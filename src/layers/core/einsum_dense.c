@@ -24,9 +24,8 @@ static const keel_field fields[] = {
     KEEL_STRING(args_t, bias_axes, "null", "letters of the dims that have a bias; null: no bias"),
     KEEL_KERNEL_FIELDS,
     KEEL_LOW_RANK_FIELDS(args_t, low_rank),
-    KEEL_REFUSE("gptq_unpacked_column_size", "null",
-                "quantized weights, which Keras does not train"),
-    KEEL_REFUSE("quantization_config", "null", "quantized weights, which Keras does not train"),
+    KEEL_IGNORE("gptq_unpacked_column_size", "for quantize(), which has not been called"),
+    KEEL_IGNORE("quantization_config", "for quantize(), which has not been called"),
     { 0 },
 };
 

@@ -38,3 +38,9 @@ keel_status keel_emit_cast(keel_emit *e, const char *dtype, bool clamps, keel_va
                      "of a model are float32, and small whole numbers wrap round in Keras)",
                      dtype);
 }
+
+keel_status keel_float32_only(const char *dtype, const char *why)
+{
+    if (!dtype || !strcmp(dtype, "float32")) return KEEL_OK;
+    return keel_fail(KEEL_EUNSUP, "dtype '%.40s' is not supported, only float32: %s", dtype, why);
+}

@@ -8,4 +8,7 @@
 keel_status keel_emit_cast(keel_emit *e, const char *dtype, bool clamps, keel_value x,
                            keel_value *out);
 
+/* KEEL_EUNSUP: a dtype other than float32 or none, with the reason. */
+keel_status keel_float32_only(const char *dtype, const char *why);
+
 #endif

@@ -3,12 +3,19 @@
 #define KEEL_LAYERS_OPERATIONS_NAN_H
 #include "layers/operations/_values.h"
 
-/* The operation with `number` in place of NaN. It has the args of the file's operation. */
+/* x with `number` in place of NaN. */
+static inline keel_status emit_numbers(keel_emit *e, double number, keel_value *out)
+{
+    keel_value none;
+    KEEL_TRY(keel_emit_no_number(e, e->in[0], &none));
+    return keel_emit_choice(e, none, KEEL_OF_NUMBER(number), KEEL_OF_VALUE(e->in[0]), out);
+}
+
+/* The operation on that. It has the args of the file's operation. */
 static inline keel_status emit_without_nan(keel_emit *e, const keel_layer *operation, double number)
 {
-    keel_value none, x;
-    KEEL_TRY(keel_emit_no_number(e, e->in[0], &none));
-    KEEL_TRY(keel_emit_choice(e, none, KEEL_OF_NUMBER(number), KEEL_OF_VALUE(e->in[0]), &x));
+    keel_value x;
+    KEEL_TRY(emit_numbers(e, number, &x));
     return keel_emit_instead(e, operation, x);
 }
 

@@ -1,6 +1,7 @@
 /* Numbers at equal distances between two, along a new axis. */
 #ifndef KEEL_LAYERS_OPERATIONS_SPACE_H
 #define KEEL_LAYERS_OPERATIONS_SPACE_H
+#include "layers/operations/_cast.h"
 #include "layers/operations/_values.h"
 
 typedef struct keel_space {
@@ -8,13 +9,14 @@ typedef struct keel_space {
     bool endpoint;
     int64_t axis;
     double base; /* of logspace */
+    char *dtype;
 } keel_space;
 
 #define KEEL_SPACE_FIELDS                                                                          \
     KEEL_INT(keel_space, num, "50", 1, KEEL_NUMBERS_MAX, "how many numbers"),                      \
         KEEL_BOOL(keel_space, endpoint, "true", "the last is the second operand"),                 \
         KEEL_INT(keel_space, axis, "0", -7, 7, "the new dim, the batch is 0"),                     \
-        KEEL_REFUSE("dtype", "null", "Keras's backends round to whole numbers differently")
+        KEEL_STRING(keel_space, dtype, "null", "float32 or null")
 
 /* x[0] + (x[1] - x[0]) i / (num - 1), along the new axis. */
 static inline keel_status emit_space(keel_emit *e, keel_value x[2], keel_value *out)
@@ -24,6 +26,7 @@ static inline keel_status emit_space(keel_emit *e, keel_value x[2], keel_value *
     keel_numbers_args part = { 0 };
     keel_value y, at;
     int64_t place;
+    KEEL_TRY(keel_float32_only(a->dtype, "Keras's backends make other whole numbers"));
     KEEL_TRY(keel_new_axis(e, a->axis, &place));
     KEEL_TRY(keel_emit_pair(e, &keel_op_subtract, x[1], x[0], &y));
     const keel_shape whole = keel_shape_with_one(*keel_value_shape(e, y), place);

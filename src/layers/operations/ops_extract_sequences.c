@@ -17,7 +17,7 @@ static keel_status emit(keel_emit *e)
     const args_t *a = e->args;
     const keel_frames_args op = { .size = a->sequence_length,
                                   .stride = a->sequence_stride,
-                                  .length = a->sequence_length };
+                                  .window = { .length = a->sequence_length } };
     return keel_emit_unary(e, &keel_op_frames, &op);
 }
 
