@@ -79,7 +79,8 @@ function(keel_file_flags files)
         if(file MATCHES "/src/(data|ops|losses|metrics|optimizers|graph|tensor|train)/")
             list(APPEND flags ${KEEL_MATH_FLAGS})
         endif()
-        if(file MATCHES "/src/ops/(recolor|rescaling|warp)\\.c$") # images are the same on any processor
+        # images are the same on any processor, statistics of rows on devices the same as on these
+        if(file MATCHES "/src/(ops/(recolor|rescaling|warp)|graph/moments)\\.c$")
             list(APPEND flags -ffp-contract=off)
         endif()
         if(file MATCHES "/src/(ops/x86|device/cpu)/.*_(avx2|avx512|avx512_bf16|amx)\\.c$")

@@ -43,6 +43,26 @@ function(keel_kernel_stems out with_dnnl)
     set(${out} ${stems} PARENT_SCOPE)
 endfunction()
 
+# Our kernels for CUDA: src/ops/cuda/relu.cu holds keel_kernel_relu_cuda, which keel_cuda_kernels[]
+# lists. They are compiled by nvcc for the plug-in, and by g++ for the emulator of the tests; OUT gets
+# the file of the list, SOURCES all files.
+function(keel_cuda_registry out sources)
+    file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/ops/cuda/*.cu
+         ${PROJECT_SOURCE_DIR}/src/train/cuda/*.cu)
+    set(stems)
+    foreach(file IN LISTS files)
+        get_filename_component(stem ${file} NAME_WE)
+        if(NOT stem MATCHES "^_")
+            list(APPEND stems ${stem}_cuda)
+        endif()
+    endforeach()
+    list(SORT stems)
+    set(file ${PROJECT_BINARY_DIR}/registry/registry_cuda_kernel.c)
+    keel_write_registry(kernel cuda_kernels ops/op.h "${stems}" ${file})
+    set(${out} ${file} PARENT_SCOPE)
+    set(${sources} ${files} PARENT_SCOPE)
+endfunction()
+
 # Write registry_KIND.c with the array of `stems`.
 function(keel_write_registry kind plural header stems file)
     set(text "/* Made by the build from the names of the files. */\n#include \"${header}\"\n\n")

@@ -58,6 +58,8 @@ if(KEEL_DNNL_USED STREQUAL "wheel" AND KEEL_SANITIZE STREQUAL "" AND DEBIAN_DNNL
     file(STRINGS tests/onednn.list both REGEX "^test_")
 endif()
 
+include(cmake/emulator.cmake)
+
 pkg_check_modules(CMOCKA cmocka)
 if(CMOCKA_FOUND AND NOT KEEL_SANITIZE STREQUAL "fuzzer")
     file(GLOB test_sources CONFIGURE_DEPENDS tests/test_*.c)
@@ -78,9 +80,31 @@ if(CMOCKA_FOUND AND NOT KEEL_SANITIZE STREQUAL "fuzzer")
         target_compile_definitions(keel_test_support PRIVATE
                                    KEEL_GOLDEN_FOLDER="${PROJECT_SOURCE_DIR}/tests/golden")
     endif()
+    include(cmake/gpu_tests.cmake)
+    set(left_out) # tests that cannot be built here: what tools/run_tests.sh says of them
     foreach(source IN LISTS test_sources)
         get_filename_component(name ${source} NAME_WE)
+        if(name MATCHES "^test_cuda_" AND NOT TARGET keel_emulator)
+            string(APPEND left_out "${name} needs g++\n")
+            continue()
+        endif()
+        if(name STREQUAL "test_cudnn_graphs" AND NOT (TARGET cuda-kernels AND TARGET keel_emulator AND KEEL_CUDART))
+            string(APPEND left_out "${name} needs nvcc, cuDNN and a build without sanitizers\n")
+            continue()
+        endif()
         keel_test_program(${name} ${source} tests)
+        if(name MATCHES "^test_cuda_")
+            keel_use_emulator(${name})
+        endif()
+        if(name STREQUAL "test_cudnn_graphs") # the kernels by libraries, as nvcc compiles them
+            keel_nvcc(${PROJECT_SOURCE_DIR}/tests/cudnn/graphs.cu object)
+            set(convolutions ${cuda_objects})
+            list(FILTER convolutions INCLUDE REGEX "/(_?conv|_product|dense|matmul)[^/]*$")
+            target_sources(${name} PRIVATE ${object} ${convolutions})
+            set_source_files_properties(${object} ${convolutions} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+            set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
+            target_link_libraries(${name} PRIVATE ${KEEL_CUDART} ${CMAKE_DL_LIBS} rt)
+        endif()
         if(NOT KEEL_SANITIZE STREQUAL "" AND NOT name MATCHES "^test_(split|ops|conv|photo|resize)")
             target_compile_options(${name} PRIVATE -O0) # the library works, the program waits
         endif()
@@ -94,7 +118,11 @@ if(CMOCKA_FOUND AND NOT KEEL_SANITIZE STREQUAL "fuzzer")
             target_sources(${name} PRIVATE cli/_picture.c)
             target_include_directories(${name} PRIVATE cli)
         endif()
-        if(name STREQUAL "test_bench_kernels") # the networks of keel bench
+        if(name STREQUAL "test_cuda_staged")
+            target_compile_definitions(${name} PRIVATE
+                                       KEEL_STAGED_LIST="${PROJECT_SOURCE_DIR}/tests/cuda_staged.list")
+        endif()
+        if(name MATCHES "^test_(bench_kernels|cuda_staged)$") # the networks of keel bench
             file(GLOB architectures CONFIGURE_DEPENDS cli/architectures/*.c)
             target_sources(${name} PRIVATE cli/_works.c ${architectures} ${architecture_registry})
             target_include_directories(${name} PRIVATE cli cli/architectures)
@@ -127,6 +155,7 @@ if(CMOCKA_FOUND AND NOT KEEL_SANITIZE STREQUAL "fuzzer")
             add_dependencies(tests ${program})
         endforeach()
     endforeach()
+    file(WRITE ${PROJECT_BINARY_DIR}/tests.left_out "${left_out}")
 endif()
 
 # What make check-keras passes to the real Keras; see tests/interop.
@@ -158,6 +187,19 @@ if(KEEL_MPIS AND KEEL_SANITIZE STREQUAL "") # it has a malloc of its own
     add_dependencies(tests mpi_exchange)
     foreach(mpi IN LISTS KEEL_MPIS)
         add_dependencies(mpi_exchange keel_mpi_${mpi})
+    endforeach()
+endif()
+
+# What tests/test_mpi_end.sh starts, as a program of each MPI.
+if(KEEL_SANITIZE STREQUAL "")
+    foreach(mpi IN LISTS KEEL_MPIS)
+        add_executable(mpi_ending_${mpi} EXCLUDE_FROM_ALL tests/mpi/ending.c)
+        target_include_directories(mpi_ending_${mpi} PRIVATE include)
+        target_include_directories(mpi_ending_${mpi} SYSTEM PRIVATE ${PC_${mpi}_INCLUDE_DIRS})
+        target_compile_options(mpi_ending_${mpi} PRIVATE ${test_warnings})
+        target_link_libraries(mpi_ending_${mpi} PRIVATE keel_mpi_${mpi} keel_shared ${KEEL_MPI_LIBRARIES_${mpi}})
+        set_target_properties(mpi_ending_${mpi} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+        add_dependencies(tests mpi_ending_${mpi})
     endforeach()
 endif()
 

@@ -13,14 +13,10 @@
 #include <cmocka.h>
 #include "keel/keel.h"
 #include "must.h"
+#include "slow.h"
 
 enum { ROWS = 104, LANES = 8, FEATURES = 12, SIDE = 6, CLASSES = 5 };
 #define TOLERANCE 1e-5
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SLOW = 1 };
-#else
-enum { SLOW = 0 };
-#endif
 
 static keel_strategy *strategy[LANES + 1];
 static float x_flat[ROWS * FEATURES], x_image[ROWS * SIDE * SIDE * 3], y_label[ROWS], weight[ROWS];

@@ -1,6 +1,7 @@
 /* LossScaleOptimizer and the policy mixed_float16: scale, skipped steps and losses as in the real
  * Keras, the same on every number of devices, in files that go on. The numbers are
  * golden/loss_scale.json, by golden/make_loss_scale.py. */
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 #include "model/model.h"
 #include "must.h"
 #include "tensor/float16.h"
+#include "train/loss_scale.h"
 #include "training_rows.h"
 
 static const struct work {
@@ -30,6 +32,7 @@ static const struct work {
     { "half_by_policy", 0, "mixed_float16" }, /* trained before: it has a state */
     { "nadam", 0, "float32" },                /* the same, and the next */
     { "adafactor", 0, "float32" },
+    { "multi", 0, "float32" }, /* a MultiOptimizer inside */
 };
 enum { WORKS = sizeof works / sizeof *works, EPOCHS = 2 };
 
@@ -205,6 +208,46 @@ static void too_many_skips_name_the_layer(void **state)
     keel_model_destroy(m);
 }
 
+static void a_scale_stays_in_the_range_of_floats(void **state)
+{
+    (void)state;
+    keel_loss_scale s = { .on = true, .now = 0x1p126F, .growth = 1 };
+    for (int i = 0; i < 3; i++) keel_loss_scale_good(&s);
+    assert_true(s.now == 0x1p127F && s.good == 0);
+    for (int i = 0; i < 300; i++) keel_loss_scale_skip(&s);
+    assert_true(s.now == FLT_MIN);
+    keel_loss_scale_good(&s);
+    assert_true(s.now == 2 * FLT_MIN);
+}
+
+/* Keras writes such files, and no step is good any more once it has read them. */
+static void a_file_whose_scale_left_the_range_goes_on(void **state)
+{
+    static const struct {
+        float written, read; /* 0: the file is refused */
+    } cases[] = { { INFINITY, 0x1p127F }, { 0, FLT_MIN }, { -INFINITY, 0 }, { NAN, 0 }, { -2, 0 } };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char path[] = "/tmp/keel_test_XXXXXX.keras";
+        const int file = mkstemps(path, 6);
+        keel_model *m = load(&works[0]), *again;
+        assert_true(file >= 0);
+        close(file);
+        fit(m, &works[0], "cpu:0", 35); /* files have a scale from the first step on */
+        m->compiled.loss_scale = cases[i].written;
+        must(keel_model_save(m, path));
+        keel_model_destroy(m);
+        const keel_status s = keel_model_load(&again, path);
+        unlink(path);
+        assert_int_equal(s, cases[i].read > 0 ? KEEL_OK : KEEL_EFORMAT);
+        if (s < 0) continue;
+        assert_true(again->compiled.loss_scale == cases[i].read);
+        if (i == 0) fit(again, &works[0], "cpu:0", 7);
+        if (i == 0) assert_true(again->compiled.loss_scale <= 0x1p127F);
+        keel_model_destroy(again);
+    }
+}
+
 static void the_policy_wraps_the_optimizer(void **state)
 {
     (void)state;
@@ -282,6 +325,8 @@ int main(void)
         cmocka_unit_test(a_saved_training_goes_on),
         cmocka_unit_test(a_skipped_step_changes_no_weight_and_is_told),
         cmocka_unit_test(too_many_skips_name_the_layer),
+        cmocka_unit_test(a_scale_stays_in_the_range_of_floats),
+        cmocka_unit_test(a_file_whose_scale_left_the_range_goes_on),
         cmocka_unit_test(the_policy_wraps_the_optimizer),
     };
     return cmocka_run_group_tests(tests, make_data, NULL);

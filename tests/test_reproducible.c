@@ -11,14 +11,10 @@
 #include <cmocka.h>
 #include "device/discover.h"
 #include "reproducible_works.h"
+#include "slow.h"
 #include "train/strategy.h"
 
 enum { WORKERS = 8 };
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SLOW = 1 };
-#else
-enum { SLOW = 0 };
-#endif
 
 /* ---- lanes on workers ------------------------------------------------------------------------ */
 

@@ -167,6 +167,10 @@ typedef struct keel_fit_options {
     void *explain_context;
     const char *input_report; /* file that receives a picture of the input, as SVG, now and then
                                  while the fit runs and at its end; NULL: none */
+    /* Is told before step 1, in lines, what is planned for GPUs: "runs staged through the host:
+     * resize, sort"; from the thread that called fit. NULL: nobody asks. */
+    void (*explain_devices)(void *context, const char *line);
+    void *explain_devices_context;
 } keel_fit_options;
 
 #define KEEL_FIT_OPTIONS .size = sizeof(keel_fit_options)
@@ -231,6 +235,7 @@ typedef struct keel_history {
     int64_t memory_planned;    /* bytes: weights, moments, gradients, activations, slots */
     int64_t memory_used;       /* peak of the process during fit, minus before; -1: unknown */
     keel_input_stats *input;   /* what the input did; NULL: fit failed before */
+    int64_t device_memory;     /* bytes planned on the device that needs most; 0: cores compute */
 } keel_history;
 
 /* Train a compiled model. The result does not depend on the number of devices.
@@ -333,8 +338,8 @@ typedef struct keel_plan {
     int64_t weight_bytes, moment_bytes, packed_bytes;           /* once per process */
     int64_t *activation_bytes, *gradient_bytes, *scratch_bytes; /* [workers] */
     int64_t *worker_of;                                         /* [devices] its (first) worker */
-    int64_t activation_bound; /* lower bound of any memory plan, per worker */
-    int64_t total_bytes;
+    int64_t activation_bound;                   /* lower bound of any memory plan, per worker */
+    int64_t total_bytes;                        /* of the host */
     double reproducible_seconds, plain_seconds; /* of a step; 0: not measured */
     int n_kernel;
     keel_kernel_row *kernel; /* [n_kernel] for each op of a layer, in the order of the model */
@@ -345,6 +350,8 @@ typedef struct keel_plan {
     int64_t sent_others;                     /* sums of losses and metrics, agreements */
     int64_t exchange_bytes;                  /* memory for what comes; in total_bytes */
     int exchanges;                           /* of a full step, at most */
+    int64_t *device_bytes, *device_memory;   /* [workers] needed, and there; NULL: cores compute */
+    char *staged; /* "resize, sort": ops that run on the host, on copies; NULL: none */
 } keel_plan;
 
 /* Plan a fit of `rows` rows on s (NULL: one device per core), without running it. inputs

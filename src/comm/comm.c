@@ -1,5 +1,7 @@
 /* See comm.h. Who waits polls for 50 us and then sleeps between polls, longer and longer up to a
- * fifth of a millisecond: a process that waits for another may share its core. */
+ * fifth of a millisecond: a process that waits for another may share its core. Bytes move while an
+ * exchange is tested, mostly by copies that the test makes itself; so a test that takes longer than
+ * others do has moved some, and after it polling begins anew. */
 #include "comm/comm.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -7,7 +9,12 @@
 #include <string.h>
 #include <time.h>
 
-enum { SPIN_NS = 50000, NAP_FIRST_NS = 10000, NAP_MOST_NS = 200000 };
+enum { SPIN_NS = 50000, NAP_FIRST_NS = 10000, NAP_MOST_NS = 200000, GAP_MOST_NS = 50000000 };
+enum {
+    MOVED_NS = 3000,
+    MOVED_TIMES = 4
+};                     /* a test that moved bytes: so much longer than another */
+enum { EXCUSES = 10 }; /* timeouts */
 
 /* ---- made and ended -------------------------------------------------------------------------- */
 
@@ -44,8 +51,13 @@ keel_status keel_comm_create(keel_comm **out, const keel_process_group *group)
     c->receive = keel_calloc(n, sizeof *c->receive);
     c->send_bytes = keel_calloc(n, sizeof *c->send_bytes);
     c->receive_bytes = keel_calloc(n, sizeof *c->receive_bytes);
+    c->call = keel_calloc(n, sizeof *c->call);
+    c->answer = keel_calloc(n, sizeof *c->answer);
+    c->call_bytes = keel_calloc(n, sizeof *c->call_bytes);
+    c->heard = keel_calloc(n, sizeof *c->heard);
     c->text = keel_calloc(n, KEEL_ERROR_MAX);
-    if (!c->send || !c->receive || !c->send_bytes || !c->receive_bytes || !c->text) {
+    if (!c->send || !c->receive || !c->send_bytes || !c->receive_bytes || !c->call || !c->answer ||
+        !c->call_bytes || !c->heard || !c->text) {
         c->lost = true;
         keel_comm_destroy(c);
         return KEEL_ENOMEM;
@@ -62,6 +74,10 @@ void keel_comm_destroy(keel_comm *c)
     keel_free(c->receive);
     keel_free(c->send_bytes);
     keel_free(c->receive_bytes);
+    keel_free(c->call);
+    keel_free(c->answer);
+    keel_free(c->call_bytes);
+    keel_free(c->heard);
     keel_free(c->text);
     keel_free(c);
 }
@@ -83,13 +99,40 @@ static keel_status lose(keel_comm *c, int rank, keel_status s)
     c->lost = true;
     c->lost_rank = rank;
     keel_failure_take(&c->first, s);
+    if (c->group.stop) c->group.stop(c->group.context); /* the caller frees what it lent */
     return s;
+}
+
+/* Who is awaited may itself be waiting, for one that is lost (graph/rounds.h). So whoever has
+ * waited too long says to all that it is there, and the lost one is who does not. Returns it; if
+ * all are there, the one that is awaited. */
+static int missing(keel_comm *c, int awaited)
+{
+    enum { NUMBER = KEEL_EXCHANGES_MAX - 3 };
+    static const char here = 1;
+    const double seconds = c->timeout < 8 ? c->timeout / 4 : 2;
+    const int64_t end = keel_clock_ns() + (int64_t)(1e9 * seconds);
+    char error[KEEL_ERROR_MAX / 2];
+    int got;
+    for (int q = 0; q < c->group.count; q++) {
+        c->call[q] = &here;
+        c->answer[q] = &c->heard[q];
+        c->call_bytes[q] = q != c->group.rank;
+    }
+    const keel_exchange e = { c->call, c->call_bytes, c->answer, c->call_bytes };
+    if (c->group.start(c->group.context, NUMBER, &e, error, sizeof error) < 0) return awaited;
+    while ((got = c->group.test(c->group.context, NUMBER, error, sizeof error)) == 0 &&
+           keel_clock_ns() < end)
+        nanosleep(&(struct timespec){ .tv_nsec = NAP_MOST_NS }, NULL);
+    if (got != 0 || (awaited >= 0 && !c->heard[awaited])) return awaited;
+    const int rank = c->group.awaited(c->group.context, NUMBER);
+    return rank >= 0 ? rank : awaited;
 }
 
 static keel_status silent(keel_comm *c, int number, double seconds)
 {
     char name[KEEL_COMM_NAME_MAX] = "a process";
-    const int rank = c->group.awaited(c->group.context, number);
+    const int rank = missing(c, c->group.awaited(c->group.context, number));
     if (rank >= 0) keel_comm_name(c, rank, name);
     return lose(c, rank,
                 keel_fail(KEEL_EREMOTE,
@@ -100,17 +143,30 @@ static keel_status silent(keel_comm *c, int number, double seconds)
 
 keel_patience keel_patience_begin(void)
 {
-    return (keel_patience){ .start = keel_clock_ns(), .nap = NAP_FIRST_NS };
+    const int64_t now = keel_clock_ns();
+    return (
+        keel_patience){ .start = now, .seen = now, .idle = now, .woke = now, .nap = NAP_FIRST_NS };
 }
 
 keel_status keel_comm_patience(keel_comm *c, int number, keel_patience *x)
 {
-    const int64_t now = keel_clock_ns();
-    if (now - x->start < SPIN_NS) return KEEL_OK;
-    if ((double)(now - x->start) * 1e-9 > c->timeout)
+    const int64_t now = keel_clock_ns(), gap = now - x->seen;
+    if (gap > GAP_MOST_NS && (double)x->excused * 1e-9 < EXCUSES * c->timeout)
+        x->excused += gap - GAP_MOST_NS;
+    x->seen = now;
+    if ((double)(now - x->start - x->excused) * 1e-9 > c->timeout)
         return silent(c, number, (double)(now - x->start) * 1e-9);
+    const int64_t tested = now - x->woke;
+    if (x->shortest && tested > MOVED_NS + MOVED_TIMES * x->shortest) {
+        x->idle = now;
+        x->nap = NAP_FIRST_NS;
+    }
+    if (!x->shortest || tested < x->shortest) x->shortest = tested;
+    x->woke = now;
+    if (now - x->idle < SPIN_NS) return KEEL_OK;
     nanosleep(&(struct timespec){ .tv_nsec = x->nap }, NULL);
     x->nap = 2 * x->nap < NAP_MOST_NS ? 2 * x->nap : NAP_MOST_NS;
+    x->woke = keel_clock_ns();
     return KEEL_OK;
 }
 
@@ -120,8 +176,11 @@ keel_status keel_comm_start(keel_comm *c, int number, const keel_exchange *e)
 {
     char error[KEEL_ERROR_MAX / 2] = "", clean[KEEL_ERROR_MAX / 2];
     if (c->lost) return keel_failure_raise(&c->first);
-    for (int q = 0; q < c->group.count; q++)
+    const int n = e->with ? e->n_with : c->group.count;
+    for (int i = 0; i < n; i++) {
+        const int q = e->with ? e->with[i] : i;
         if (q != c->group.rank) c->bytes += (int64_t)e->send_bytes[q];
+    }
     if (c->group.start(c->group.context, number, e, error, sizeof error) == 0) return KEEL_OK;
     return lose(c, -1,
                 keel_fail(KEEL_EREMOTE, "the other processes cannot be reached: %s",
@@ -158,8 +217,7 @@ keel_status keel_comm_exchange(keel_comm *c, const keel_exchange *e)
     return KEEL_OK;
 }
 
-/* The exchange that c->send and the other three describe. */
-static keel_status exchange_noted(keel_comm *c)
+keel_status keel_comm_exchange_noted(keel_comm *c)
 {
     return keel_comm_exchange(
         c, &(keel_exchange){ c->send, c->send_bytes, c->receive, c->receive_bytes });
@@ -174,7 +232,7 @@ keel_status keel_comm_all_gather(keel_comm *c, void *all, const size_t *at, cons
         c->receive[q] = (char *)all + at[q];
         c->receive_bytes[q] = q == rank ? 0 : bytes[q];
     }
-    return exchange_noted(c);
+    return keel_comm_exchange_noted(c);
 }
 
 keel_status keel_comm_all_gather_equal(keel_comm *c, void *all, size_t bytes)
@@ -185,7 +243,7 @@ keel_status keel_comm_all_gather_equal(keel_comm *c, void *all, size_t bytes)
         c->receive[q] = (char *)all + (size_t)q * bytes;
         c->send_bytes[q] = c->receive_bytes[q] = q == rank ? 0 : bytes;
     }
-    return exchange_noted(c);
+    return keel_comm_exchange_noted(c);
 }
 
 keel_status keel_comm_broadcast(keel_comm *c, void *data, size_t bytes)
@@ -196,7 +254,7 @@ keel_status keel_comm_broadcast(keel_comm *c, void *data, size_t bytes)
         c->send_bytes[q] = root && q > 0 ? bytes : 0;
         c->receive_bytes[q] = !root && q == 0 ? bytes : 0;
     }
-    return exchange_noted(c);
+    return keel_comm_exchange_noted(c);
 }
 
 /* ---- agreement ------------------------------------------------------------------------------- */
@@ -250,22 +308,28 @@ static keel_status measure(keel_comm *c, void *all, size_t bytes, int64_t *faste
     return KEEL_OK;
 }
 
+/* Bytes a ns beyond the first ones, times the ns that an exchange costs anyway. */
+int64_t keel_comm_bucket(int64_t small_ns, int64_t large_ns)
+{
+    enum { SHARE = 10 };
+    const int64_t least = KEEL_BUCKET_LEAST, most = KEEL_BUCKET_MOST;
+    if (large_ns <= small_ns) return most;
+    const double own =
+        (double)KEEL_COMM_LARGE / (double)(large_ns - small_ns) * SHARE * (double)small_ns;
+    return own > (double)most ? most : own < (double)least ? least : (int64_t)own;
+}
+
 keel_status keel_comm_measure(keel_comm *c)
 {
-    enum { SMALL = 8, LARGE = 256 << 10, SHARE = 10 };
-    const int64_t least = KEEL_BUCKET_LEAST, most = KEEL_BUCKET_MOST;
-    int64_t small = 0, large = 0, own = 0, all[KEEL_PROCESSES_MAX];
-    const size_t each = (size_t)LARGE / (size_t)c->group.count;
-    char *data = keel_calloc((size_t)c->group.count, each > SMALL ? each : SMALL);
+    int64_t small = 0, large = 0, all[KEEL_PROCESSES_MAX];
+    const size_t each = keel_comm_large_each(c->group.count);
+    char *data = keel_calloc((size_t)c->group.count, each);
     keel_status s = keel_comm_agree(c, data ? KEEL_OK : KEEL_ENOMEM, NULL, 0, NULL);
-    if (s >= 0) s = measure(c, data, SMALL, &small);
-    if (s >= 0) s = measure(c, data, each > SMALL ? each : SMALL, &large);
+    if (s >= 0) s = measure(c, data, KEEL_COMM_SMALL, &small);
+    if (s >= 0) s = measure(c, data, each, &large);
     keel_free(data);
     if (s < 0) return s;
-    /* bytes a ns beyond the first ones, times the ns that an exchange costs anyway */
-    if (large > small)
-        own = (int64_t)((double)LARGE / (double)(large - small) * SHARE * (double)small);
-    own = large <= small || own > most ? most : own < least ? least : own;
+    const int64_t own = keel_comm_bucket(small, large);
     KEEL_TRY(keel_comm_agree(c, KEEL_OK, &own, 1, all));
     for (int q = 0; q < c->group.count; q++)
         if (all[q] > c->bucket_bytes) c->bucket_bytes = all[q];

@@ -20,6 +20,10 @@ typedef struct keel_comm {
     const void **send;    /* [count], as the next three */
     void **receive;
     size_t *send_bytes, *receive_bytes;
+    const void **call; /* [count], as the next three: see `missing` of comm.c */
+    void **answer;
+    size_t *call_bytes;
+    char *heard;
     char *text;    /* [count][KEEL_ERROR_MAX] of keel_comm_agree */
     int64_t bytes; /* sent to other processes so far */
 } keel_comm;
@@ -35,22 +39,36 @@ char *keel_comm_name(const keel_comm *c, int rank, char out[KEEL_COMM_NAME_MAX])
 
 /* One exchange. KEEL_EREMOTE: a process is lost, and the text names it. */
 keel_status keel_comm_exchange(keel_comm *c, const keel_exchange *e);
+/* That of c->send, c->send_bytes, c->receive and c->receive_bytes. */
+keel_status keel_comm_exchange_noted(keel_comm *c);
 
 /* The same in steps, with a number other than 0, so that several are on their way. */
 keel_status keel_comm_start(keel_comm *c, int number, const keel_exchange *e);
 keel_status keel_comm_test(keel_comm *c, int number, bool *done);
 
 /* Between two tests of a loop: spin for a short while, then sleep, and fail when nothing came for
- * the timeout. Begin anew when something has come. */
+ * the timeout. Begin anew when something has come. Time in which this process did not run, since it
+ * was stopped or others had its core, is not the silence of another one;
+ * but that ends, too. */
 typedef struct keel_patience {
-    int64_t start, nap; /* ns */
+    int64_t start, seen, excused, nap; /* ns; seen: the last test; excused: it did not run */
+    int64_t idle, woke, shortest; /* nothing has moved since; a test began; the shortest, or 0 */
 } keel_patience;
 keel_patience keel_patience_begin(void);
 keel_status keel_comm_patience(keel_comm *c, int number, keel_patience *x);
 
 /* Measures the connection, and sets bucket_bytes, the same in all processes: so many bytes that
- * what an exchange costs besides them is a tenth. */
+ * what an exchange costs besides them is a tenth. It times exchanges in which each process sends to
+ * each KEEL_COMM_SMALL bytes, and keel_comm_large_each bytes, of which all are KEEL_COMM_LARGE. */
+enum { KEEL_COMM_SMALL = 8, KEEL_COMM_LARGE = 256 << 10 };
+static inline size_t keel_comm_large_each(int count)
+{
+    const size_t share = (size_t)KEEL_COMM_LARGE / (size_t)count;
+    return share > KEEL_COMM_SMALL ? share : KEEL_COMM_SMALL;
+}
 keel_status keel_comm_measure(keel_comm *c);
+/* What follows from these times. */
+int64_t keel_comm_bucket(int64_t small_ns, int64_t large_ns);
 
 /* Every process has bytes[rank] at all + at[rank]; afterwards each has those of all. */
 keel_status keel_comm_all_gather(keel_comm *c, void *all, const size_t *at, const size_t *bytes);

@@ -162,6 +162,23 @@ keel_status keel_lanes_parse_on(keel_lanes *out, const char *text, const keel_co
     return KEEL_OK;
 }
 
+keel_status keel_lanes_of_devices(keel_lanes *out, keel_device *const *device, int n,
+                                  const keel_cores *cores)
+{
+    keel_lanes l = { .n_lane = n, .n_part = n, .n_worker = n };
+    if (n < 1 || n > KEEL_LANES_MAX)
+        return keel_fail(KEEL_EARG, "%d devices; 1 to %d are possible", n, KEEL_LANES_MAX);
+    for (int i = 0; i < n; i++) {
+        l.lane[i] = (keel_lane){ .n_core = 1, .first_part = i, .id = { i } };
+        l.part[i] = (keel_lane_part){ .lane = i, .worker = i };
+        l.core[i] = cores->os[i % cores->n];
+        l.device[i] = device[i];
+    }
+    be_alone(&l);
+    *out = l;
+    return KEEL_OK;
+}
+
 void keel_lanes_join(keel_lanes *l, int process, int n_process, const int *lanes_before,
                      int all_workers)
 {
@@ -187,11 +204,16 @@ void keel_lanes_rows(const keel_lanes *l, int64_t n, int process, int64_t *first
     if (shards) *first = keel_cut_first(n, shards, *first), *end = keel_cut_first(n, shards, *end);
 }
 
-void keel_lane_name(char out[64], const keel_lane *lane)
+void keel_lane_name(char out[64], const keel_lanes *l, int i)
 {
+    const keel_lane *lane = &l->lane[i];
+    if (l->device[0]) {
+        snprintf(out, 64, "%s", l->device[i]->name);
+        return;
+    }
     int at = snprintf(out, 64, "cpu:%d", lane->id[0]);
-    for (int i = 1; i < lane->n_core && at < 56; i++)
-        at += snprintf(out + at, (size_t)(64 - at), "+%d", lane->id[i]);
+    for (int c = 1; c < lane->n_core && at < 56; c++)
+        at += snprintf(out + at, (size_t)(64 - at), "+%d", lane->id[c]);
 }
 
 /* The range of part p, the c-th of its lane, in n rows or shards. */

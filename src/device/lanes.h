@@ -13,6 +13,7 @@
 #define KEEL_DEVICE_LANES_H
 #include "base/error.h"
 #include "base/tree.h"
+#include "device/device.h"
 #include "device/discover.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,6 +39,8 @@ typedef struct keel_lanes {
     keel_lane lane[KEEL_LANES_MAX];
     keel_lane_part part[KEEL_LANES_MAX]; /* in lane order; a worker's parts ascend */
     int core[KEEL_LANES_MAX];            /* [n_worker] the operating system's number of its core */
+    keel_device *device[KEEL_LANES_MAX]; /* [n_worker] that computes for it; borrowed; NULL: the
+                                            core does. All workers have one or none has */
 
     int n_process, process;    /* 1 and 0: this process is alone */
     int first_lane, all_lanes; /* of this process among the lanes of all, and their number */
@@ -53,7 +56,12 @@ keel_status keel_lanes_parse(keel_lanes *out, const char *text);
 /* The same for the given cores. A test names a core several times to have more workers than cores.
  */
 keel_status keel_lanes_parse_on(keel_lanes *out, const char *text, const keel_cores *cores);
-void keel_lane_name(char out[64], const keel_lane *lane); /* "cpu:0+1" */
+void keel_lane_name(char out[64], const keel_lanes *l, int lane); /* "cpu:0+1" */
+
+/* A lane and a worker for each of n devices, which stay the caller's. Workers are bound to the
+ * cores in turn. */
+keel_status keel_lanes_of_devices(keel_lanes *out, keel_device *const *device, int n,
+                                  const keel_cores *cores);
 
 /* Share each step with other processes. lanes_before [n_process + 1] stays the caller's. */
 void keel_lanes_join(keel_lanes *l, int process, int n_process, const int *lanes_before,

@@ -140,8 +140,16 @@ static bool find_mount(char top[PATH], char mount[PATH], const char *root, bool 
     return found;
 }
 
+static const char *system_root = "";
+
+void keel_memory_limit_pretend(const char *root)
+{
+    system_root = root ? root : "";
+}
+
 void keel_memory_limit_find(keel_memory_limit *out, const char *root)
 {
+    if (!*root) root = system_root;
     *out = (keel_memory_limit){ .limit = -1, .free = -1 };
     for (int second = 0; second < 2; second++) {
         char group[PATH], top[PATH], mount[PATH];

@@ -15,4 +15,7 @@ typedef struct keel_memory_limit {
  * folder with proc/self and sys/fs/cgroup, for tests. */
 void keel_memory_limit_find(keel_memory_limit *out, const char *root);
 
+/* For tests: such a folder, borrowed, is the system from now on; NULL: no longer. */
+void keel_memory_limit_pretend(const char *root);
+
 #endif

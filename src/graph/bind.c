@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/round.h"
 #include "graph/across.h"
+#include "graph/device_memory.h"
 
 typedef struct binder {
     keel_program *p;
@@ -68,7 +69,7 @@ static void bind_records(const binder *x, keel_bound_call *bc)
         (keel_fold){ .stack = bc->pass <= KEEL_BACKWARD ? workspace->sums + p->sums_at[bc->node]
                                                         : workspace->record[p->area[x->segment]],
                      .length = length,
-                     .combine = keel_records_combine(n, bc->pass),
+                     .combine = keel_records_combine(p, n, bc->pass),
                      .upward = keel_segment_upward(x->segment) };
 }
 
@@ -126,8 +127,10 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int64_t row,
                       .weight_grad = take(&next, pass == KEEL_WEIGHTS ? d->n_weight : 0),
                       .in_adds = p->schedule.in_adds[in->node],
                       .weight_adds = weight_adds,
-                      .plan = e->widened ? (void *)e->widened : e->plan };
+                      .plan = keel_prepared_plan(e),
+                      .device = p->lanes->device[x->worker] };
     bc->run = e->run;
+    bc->staged = keel_prepared_on_host(e, p->lanes);
     for (int k = 0; k < n->node.n_in; k++) bind_value(x, &c->in[k], n->in[k], row, local_row);
     for (int k = 0; k < d->n_out; k++) c->out[k] = address(x, &p->value[n->out[k]], local_row);
     for (int k = 0; k < d->n_saved; k++)
@@ -347,14 +350,25 @@ static keel_status bind_workspace(binder *x)
  * the calls its address. */
 static keel_status place_scratch(keel_program *p)
 {
+    KEEL_TRY(keel_device_memory_check(p));
     for (int w = 0; w < p->lanes->n_worker; w++) {
         keel_workspace *workspace = &p->workspace[w];
         void *at = NULL;
         KEEL_TRY(keel_arenas_take(p->arenas, w, KEEL_ARENA_SCRATCH, p->scratch_bytes, 1, &at));
-        workspace->scratch = at;
+        workspace->scratch = workspace->host.scratch = at;
+        workspace->host.merging = at;
+        if (workspace->on_device) { /* copies from its scratch may still be under way in a merge */
+            const int64_t calls = keel_round_up(p->host_scratch_bytes, 64);
+            KEEL_TRY(keel_arenas_take(p->arenas, w, KEEL_ARENA_HOST_SCRATCH, calls + p->merge_bytes,
+                                      1, &at));
+            workspace->host.scratch = at;
+            workspace->host.merging = (double *)((char *)at + calls);
+        }
         for (int i = 0; i < p->n_bound; i++)
-            for (int k = 0; k < p->bound[i]->workspace[w].n_call; k++)
-                p->bound[i]->workspace[w].call[k].call.scratch = workspace->scratch;
+            for (int k = 0; k < p->bound[i]->workspace[w].n_call; k++) {
+                keel_bound_call *c = &p->bound[i]->workspace[w].call[k];
+                c->call.scratch = c->staged ? workspace->host.scratch : workspace->scratch;
+            }
     }
     p->moved = p->arenas->moved; /* no other pointer has moved since the program settled */
     return KEEL_OK;
@@ -484,8 +498,7 @@ void keel_bound_destroy(const keel_program *p, keel_bound *b)
         keel_free(s->patch);
     }
     keel_gradients_uncut(b);
-    keel_process_nodes_free(&b->row_nodes);
-    keel_process_nodes_free(&b->gradient_nodes);
+    keel_across_unbind(b);
     keel_free(b->workspace);
     keel_free(b->piece);
     keel_free(b->run);

@@ -2,6 +2,7 @@
 #ifndef KEEL_GRAPH_BIND_H
 #define KEEL_GRAPH_BIND_H
 #include "graph/program.h"
+#include "graph/staged.h"
 #include "graph/widen.h"
 
 /* prepared.c: a kernel prepared for the calls of a node with a given number of rows. */
@@ -13,8 +14,10 @@ struct keel_prepared {
     bool in_adds, weight_adds;
     const keel_kernel *kernel; /* NULL: the reference */
     void *plan;
-    keel_run run; /* the kernel's or the reference; or keel_widened_run, which runs `widened` */
+    keel_run run; /* the kernel's or the reference; or keel_widened_run, which runs `widened`; or
+                     keel_staged_run, which runs either of the last two */
     keel_widened *widened;
+    keel_staged *staged;
     int64_t scratch;
 };
 
@@ -23,6 +26,13 @@ struct keel_prepared {
 keel_status keel_prepare_call(keel_program *p, int worker, int node, keel_pass pass, int64_t rows,
                               bool in_adds, bool weight_adds, const keel_prepared **out);
 void keel_prepared_destroy(keel_workspace *s, int n_node);
+void *keel_prepared_plan(const keel_prepared *e); /* of its calls */
+
+/* Whether its calls work in the host's scratch although the rows are on a device. */
+static inline bool keel_prepared_on_host(const keel_prepared *e, const keel_lanes *l)
+{
+    return e->staged && !l->device[0]->type->launch;
+}
 
 /* Notes which kernel runs a pass of a node; NULL: the reference. The first note stays. */
 void keel_ran_note(keel_program *p, int node, keel_pass pass, const keel_kernel *kernel,
@@ -37,11 +47,16 @@ static inline bool keel_segment_upward(int segment)
 
 /* records.c: doubles that a row leaves in this pass, and how many rows one call may write. */
 int64_t keel_records_of(const keel_node *n, keel_pass pass);
-keel_combine keel_records_combine(const keel_node *n, keel_pass pass);
+keel_combine keel_records_combine(const keel_program *p, const keel_node *n, keel_pass pass);
 int64_t keel_records_rows(int64_t length);
 keel_status keel_records_place(keel_program *p);
 keel_status keel_records_bind(keel_bound *b, const keel_lanes *l);
-void keel_records_fold(const keel_bound *b, const keel_bound_call *c, keel_workspace *workspace);
+/* The records of the call's rows, from those at `leaf`. */
+void keel_records_fold(const keel_bound *b, const keel_bound_call *c, keel_workspace *workspace,
+                       const double *leaf);
+/* One row is pushed on a stack of `depth` nodes of {rows, record}, and completes `closes` more. */
+void keel_records_push(const keel_node *n, const keel_fold *f, double *stack, int depth, int closes,
+                       const double *leaf);
 void keel_records_merge(const keel_program *p, const keel_bound *b, int segment, int worker);
 /* By one worker, between two meetings: the records that `segment` merges go to all processes. */
 keel_status keel_records_exchange(const keel_program *p, const keel_bound *b, int segment);

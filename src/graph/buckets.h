@@ -9,11 +9,14 @@
  *     share    each part goes to everybody
  *
  * Afterwards each process has the sums of all rows, and goes on as if it were alone. Workers look
- * after buckets where a segment ends; worker 0 alone exchanges, as some MPIs want it. */
+ * after buckets where a segment ends; worker 0 alone exchanges, as some MPIs want it.
+ *
+ * Gradients may travel as bfloat16: see compressed.c. */
 #ifndef KEEL_GRAPH_BUCKETS_H
 #define KEEL_GRAPH_BUCKETS_H
 #include "device/team.h"
 #include "graph/gradients.h"
+#include "tensor/bfloat16.h"
 
 enum { KEEL_BUCKETS_MAX = 24 };
 
@@ -28,7 +31,7 @@ typedef struct keel_bucket {
     int begin, end;              /* of keel_buckets.tile */
     int segment;                 /* after which a worker has its gradients */
     int64_t *first;              /* [n_process + 1] elements of the flat range */
-    char *received;              /* [all_most][own part] */
+    char *received;              /* [all_most][own part] as they travel */
     _Atomic int arrived, folded; /* workers, in this step */
     keel_bucket_stage stage;
     int round;         /* of the scatter: one for the first node of each process, and so on */
@@ -54,6 +57,11 @@ typedef struct keel_buckets {
     int64_t own_part;           /* elements of the flat range that this process adds */
     char *more;                 /* [own_most - 1][n_grad] nodes of this process; the first is in
                                    the workspace of worker 0 */
+    int64_t element;            /* bytes of a number on its way */
+    keel_bf16 *narrow; /* [n_grad] what travels: of this process, then the sums; NULL: gradients
+                          travel as they are */
+    float *sum;        /* [sum_count] of a tile, while its nodes are added */
+    int64_t sum_count;
 } keel_buckets;
 
 /* For a training program whose gradients have their places. */
@@ -72,5 +80,33 @@ void keel_buckets_pass(const keel_program *p, const keel_bound *b, int worker, i
 void keel_buckets_fold(const keel_program *p, const keel_bound *b, keel_team *team, int worker);
 /* By worker 0 after that, while all others wait; in every step, also in one that failed. */
 keel_status keel_buckets_finish(const keel_program *p, const keel_bound *b);
+/* By the owner of a tile after that, before it reads the sums of all rows. */
+void keel_buckets_take(const keel_program *p, const keel_tile *t);
+
+/* ---- within the above ------------------------------------------------------------------------ */
+
+/* Bytes of a gradient's number in memory. */
+static inline int64_t keel_bucket_element(const keel_program *p)
+{
+    return (int64_t)keel_dtype_size(p->options.real);
+}
+/* Elements of a bucket that this process adds. */
+static inline int64_t keel_bucket_part(const keel_program *p, const keel_bucket *k)
+{
+    const int me = p->lanes->process;
+    return k->first[me + 1] - k->first[me];
+}
+/* Rounds of the scatter: the most nodes that one process has. */
+int keel_bucket_rounds(const keel_process_nodes *x);
+
+/* ---- compressed.c: within the above ---------------------------------------------------------- */
+
+/* Once the buckets are known. */
+keel_status keel_compressed_create(keel_buckets *x, const keel_program *p);
+/* Rounds a tile of this process. */
+void keel_compressed_round(const keel_program *p, const keel_tile *t);
+/* Adds the nodes of all for a tile in the part of this process, and rounds the sum. */
+void keel_compressed_add(const keel_program *p, const keel_bound *b, const keel_bucket *k,
+                         const keel_tile *t);
 
 #endif

@@ -8,13 +8,13 @@
 /* The kernel of the op to ask next, after those of rank *below (INT_MAX at first), which becomes
  * its own rank: the kernel named `measured` (NULL: none) first, then by priority. NULL: only the
  * reference is left. */
-static const keel_kernel *next_kernel(const keel_program_options *o, const keel_op *op,
-                                      const char *measured, int *below)
+static const keel_kernel *next_kernel(const keel_program_options *o, const keel_kernel *const *all,
+                                      const keel_op *op, const char *measured, int *below)
 {
     const keel_kernel *best = NULL;
     int rank = INT_MIN;
-    for (int i = 0; keel_kernels[i] && !o->reference_only; i++) {
-        const keel_kernel *k = keel_kernels[i];
+    for (int i = 0; all && all[i] && !o->reference_only; i++) {
+        const keel_kernel *k = all[i];
         const bool left_out = o->without && !strcmp(k->name, o->without);
         const bool first = measured && !strcmp(k->name, measured);
         const int own = first ? INT_MAX - 1 : k->priority;
@@ -42,9 +42,10 @@ keel_status keel_choose_kernel(const keel_program_options *o, keel_choice *c)
 {
     const bool mixed = c->narrow || c->widened; /* its values are not float32 */
     const keel_float32 float32 = mixed ? KEEL_FLOAT32_FMA : o->float32;
-    const char *measured = mixed ? NULL : keel_tuned_kernel(c->node, c->pass, float32);
+    const char *measured = mixed || c->device ? NULL : keel_tuned_kernel(c->node, c->pass, float32);
+    const keel_kernel *const *all = c->device ? c->device->type->kernels : keel_kernels;
     const keel_kernel *k;
-    for (int below = INT_MAX; (k = next_kernel(o, c->node->op, measured, &below)) != NULL;) {
+    for (int below = INT_MAX; (k = next_kernel(o, all, c->node->op, measured, &below)) != NULL;) {
         if (!has_pass(c, k)) continue;
         keel_prepare q = { .node = c->node,
                            .pass = c->pass,
@@ -52,6 +53,7 @@ keel_status keel_choose_kernel(const keel_program_options *o, keel_choice *c)
                            .in_adds = c->in_adds,
                            .weight_adds = c->weight_adds,
                            .float32 = float32,
+                           .device = c->device,
                            .measured = measured && !strcmp(k->name, measured),
                            .derive = c->derive,
                            .context = c->context };

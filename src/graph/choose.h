@@ -9,9 +9,10 @@ typedef struct keel_choice {
     keel_pass pass;
     int64_t rows;
     bool in_adds, weight_adds;
-    bool narrow;  /* kernels for values held in bfloat16 */
-    bool widened; /* the node is the float32 self of a narrow one */
-    bool tile;    /* the weight gradient tile by tile; pass is KEEL_WEIGHTS */
+    bool narrow;         /* kernels for values held in bfloat16 */
+    bool widened;        /* the node is the float32 self of a narrow one */
+    keel_device *device; /* kernels of its kind; NULL: of the host */
+    bool tile;           /* the weight gradient tile by tile; pass is KEEL_WEIGHTS */
     keel_status (*derive)(void *context, keel_derived *want, const keel_derived **got);
     void *context;
     /* what was found */

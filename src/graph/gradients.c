@@ -273,21 +273,22 @@ keel_status keel_gradients_place(keel_program *p)
     return KEEL_OK;
 }
 
-static char *slot_of(const keel_program *p, int worker, keel_variable v, int slot)
+/* In bytes, into a worker's gradients. */
+static int64_t slot_of(const keel_program *p, keel_variable v, int slot)
 {
     const keel_gradient *g = &p->gradient[v];
     const int64_t at = slot == 0 ? g->first : g->others + (slot - 1) * aligned(p, g->count);
-    return p->workspace[worker].grad + at * (int64_t)keel_dtype_size(p->options.real);
+    return at * (int64_t)keel_dtype_size(p->options.real);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 /* The address of the gradient of weight k, which is folded, at a place of the stack. behind:
  * elements of the node's weights before it. */
-static char *stack_at(const keel_program *p, const keel_workspace *s, int worker, keel_variable v,
-                      int depth, int64_t behind)
+static char *stack_at(const keel_program *p, const keel_workspace *s, keel_variable v, int depth,
+                      int64_t behind)
 {
-    if (depth < p->fold_slots) return slot_of(p, worker, v, depth);
+    if (depth < p->fold_slots) return s->grad + slot_of(p, v, depth);
     return s->fold + ((depth - p->fold_slots) * p->fold_stride + behind) *
                          (int64_t)keel_dtype_size(p->options.real);
 }
@@ -310,17 +311,17 @@ keel_status keel_gradients_bind(const keel_program *p, int worker, const keel_sh
         const keel_gradient *g = &p->gradient[v];
         if (g->count == 0) continue;
         if (g->kind == KEEL_GRADIENT_FOLDED) {
-            weight_grad[k] = stack_at(p, s, worker, v, shard->depth, behind);
+            weight_grad[k] = stack_at(p, s, v, shard->depth, behind);
             for (int i = 0; i < shard->closes; i++)
                 c->add[c->n_add++] = (keel_addition){
-                    .to = stack_at(p, s, worker, v, shard->depth - i - 1, behind),
-                    .from = stack_at(p, s, worker, v, shard->depth - i, behind),
+                    .to = stack_at(p, s, v, shard->depth - i - 1, behind),
+                    .from = stack_at(p, s, v, shard->depth - i, behind),
                     .count = g->count,
                 };
             behind += aligned(p, g->count);
         } else
             weight_grad[k] =
-                slot_of(p, worker, v, g->kind == KEEL_GRADIENT_SHARED ? shard->leaf : 0);
+                s->grad + slot_of(p, v, g->kind == KEEL_GRADIENT_SHARED ? shard->leaf : 0);
         if (!(clears >> k & 1)) continue; /* all of its weights are shared, so nothing is folded */
         c->add[c->n_add++] = (keel_addition){ .to = weight_grad[k], .count = g->count };
         c->n_clear = c->n_add;
@@ -364,8 +365,25 @@ int keel_gradient_parts(const keel_program *p, const keel_bound *b, keel_variabl
     const int n = shared ? b->n_leaf : g->kind == KEEL_GRADIENT_FOLDED ? b->n_part : 1;
     for (int i = 0; i < n; i++) {
         const keel_part *part = shared ? &b->leaf[i] : &b->part[i];
-        out[i] = (keel_gradient_part){ .data = slot_of(p, part->worker, v, part->slot) + at,
+        out[i] = (keel_gradient_part){ .data = p->workspace[part->worker].host.grad +
+                                               slot_of(p, v, part->slot) + at,
                                        .closes = n > 1 ? part->closes : 0 };
     }
     return n;
+}
+
+void keel_gradients_segments(const keel_program *p, int *segment)
+{
+    const keel_schedule *s = &p->schedule;
+    for (int v = 0; v < p->store->n_weight; v++)
+        segment[v] = p->tiled[v].node >= 0 ? s->n_segment - 1 : 0;
+    for (int g = 0; g < s->n_segment; g++)
+        for (int i = s->segment[g].begin; i < s->segment[g].end; i++) {
+            const keel_instruction *in = &s->instruction[i];
+            const keel_graph_node *n = &p->graph->node[in->node];
+            const bool tiled = s->tiled[in->node];
+            if (in->kind != (tiled ? KEEL_RUN_BACKWARD : KEEL_RUN_WEIGHTS)) continue;
+            for (int k = 0; k < n->node.n_weight; k++)
+                if (tiled || segment[n->weight[k]] < g) segment[n->weight[k]] = g;
+        }
 }

@@ -24,6 +24,9 @@ keel_status keel_gradients_bind(const keel_program *p, int worker, const keel_sh
 bool keel_gradients_adds(const keel_program *p, int node, const keel_shard *shard);
 void keel_gradients_add(keel_dtype real, const keel_addition *a);
 
+/* segment [n_weight]: that after which a worker has its part of each weight's gradient. */
+void keel_gradients_segments(const keel_program *p, int *segment);
+
 /* The parts of a weight's gradient that workers have left after a step, in row order, from element
  * `first` of the weight on. Each part is pushed on a stack, and then `closes` sums are made of the
  * two top ones. Returns the number of parts, at most KEEL_LANES_MAX (of all processes:

@@ -5,6 +5,7 @@
  * own copy for each such reader, and the reader's calls get the copy instead of the weight. */
 #include "base/memory.h"
 #include "graph/bind.h"
+#include "graph/on_device.h"
 #include <string.h>
 
 /* Whether node t moves state that node n reads. Calls of the same layer have the same weights.
@@ -62,7 +63,7 @@ keel_status keel_moved_place(keel_program *p)
         own->at = p->merged_doubles;
         for (int k = 0; k < g->node[i].node.n_weight; k++)
             p->merged_doubles += p->store->weight[g->node[i].weight[k]].count;
-        own->weight = keel_calloc(n_worker * (size_t)g->node[i].node.n_weight, sizeof(void *));
+        own->weight = keel_calloc(2 * n_worker * (size_t)g->node[i].node.n_weight, sizeof(void *));
         if (!own->weight) return KEEL_ENOMEM;
     }
     return KEEL_OK;
@@ -89,27 +90,33 @@ const void **keel_moved_weights(const keel_program *p, int worker, int node)
 {
     const keel_moved *m = p->moved_of ? p->moved_of[node] : NULL;
     if (m) return (const void **)weights_of(p, m, worker);
-    return (const void **)p->weight + p->weight_at[node];
+    return (const void **)p->workspace[worker].weight + p->weight_at[node];
 }
 
 static void move(const keel_program *p, const keel_moved *m, int worker)
 {
     const keel_graph_node *n = &p->graph->node[m->node];
+    const keel_workspace *s = &p->workspace[worker];
     const size_t element = keel_dtype_size(p->store->real);
-    double *merged = p->workspace[worker].merged, *copy = merged + m->at;
-    void **weight = weights_of(p, m, worker);
+    const int at = p->weight_at[m->node];
+    double *merged = s->host.merged, *copy = merged + m->at;
+    void **weight = weights_of(p, m, p->lanes->n_worker + worker); /* as the host has them */
+    void **seen = weights_of(p, m, worker);
     for (int k = 0; k < n->node.n_weight; k++) {
         const int64_t count = p->store->weight[n->weight[k]].count;
-        weight[k] = p->weight[p->weight_at[m->node] + k];
+        weight[k] = p->weight[at + k];
+        seen[k] = s->weight[at + k];
         if (p->trains[n->weight[k]]) continue;
         memcpy(copy, weight[k], (size_t)count * element);
         weight[k] = copy;
+        seen[k] = s->merged + (copy - merged);
         copy += count;
     }
     for (int k = 0; k < m->n_mover; k++) {
         const keel_node *t = &p->graph->node[m->mover[k]].node;
         t->op->commit(t, merged + p->merged_at[m->mover[k]], weight);
     }
+    keel_on_device_merged(s, merged + m->at, copy - merged - m->at);
 }
 
 void keel_moved_see(const keel_program *p, int merged, int worker)

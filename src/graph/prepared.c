@@ -10,6 +10,7 @@ static void free_prepared(keel_prepared *e)
 {
     if (e->kernel && e->kernel->release) e->kernel->release(e->plan);
     keel_widened_destroy(e->widened);
+    keel_staged_destroy(e->staged);
     keel_free(e);
 }
 
@@ -28,6 +29,7 @@ void keel_prepared_destroy(keel_workspace *s, int n_node)
 typedef struct asking {
     keel_program *p;
     int node;
+    keel_device *device;
 } asking;
 
 static keel_status derive(void *context, keel_derived *want, const keel_derived **got)
@@ -64,6 +66,7 @@ static keel_status ask_kernels(asking *a, keel_prepared *e, const keel_node *n, 
                       .weight_adds = e->weight_adds,
                       .narrow = narrow,
                       .widened = e->widened != NULL,
+                      .device = a->device,
                       .derive = derive,
                       .context = a };
     KEEL_TRY(keel_choose_kernel(&a->p->options, &c));
@@ -86,7 +89,7 @@ static keel_status choose(asking *a, keel_prepared *e, const keel_node *n)
         KEEL_TRY(keel_widened_create(&e->widened, n, e->pass));
         n = &e->widened->node;
     }
-    KEEL_TRY(ask_kernels(a, e, n, false));
+    if (!a->device || !e->widened) KEEL_TRY(ask_kernels(a, e, n, false));
     if (!e->run) e->run = reference_of(n->op, e->pass, n->real == KEEL_FLOAT64);
     if (!e->widened) return KEEL_OK;
     e->widened->run = e->run;
@@ -95,6 +98,30 @@ static keel_status choose(asking *a, keel_prepared *e, const keel_node *n)
     e->run = keel_widened_run;
     e->scratch = keel_widened_bytes(e->widened, e->rows);
     return KEEL_OK;
+}
+
+/* What has no kernel for the device. */
+static keel_status stage(keel_prepared *e, const keel_node *n)
+{
+    KEEL_TRY(keel_staged_create(&e->staged, n, e->pass));
+    e->staged->run = e->run;
+    e->staged->plan = e->widened ? (void *)e->widened : e->plan;
+    e->staged->scratch = e->scratch;
+    e->run = keel_staged_run;
+    return KEEL_OK;
+}
+
+void *keel_prepared_plan(const keel_prepared *e)
+{
+    return e->staged ? (void *)e->staged : e->widened ? (void *)e->widened : e->plan;
+}
+
+static void note_scratch(keel_program *p, const keel_prepared *e, const keel_node *n)
+{
+    const int64_t host =
+        keel_prepared_on_host(e, p->lanes) ? keel_staged_bytes(e->staged, n, e->rows) : 0;
+    if (host > p->host_scratch_bytes) p->host_scratch_bytes = host;
+    if (!host && e->scratch > p->scratch_bytes) p->scratch_bytes = e->scratch;
 }
 
 keel_status keel_prepare_call(keel_program *p, int worker, int node, keel_pass pass, int64_t rows,
@@ -112,8 +139,10 @@ keel_status keel_prepare_call(keel_program *p, int worker, int node, keel_pass p
     *e = (keel_prepared){
         .pass = pass, .rows = rows, .in_adds = in_adds, .weight_adds = weight_adds
     };
-    asking a = { .p = p, .node = node };
-    const keel_status s = choose(&a, e, &p->graph->node[node].node);
+    const keel_node *n = &p->graph->node[node].node;
+    asking a = { .p = p, .node = node, .device = p->lanes->device[worker] };
+    keel_status s = choose(&a, e, n);
+    if (s >= 0 && a.device && !e->kernel) s = stage(e, n);
     if (s < 0) {
         free_prepared(e);
         return s;
@@ -121,7 +150,7 @@ keel_status keel_prepare_call(keel_program *p, int worker, int node, keel_pass p
     keel_ran_note(p, node, pass, e->kernel, e->widened != NULL);
     e->next = workspace->prepared[node];
     workspace->prepared[node] = e;
-    if (e->scratch > p->scratch_bytes) p->scratch_bytes = e->scratch;
+    note_scratch(p, e, n);
     *out = e;
     return KEEL_OK;
 }
@@ -151,6 +180,36 @@ char *keel_program_kernel(const keel_program *p, int node, keel_pass pass,
         snprintf(out, KEEL_KERNEL_NAME_MAX, "%s%s", r->kernel ? r->kernel->name : "reference",
                  r->widened ? ", widened" : "");
     return out;
+}
+
+/* Of a program on devices that cannot run references. */
+static bool is_staged(const keel_program *p, int node)
+{
+    for (int k = 0; k < KEEL_PASS_COUNT; k++) {
+        const bool skipped = (k == KEEL_FORWARD && p->skip_forward[node]) ||
+                             (k == KEEL_BACKWARD && p->skip_backward[node]);
+        const struct keel_ran *r = &p->ran[node * KEEL_PASS_COUNT + k];
+        if (r->prepared && !r->kernel && !skipped) return true;
+    }
+    return false;
+}
+
+/* Whether a node before this one has the same op and is staged, too. */
+static bool was_told(const keel_program *p, int node)
+{
+    for (int i = 0; i < node; i++)
+        if (p->graph->node[i].node.op == p->graph->node[node].node.op && is_staged(p, i))
+            return true;
+    return false;
+}
+
+void keel_program_staged(const keel_program *p, keel_text *out)
+{
+    const keel_device *d = p->lanes->device[0];
+    if (!d || d->type->launch) return;
+    for (int i = 0; i < p->graph->n_node; i++)
+        if (is_staged(p, i) && !was_told(p, i))
+            keel_text_add(out, "%s%s", out->length ? ", " : "", p->graph->node[i].node.op->name);
 }
 
 bool keel_program_is_slow(const keel_program *p, int node)

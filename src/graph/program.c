@@ -10,7 +10,9 @@
 #include "graph/across.h"
 #include "graph/bind.h"
 #include "graph/choose.h"
+#include "graph/device_memory.h"
 #include "graph/memory_plan.h"
+#include "graph/on_device.h"
 #include "graph/widen.h"
 #include <limits.h>
 #include <string.h>
@@ -392,6 +394,7 @@ static keel_status take(const keel_program *p, int worker, keel_arena_kind kind,
 keel_status keel_program_settle(keel_program *p)
 {
     while (p->n_bound > 0) keel_bound_destroy(p, p->bound[--p->n_bound]);
+    KEEL_TRY(keel_device_memory_check(p));
     for (int w = 0; w < p->lanes->n_worker; w++) {
         keel_workspace *s = &p->workspace[w];
         KEEL_TRY(take(p, w, KEEL_ARENA_ROWS, p->rows_bytes, 1, &s->rows));
@@ -403,11 +406,19 @@ keel_status keel_program_settle(keel_program *p)
         for (int i = 0; i < 2; i++)
             KEEL_TRY(take(p, w, i ? KEEL_ARENA_RECORD_LAST : KEEL_ARENA_RECORD, p->record_doubles,
                           sizeof(double), &s->record[i]));
-        if (!p->graph->backward) continue;
-        KEEL_TRY(take(p, w, KEEL_ARENA_GRAD, p->gradient_elements, keel_dtype_size(p->options.real),
-                      &s->grad));
-        KEEL_TRY(take(p, w, KEEL_ARENA_FOLD, p->fold_bytes, 1, &s->fold));
-        KEEL_TRY(take(p, w, KEEL_ARENA_TILES, p->tile_bytes, 1, &s->tiles));
+        if (p->graph->backward) {
+            KEEL_TRY(take(p, w, KEEL_ARENA_GRAD, p->gradient_elements,
+                          keel_dtype_size(p->options.real), &s->grad));
+            KEEL_TRY(take(p, w, KEEL_ARENA_FOLD, p->fold_bytes, 1, &s->fold));
+            KEEL_TRY(take(p, w, KEEL_ARENA_TILES, p->tile_bytes, 1, &s->tiles));
+        }
+        s->weight = p->weight;
+        s->host = (keel_host_part){ .scratch = s->scratch,
+                                    .merging = (double *)s->scratch,
+                                    .grad = s->grad,
+                                    .merged = s->merged,
+                                    .row_records = s->row_records };
+        if (s->on_device) KEEL_TRY(keel_on_device_settle(p, w));
     }
     p->moved = p->arenas->moved;
     return KEEL_OK;
@@ -424,9 +435,10 @@ static keel_status make_workspaces(keel_program *p)
         s->prepared = keel_calloc((size_t)p->graph->n_node, sizeof(*s->prepared));
         if (!s->prepared) return KEEL_ENOMEM;
     }
+    KEEL_TRY(keel_on_device_make(p));
     p->arenas = p->options.arenas;
     if (!p->arenas) {
-        KEEL_TRY(keel_arenas_create(&p->own_arenas, n));
+        KEEL_TRY(keel_arenas_create(&p->own_arenas, p->lanes->device, n));
         p->arenas = p->own_arenas;
     }
     return p->options.dry ? KEEL_OK : keel_program_settle(p);
@@ -463,9 +475,12 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     if ((s = keel_store_join(store, &p->user)) < 0) goto out;
     s = KEEL_ENOMEM;
     if (!(p->input = keel_calloc((size_t)graph->n_input, sizeof *p->input))) goto out;
+    p->coming.input = keel_calloc((size_t)graph->n_input, sizeof *p->coming.input);
+    if (!p->coming.input) goto out;
     if (!(p->output = keel_calloc((size_t)n_output, sizeof *p->output))) goto out;
     if (n_output) memcpy(p->output, outputs, (size_t)n_output * sizeof *outputs);
     const size_t nv = (size_t)graph->n_value, nn = (size_t)graph->n_node;
+    const bool on_device = lanes->device[0];
     if (!(p->trains = keel_calloc((size_t)store->n_weight, sizeof *p->trains))) goto out;
     take_trained(p);
     if (!(p->value = keel_calloc(nv, sizeof *p->value))) goto out;
@@ -475,7 +490,8 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     if (!(p->skip_forward = keel_calloc(nn, sizeof(bool)))) goto out;
     if (!(p->skip_backward = keel_calloc(nn, sizeof(bool)))) goto out;
     if (!(p->ran = keel_calloc(nn * KEEL_PASS_COUNT, sizeof *p->ran))) goto out;
-    if ((s = keel_schedule_make(&p->schedule, graph, p->trains, store->n_weight)) < 0) goto out;
+    if ((s = keel_schedule_make(&p->schedule, graph, p->trains, store->n_weight, on_device)) < 0)
+        goto out;
     if ((s = check_trainable(p)) < 0) goto out;
     if ((s = find_tiled(p)) < 0) goto out;
     p->max_local_rows = keel_cut_most(lanes, options->max_rows);
@@ -503,10 +519,12 @@ void keel_program_destroy(keel_program *p)
     }
     if (p->user) keel_store_leave(p->store, p->user);
     keel_across_destroy(p->across);
+    keel_on_device_free(p);
     keel_arenas_destroy(p->own_arenas);
     keel_free(p->workspace);
     keel_free(p->failure);
     keel_free(p->input);
+    keel_free(p->coming.input);
     keel_free(p->output);
     keel_free(p->sums_at);
     keel_free(p->sums_room);

@@ -4,6 +4,7 @@
  * with all pointers set, so a step is a loop over them. */
 #ifndef KEEL_GRAPH_PROGRAM_H
 #define KEEL_GRAPH_PROGRAM_H
+#include "base/text.h"
 #include "comm/comm.h"
 #include "device/lanes.h"
 #include "device/team.h"
@@ -25,17 +26,30 @@ typedef struct keel_place {
     int64_t at, row_bytes;
 } keel_place;
 
+/* What the host reads and writes of a workspace. */
+typedef struct keel_host_part {
+    char *scratch, *grad;
+    double *merging; /* a stack in which records are merged */
+    double *merged, *row_records;
+} keel_host_part;
+
 /* What one worker owns while a program runs. The memory belongs to the arenas. */
 typedef struct keel_workspace {
     char *rows, *shard, *scratch;
     char *grad;          /* [gradient_elements] flat; NULL in inference */
     char *fold;          /* [fold_bytes] gradients of shards that are not added yet */
-    char *tiles;         /* the same, of a tile that is made shard by shard: see tiles.c */
     double *merged;      /* merged records, of all nodes */
-    double *record[2];   /* stacks of records: of the node that meets next, and of the last one */
-    double *sums;        /* stacks of sums, of all nodes */
     double *row_records; /* of the rows of one call */
-    int64_t bad_row;     /* the first whose loss is not finite; INT64_MAX: none */
+    void *const *weight; /* [weight_at[n_node]] */
+    /* Pointers above are into the device's memory, and those of `host` into copies of it, if the
+     * worker has a device; else they are the same. Everything else is the host's. */
+    keel_host_part host;
+    struct keel_on_device *on_device; /* NULL: the worker's core computes. See on_device.h */
+
+    char *tiles;       /* as fold, of a tile that is made shard by shard: see tiles.c */
+    double *record[2]; /* stacks of records: of the node that meets next, and of the last one */
+    double *sums;      /* stacks of sums, of all nodes */
+    int64_t bad_row;   /* the first whose loss is not finite; INT64_MAX: none */
     keel_variable last_tiled;        /* the weight of its last tile in this step; -1: none */
     struct keel_prepared **prepared; /* [n_node] lists of the kernels prepared so far */
 } keel_workspace;
@@ -61,6 +75,7 @@ typedef struct keel_bound_call {
     int node;
     keel_pass pass;
     keel_fold fold;
+    bool staged; /* the host runs it, in its own scratch: see staged.h */
     int n_add, n_clear;
     struct keel_addition *add; /* [n_add] made after the call, one after the other; the first
                                   n_clear are made before it: `to` becomes 0 */
@@ -128,7 +143,8 @@ typedef struct keel_bound {
     keel_shard *shard;               /* [n_shard] in row order */
     keel_part *part, *leaf;          /* of gradients that workers fold, and of the others */
     keel_bound_workspace *workspace; /* [n_worker] */
-    keel_process_nodes row_nodes, gradient_nodes; /* empty if this process is alone */
+    struct keel_rounds *rounds; /* of records with other processes; NULL: this process is alone */
+    keel_process_nodes gradient_nodes; /* empty then */
 } keel_bound;
 
 typedef enum keel_gradient_kind {
@@ -150,11 +166,12 @@ typedef struct keel_program_options {
     bool reference_only; /* only the plain references: for tests */
     const char *without; /* leave out kernels of this name ("dnnl"); NULL: none */
     keel_float32 float32;
-    int64_t max_rows;    /* of a step */
-    bool dry;            /* plan only: allocate nothing that only a run needs */
-    const bool *trains;  /* [store->n_weight] which weights a training program trains, read while it
-                            is created; NULL: none */
-    keel_comm *comm;     /* of the processes that share its steps; borrowed; NULL: alone */
+    int64_t max_rows;   /* of a step */
+    bool dry;           /* plan only: allocate nothing that only a run needs */
+    const bool *trains; /* [store->n_weight] which weights a training program trains, read while it
+                           is created; NULL: none */
+    keel_comm *comm;    /* of the processes that share its steps; borrowed; NULL: alone */
+    keel_compress compress; /* how its gradients travel between them, of float32 */
     keel_arenas *arenas; /* shared with other programs of these lanes, which never run at the same
                             time; borrowed; NULL: its own */
 } keel_program_options;
@@ -172,7 +189,7 @@ typedef struct keel_moved {
     int node, n_mover, last; /* last: the mover whose records are merged last */
     int *mover;              /* [n_mover] nodes, in the order in which they move it */
     int64_t at;              /* doubles into workspace.merged: copies of its state */
-    void **weight;           /* [n_worker][n_weight] what its calls read */
+    void **weight; /* [2 * n_worker][n_weight] what its calls read, then the host's copies */
 } keel_moved;
 
 /* What ran a pass of a node, for reports: see keel_program_kernel. */
@@ -181,6 +198,18 @@ struct keel_ran {
     bool widened;              /* on float32 copies of its values */
     const keel_kernel *kernel; /* of the first preparation; NULL: the reference */
 };
+
+/* The batch of the step that comes next, if that is known. Workers on devices copy its rows there
+ * while the step before it runs. */
+typedef struct keel_coming {
+    uint64_t batch; /* its number; 0: not known */
+    int64_t rows;
+    const void *
+        *input; /* [graph->n_input] as keel_program.input; NULL entry: known when it begins */
+    /* Rows must be read first, by any thread; NULL: they are there. */
+    void (*read)(const void *context, int64_t first, int64_t end);
+    const void *context;
+} keel_coming;
 
 typedef struct keel_program {
     keel_graph *graph; /* owned */
@@ -222,7 +251,9 @@ typedef struct keel_program {
 
     int64_t max_local_rows;
     int64_t rows_bytes, rows_bound, shard_bytes, scratch_bytes; /* per worker */
-    keel_workspace *workspace;                                  /* [n_worker] */
+    int64_t merge_bytes;        /* of scratch, that merging records takes */
+    int64_t host_scratch_bytes; /* as scratch_bytes, of a worker with a device, of the host's */
+    keel_workspace *workspace;  /* [n_worker] */
     int n_bound, bound_capacity;
     keel_bound **bound;
     struct keel_ran *ran; /* [n_node][KEEL_PASS_COUNT] */
@@ -236,7 +267,9 @@ typedef struct keel_program {
     char *const *moment;
 
     /* while running */
-    const void **input;    /* [graph->n_input] */
+    const void **input; /* [graph->n_input] */
+    uint64_t given;     /* the number by which its batch was `coming`; 0: it was not */
+    keel_coming coming;
     keel_failure *failure; /* [n_worker] */
     int n_output;
     keel_value *output; /* [n_output] */
@@ -269,10 +302,18 @@ char *keel_program_kernel(const keel_program *p, int node, keel_pass pass,
  * for costly functions of many elements. */
 bool keel_program_is_slow(const keel_program *p, int node);
 
+/* The ops for which the devices have no kernel, so that their passes run on the host, on copies:
+ * "resize, sort"; an empty text: there is none. Of the passes that are prepared. */
+void keel_program_staged(const keel_program *p, keel_text *out);
+
 /* A worker's part of a run: for each segment, its calls, and a meeting where the segment ends in
  * one. input [n_input]: the batch. After a call fails, the worker skips the rest of its work but
  * not its meetings. Returns the status; the text is in p->failure[worker]. */
 keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *team, int worker);
+
+/* Before a run: whether the worker's rows of this batch are on its device already, so that nobody
+ * needs to read them. */
+bool keel_program_has_rows(const keel_program *p, int worker);
 
 /* In a run: all workers meet. The wait is timed if timing is on. */
 void keel_program_meet(const keel_program *p, keel_team *team, int worker);

@@ -7,8 +7,12 @@
 #include "base/tree.h"
 #include "graph/across.h"
 #include "graph/bind.h"
+#include "graph/moments.h"
+#include "graph/on_device.h"
 #include <math.h>
 #include <string.h>
+
+KEEL_USES_OP(batch_norm);
 
 enum { RECORD_BYTES = 256 << 10 }; /* which one call may write before they are folded */
 
@@ -21,11 +25,12 @@ int64_t keel_records_of(const keel_node *n, keel_pass pass)
 
 /* A loss has no forward while it trains: what its rows leave before backward is combined as what
  * they leave before forward, and its sums are added. */
-keel_combine keel_records_combine(const keel_node *n, keel_pass pass)
+keel_combine keel_records_combine(const keel_program *p, const keel_node *n, keel_pass pass)
 {
     const bool sums = pass <= KEEL_BACKWARD, backward = pass == KEEL_PARTIAL_BACKWARD;
     if (sums ? n->op->loss : backward && !n->op->loss) return NULL;
-    return n->op->combine;
+    return p->lanes->device[0] && n->op == &keel_op_batch_norm ? keel_moments_combine
+                                                               : n->op->combine;
 }
 
 int64_t keel_records_rows(int64_t length)
@@ -70,7 +75,8 @@ static keel_status measure_node(keel_program *p, const keel_node *n, int64_t len
         return too_many(p, n);
     if (meets && stack > p->record_doubles) p->record_doubles = stack;
     if (rows > p->row_doubles) p->row_doubles = rows;
-    if (meets && merge > p->scratch_bytes) p->scratch_bytes = merge;
+    if (meets && merge > p->merge_bytes) p->merge_bytes = merge;
+    if (p->merge_bytes > p->scratch_bytes) p->scratch_bytes = p->merge_bytes;
     return KEEL_OK;
 }
 
@@ -187,44 +193,46 @@ keel_status keel_records_bind(keel_bound *b, const keel_lanes *l)
 /* ---- in the step --------------------------------------------------------------------------------
  */
 
-static void combine(const keel_bound_call *c, double *left, double *right, double *out)
+static void combine(const keel_node *n, const keel_fold *f, double *left, double *right,
+                    double *out)
 {
     const double rows = left[0] + right[0];
-    keel_combine_records(c->call.node, c->fold.combine, c->fold.length,
-                         (keel_record){ left[0], left + 1 }, (keel_record){ right[0], right + 1 },
-                         out + 1);
+    keel_combine_records(n, f->combine, f->length, (keel_record){ left[0], left + 1 },
+                         (keel_record){ right[0], right + 1 }, out + 1);
     out[0] = rows;
 }
 
-static void push(const keel_bound_call *c, const keel_fold_row *how, const double *leaf)
+void keel_records_push(const keel_node *n, const keel_fold *f, double *stack, int depth, int closes,
+                       const double *leaf)
 {
-    const keel_fold *f = &c->fold;
     const int64_t stride = f->length + 1;
-    double *top = f->stack + how->depth * stride;
-    if (how->closes == 0) {
+    double *top = stack + depth * stride;
+    if (closes == 0) {
         top[0] = 1;
         memcpy(top + 1, leaf, (size_t)f->length * sizeof *leaf);
         return;
     }
     top -= stride;
     const keel_record below = { top[0], top + 1 }, row = { 1, leaf };
-    keel_combine_records(c->call.node, f->combine, f->length, f->upward ? below : row,
-                         f->upward ? row : below, top + 1);
+    keel_combine_records(n, f->combine, f->length, f->upward ? below : row, f->upward ? row : below,
+                         top + 1);
     top[0]++;
-    for (int i = 1; i < how->closes; i++) {
+    for (int i = 1; i < closes; i++) {
         double *next = top - stride;
-        combine(c, f->upward ? next : top, f->upward ? top : next, next);
+        combine(n, f, f->upward ? next : top, f->upward ? top : next, next);
         top = next;
     }
 }
 
-void keel_records_fold(const keel_bound *b, const keel_bound_call *c, keel_workspace *workspace)
+void keel_records_fold(const keel_bound *b, const keel_bound_call *c, keel_workspace *workspace,
+                       const double *records)
 {
     const keel_fold *f = &c->fold;
     for (int64_t i = 0; i < c->call.rows; i++) {
         const int64_t k = f->upward ? i : c->call.rows - 1 - i, row = c->call.row + k;
-        const double *leaf = c->call.partial + k * f->length;
-        push(c, &b->fold[f->upward][row], leaf);
+        const double *leaf = records + k * f->length;
+        const keel_fold_row *how = &b->fold[f->upward][row];
+        keel_records_push(c->call.node, f, f->stack, how->depth, how->closes, leaf);
         if (c->call.node->op->loss && c->pass <= KEEL_BACKWARD && row < workspace->bad_row &&
             !(isfinite(leaf[0]) && isfinite(leaf[f->length - 1])))
             workspace->bad_row = row;
@@ -251,20 +259,19 @@ static void push_node(const merging *m, keel_record *part, int *n, const double 
     }
 }
 
-/* Writes the nodes that are left, one after another; returns their number. */
-static int leave(const merging *m, const keel_record *part, int n, double *out)
+/* Writes the nodes that are left, each `stride` behind the one before. */
+static void leave(const merging *m, const keel_record *part, int n, double *out, int64_t stride)
 {
-    const int64_t stride = m->length + 1;
     for (int i = 0; i < n; i++) {
         out[i * stride] = part[i].rows;
         memcpy(out + i * stride + 1, part[i].data, (size_t)m->length * sizeof *out);
     }
-    return n;
 }
 
 /* Merges what the workers of this process have left into its largest nodes: alone, into the root.
  */
-static int merge_own(const keel_bound *b, const merging *m, const double *const *stack, double *out)
+static void merge_own(const keel_bound *b, const merging *m, const double *const *stack,
+                      double *out, int64_t stride)
 {
     keel_record part[KEEL_TREE_NODES_MAX + 1];
     int n = 0;
@@ -272,17 +279,7 @@ static int merge_own(const keel_bound *b, const merging *m, const double *const 
         const keel_tree_part *t = &b->tree[i];
         push_node(m, part, &n, stack[t->worker] + t->slot[m->upward] * (m->length + 1), t->closes);
     }
-    return leave(m, part, n, out);
-}
-
-/* Merges the nodes of all processes, one after another at `gathered`, into the root. */
-static void merge_all(const keel_bound *b, const merging *m, const double *gathered, double *out)
-{
-    keel_record part[KEEL_TREE_NODES_MAX + 1];
-    int n = 0;
-    for (int i = 0; i < b->row_nodes.n; i++)
-        push_node(m, part, &n, gathered + i * (m->length + 1), b->row_nodes.node[i].closes);
-    leave(m, part, n, out);
+    leave(m, part, n, out, stride);
 }
 
 static merging merging_of(const keel_program *p, int segment, double *temporary)
@@ -290,42 +287,52 @@ static merging merging_of(const keel_program *p, int segment, double *temporary)
     const keel_segment *s = &p->schedule.segment[segment];
     const keel_node *n = &p->graph->node[s->merge].node;
     return (merging){ .node = n,
-                      .combine = keel_records_combine(n, s->merge_backward ? KEEL_PARTIAL_BACKWARD
-                                                                           : KEEL_PARTIAL),
+                      .combine = keel_records_combine(
+                          p, n, s->merge_backward ? KEEL_PARTIAL_BACKWARD : KEEL_PARTIAL),
                       .length = s->merge_backward ? n->partial_backward : n->partial,
                       .upward = keel_segment_upward(segment - 1),
                       .temporary = temporary };
 }
 
-static int merge_workers(const keel_program *p, const keel_bound *b, const merging *m, int segment,
-                         double *out)
+static void merge_workers(const keel_program *p, const keel_bound *b, const merging *m, int segment,
+                          double *out)
 {
     const double *stack[KEEL_LANES_MAX];
     for (int w = 0; w < p->lanes->n_worker; w++)
         stack[w] = p->workspace[w].record[p->area[segment - 1]];
-    return merge_own(b, m, stack, out);
+    merge_own(b, m, stack, out, m->length + 1);
 }
 
 void keel_records_merge(const keel_program *p, const keel_bound *b, int segment, int worker)
 {
     const keel_segment *s = &p->schedule.segment[segment];
     const keel_workspace *workspace = &p->workspace[worker];
-    const merging m = merging_of(p, segment, (double *)workspace->scratch);
-    double *merged =
-        workspace->merged + (s->merge_backward ? p->merged_backward_at : p->merged_at)[s->merge];
+    const merging m = merging_of(p, segment, workspace->host.merging);
+    if (workspace->on_device && keel_on_device_merges(p, segment)) return;
+    double *merged = workspace->host.merged +
+                     (s->merge_backward ? p->merged_backward_at : p->merged_at)[s->merge];
     if (p->across)
-        merge_all(b, &m, p->across->records, merged);
+        memcpy(merged, p->across->records, (size_t)(m.length + 1) * sizeof *merged);
     else
         merge_workers(p, b, &m, segment, merged);
+    keel_on_device_merged(workspace, merged, m.length + 1);
+}
+
+static void join_records(const void *context, double *left, const double *right)
+{
+    const merging *m = context;
+    keel_combine_records(m->node, m->combine, m->length, (keel_record){ left[0], left + 1 },
+                         (keel_record){ right[0], right + 1 }, left + 1);
+    left[0] += right[0];
 }
 
 keel_status keel_records_exchange(const keel_program *p, const keel_bound *b, int segment)
 {
     keel_across *x = p->across;
-    const merging m = merging_of(p, segment, (double *)p->workspace[0].scratch);
-    const int64_t stride = m.length + 1;
-    merge_workers(p, b, &m, segment, x->records + b->row_nodes.before[p->lanes->process] * stride);
-    return keel_across_gather(x, x->records, b->row_nodes.before, (size_t)stride * sizeof(double));
+    const merging m = merging_of(p, segment, p->workspace[0].host.merging);
+    merge_workers(p, b, &m, segment, x->records);
+    return keel_rounds_run(b->rounds, x->comm, &x->tables, x->records, m.length + 1, join_records,
+                           &m);
 }
 
 /* ---- sums --------------------------------------------------------------------------------------
@@ -335,67 +342,61 @@ static merging summing(const keel_program *p, int node, double *temporary)
 {
     const keel_node *n = &p->graph->node[node].node;
     return (merging){ .node = n,
-                      .combine = keel_records_combine(n, KEEL_FORWARD),
+                      .combine = keel_records_combine(p, n, KEEL_FORWARD),
                       .length = n->sums,
                       .upward = keel_segment_upward(p->sums_segment[node]),
                       .temporary = temporary };
 }
 
-static int sum_workers(const keel_program *p, const keel_bound *b, const merging *m, int node,
-                       double *out)
+static void sum_workers(const keel_program *p, const keel_bound *b, const merging *m, int node,
+                        double *out, int64_t stride)
 {
     const double *stack[KEEL_LANES_MAX];
     for (int w = 0; w < p->lanes->n_worker; w++) stack[w] = p->workspace[w].sums + p->sums_at[node];
-    return merge_own(b, m, stack, out);
+    merge_own(b, m, stack, out, stride);
 }
 
-/* A process sends its nodes of the first op with sums, then those of the next, and so on. */
+/* Where the sums of an op begin in a node of all sums. */
+static int64_t sums_before(const keel_program *p, int node)
+{
+    return p->sums_at[node] / p->slots;
+}
+
+static void join_sums(const void *context, double *left, const double *right)
+{
+    const keel_program *p = context;
+    for (int i = 0; i < p->graph->n_node; i++) {
+        if (p->graph->node[i].node.sums == 0) continue;
+        const merging m = summing(p, i, NULL);
+        join_records(&m, left + sums_before(p, i), right + sums_before(p, i));
+    }
+}
+
 keel_status keel_sums_exchange(const keel_program *p, const keel_bound *b)
 {
     keel_across *x = p->across;
-    const keel_process_nodes *nodes = &b->row_nodes;
-    const int own = keel_nodes_of(nodes, p->lanes->process);
-    double *at = x->sums + nodes->before[p->lanes->process] * x->sums_length;
     for (int i = 0; i < p->graph->n_node; i++) {
-        const int64_t length = p->graph->node[i].node.sums;
-        if (length == 0) continue;
+        if (p->graph->node[i].node.sums == 0) continue;
         const merging m = summing(p, i, x->temporary);
-        sum_workers(p, b, &m, i, at);
-        at += own * (length + 1);
+        sum_workers(p, b, &m, i, x->sums + sums_before(p, i), x->sums_length);
     }
-    return keel_across_gather(x, x->sums, nodes->before, (size_t)x->sums_length * sizeof(double));
-}
-
-static void sum_all(const keel_program *p, const keel_bound *b, const merging *m, int node,
-                    double *out)
-{
-    const keel_across *x = p->across;
-    const keel_process_nodes *nodes = &b->row_nodes;
-    keel_record part[KEEL_TREE_NODES_MAX + 1];
-    int n = 0;
-    for (int q = 0; q < p->lanes->n_process; q++) {
-        const int own = keel_nodes_of(nodes, q);
-        const double *at =
-            x->sums + nodes->before[q] * x->sums_length + own * (p->sums_at[node] / p->slots);
-        for (int k = 0; k < own; k++)
-            push_node(m, part, &n, at + k * (m->length + 1),
-                      nodes->node[nodes->before[q] + k].closes);
-    }
-    leave(m, part, n, out);
+    return keel_rounds_run(b->rounds, x->comm, &x->tables, x->sums, x->sums_length, join_sums, p);
 }
 
 void keel_program_sums(const keel_program *p, const keel_bound *b, int node, double *sums)
 {
     const int64_t length = p->graph->node[node].node.sums;
+    const size_t n_bytes = (size_t)length * sizeof *sums;
     double few[(KEEL_TREE_LEVELS_MAX + 2) * (KEEL_SUMS_MAX + 1)];
+    if (p->across) {
+        memcpy(sums, p->across->sums + sums_before(p, node) + 1, n_bytes);
+        return;
+    }
     double *merged = length > KEEL_SUMS_MAX ? p->sums_room : few;
     const merging m = summing(p, node, merged + length + 1);
     memset(merged, 0, ((size_t)length + 1) * sizeof *merged);
-    if (p->across)
-        sum_all(p, b, &m, node, merged);
-    else
-        sum_workers(p, b, &m, node, merged);
-    memcpy(sums, merged + 1, (size_t)length * sizeof *sums);
+    sum_workers(p, b, &m, node, merged, length + 1);
+    memcpy(sums, merged + 1, n_bytes);
 }
 
 int64_t keel_program_bad_row(const keel_program *p)

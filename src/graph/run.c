@@ -3,12 +3,13 @@
 #include "graph/across.h"
 #include "graph/bind.h"
 #include "graph/buckets.h"
+#include "graph/on_device.h"
 #include <string.h>
 
-static void patch_inputs(const keel_program *p, const keel_bound_workspace *s)
+static void patch_inputs(const void *const *input, const keel_bound_workspace *s)
 {
     for (int i = 0; i < s->n_patch; i++) {
-        const char *base = p->input[s->patch[i].input];
+        const char *base = input[s->patch[i].input];
         *s->patch[i].pointer = base ? base + s->patch[i].offset : NULL;
     }
 }
@@ -17,9 +18,15 @@ static void run_call(const keel_program *p, const keel_bound *b, const keel_boun
                      int worker)
 {
     const size_t element = keel_dtype_size(p->options.real);
+    if (p->workspace[worker].on_device) {
+        const keel_status s = keel_on_device_call(p, b, c, worker);
+        if (s < 0) keel_call_failed(&c->call, s);
+        return;
+    }
     for (int i = 0; i < c->n_clear; i++) memset(c->add[i].to, 0, (size_t)c->add[i].count * element);
     c->run(&c->call);
-    if (c->fold.stack) keel_records_fold(b, c, &p->workspace[worker]);
+    if (c->fold.stack)
+        keel_records_fold(b, c, &p->workspace[worker], p->workspace[worker].row_records);
     for (int i = c->n_clear; i < c->n_add; i++) keel_gradients_add(p->options.real, &c->add[i]);
 }
 
@@ -89,7 +96,9 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
     keel_failure *f = &p->failure[worker];
     f->status = KEEL_OK;
     p->workspace[worker].last_tiled = -1;
-    patch_inputs(p, workspace);
+    keel_on_device *device = p->workspace[worker].on_device;
+    if (device) keel_on_device_begin(p, b, worker);
+    patch_inputs(device ? device->base : p->input, workspace);
     p->workspace[worker].bad_row = INT64_MAX;
     for (int g = 0; g < p->schedule.n_segment; g++) {
         const keel_segment *segment = &p->schedule.segment[g];
@@ -104,6 +113,14 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
             run_calls(p, b, g, worker);
             const keel_status s = keel_call_status_take();
             if (s < 0) keel_failure_take(f, s);
+        }
+        if (device && f->status >= 0) {
+            const keel_status s = keel_on_device_segment(p, b, worker, g);
+            if (s < 0) keel_failure_take(f, s);
+        }
+        if (device && g + 1 == p->schedule.n_segment) {
+            const keel_status s = keel_on_device_end(p, b, worker);
+            if (s < 0 && f->status >= 0) keel_failure_take(f, s);
         }
         if (p->across && p->across->buckets) keel_buckets_pass(p, b, worker, g);
         if (segment->meets) meet_after(p, b, g, team, worker);
@@ -120,7 +137,16 @@ const void *keel_program_rows(const keel_program *p, const keel_place *at, const
 
 const void *keel_program_output(const keel_program *p, int i, const keel_piece *piece)
 {
-    return keel_program_rows(p, &p->value[p->output[i]], piece);
+    const keel_place *at = &p->value[p->output[i]];
+    const keel_on_device *x = p->workspace[piece->worker].on_device;
+    if (x && at->kind != KEEL_PLACE_INPUT)
+        return x->outputs + x->output_at[i] + piece->local_row * at->row_bytes;
+    return keel_program_rows(p, at, piece);
+}
+
+bool keel_program_has_rows(const keel_program *p, int worker)
+{
+    return p->workspace[worker].on_device && keel_on_device_has_rows(p, worker);
 }
 
 void keel_program_commit(keel_program *p, const keel_bound *b, int worker)
@@ -129,7 +155,7 @@ void keel_program_commit(keel_program *p, const keel_bound *b, int worker)
     for (int k = 0; k < p->schedule.n_commit; k++) {
         const int i = p->schedule.commit[k].node;
         const keel_graph_node *n = &p->graph->node[i];
-        n->node.op->commit(&n->node, p->workspace[worker].merged + p->merged_at[i],
+        n->node.op->commit(&n->node, p->workspace[worker].host.merged + p->merged_at[i],
                            p->weight + p->weight_at[i]);
     }
 }

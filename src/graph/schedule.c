@@ -11,6 +11,7 @@ enum { CACHE_BYTES = 2 << 20 };
 typedef struct maker {
     const keel_graph *g;
     const bool *trainable;
+    bool on_device;
     int *held; /* [n_node] whose weight gradients wait for the end of the segment */
     int n_held;
     bool holds;    /* one of them reads values of all rows */
@@ -98,7 +99,7 @@ static void find_tiled(maker *m, const int *uses)
 {
     for (int i = 0; i < m->g->n_node; i++) {
         const keel_graph_node *n = &m->g->node[i];
-        bool tiled = m->g->backward && !n->frozen && n->node.op->weights_tile[0] &&
+        bool tiled = m->g->backward && !m->on_device && !n->frozen && n->node.op->weights_tile[0] &&
                      n->node.n_in == 1 &&
                      n->node.held != KEEL_FLOAT16 && /* no kernel reads it tile by tile */
                      n->node.in[0].shape.rank == 1;
@@ -236,7 +237,7 @@ static void find_blocks(maker *m)
             if (bytes > weights) weights = bytes;
         }
         if (weights < CACHE_BYTES) weights = CACHE_BYTES;
-        s->block = weights > most ? weights / most : 1;
+        s->block = m->on_device ? INT32_MAX : weights > most ? weights / most : 1;
     }
 }
 
@@ -263,9 +264,9 @@ static keel_status order_commits(maker *m)
 }
 
 keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bool *trainable,
-                               int n_variable)
+                               int n_variable, bool on_device)
 {
-    maker m = { .g = g, .trainable = trainable };
+    maker m = { .g = g, .trainable = trainable, .on_device = on_device };
     keel_status s = KEEL_ENOMEM;
     int *uses = keel_calloc((size_t)n_variable, sizeof *uses);
     m.s.needs_grad = keel_calloc((size_t)g->n_value, sizeof *m.s.needs_grad);

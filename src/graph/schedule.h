@@ -56,9 +56,11 @@ typedef struct keel_schedule {
 
 /* Orders a graph. trainable [n_variable]: which weights get a gradient. In a training graph the
  * chain of gradients begins at the nodes whose op is a `loss`. Their backward has no out_grad;
- * their forward does not run, because backward computes the sums as well. */
+ * their forward does not run, because backward computes the sums as well. on_device: the values are
+ * not in the host's memory, so no gradient is made tile by tile, and a block is all rows of a
+ * worker. */
 keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bool *trainable,
-                               int n_variable);
+                               int n_variable, bool on_device);
 void keel_schedule_free(keel_schedule *s, const keel_graph *g);
 
 #endif

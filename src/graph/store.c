@@ -75,6 +75,7 @@ keel_status keel_store_create(keel_store **out, keel_dtype real, const keel_weig
     if (!s) return status;
     s->real = real;
     s->n_weight = n;
+    s->moves = 1;
     if (!(s->weight = keel_calloc((size_t)n, sizeof *s->weight))) goto out;
     if (!(placed = keel_calloc((size_t)n, sizeof *placed))) goto out;
     for (int v = 0; v < n; v++)
@@ -179,9 +180,10 @@ fail:
     return KEEL_ENOMEM;
 }
 
-void keel_store_refresh(const keel_store *s, int worker, int n_worker)
+void keel_store_refresh(keel_store *s, int worker, int n_worker)
 {
     size_t bytes[KEEL_LANES_MAX] = { 0 };
+    if (n_worker == 1) keel_store_moved(s);
     for (int i = 0; i < s->n_derived; i++) {
         const keel_derived *d = &s->derived[i]->copy;
         int least = 0;

@@ -27,6 +27,8 @@ struct keel_store {
     keel_store_weight *weight;
     int64_t n_master; /* elements, each tensor aligned to 64 bytes */
     char *master;
+    uint64_t
+        moves; /* how often weights have moved, from 1; copies on devices are compared with it */
     int n_derived, derived_capacity;
     uint64_t users; /* one bit for each program that has joined */
     struct keel_store_copy {
@@ -61,6 +63,12 @@ keel_status keel_store_derive(keel_store *s, uint64_t user, keel_variable v, kee
                               const keel_derived **got);
 /* Makes a worker's share of the copies again, after the weights have moved. Each copy goes to the
  * worker with the fewest bytes so far. At most KEEL_LANES_MAX workers. */
-void keel_store_refresh(const keel_store *s, int worker, int n_worker);
+void keel_store_refresh(keel_store *s, int worker, int n_worker);
+/* By one worker, when weights have moved: copies on devices are old. Several workers that refresh
+ * leave it to one of them; a single one need not call it. */
+static inline void keel_store_moved(keel_store *s)
+{
+    s->moves++;
+}
 
 #endif

@@ -1,7 +1,7 @@
 /* The arguments of the cross-entropies, shared with the metrics of the same names. */
 #ifndef KEEL_LOSSES_CROSSENTROPY_H
 #define KEEL_LOSSES_CROSSENTROPY_H
-#include "losses/each.h"
+#include "losses/loss.h"
 
 typedef struct keel_crossentropy { /* binary and categorical */
     int reduction;

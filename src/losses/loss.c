@@ -15,7 +15,7 @@ const keel_field keel_loss_plain_fields[] = {
     { 0 },
 };
 
-static keel_reduction reduction_of(const keel_loss *l, const void *args)
+keel_reduction keel_loss_reduction(const keel_loss *l, const void *args)
 {
     return (keel_reduction) * (const int *)((const char *)args + l->reduction_offset);
 }
@@ -33,7 +33,7 @@ void keel_loss_use_logits(const keel_loss *l, void *args)
 double keel_loss_divisor(const keel_loss *l, const void *args, const double sum[3])
 {
     if (sum[2] == 0) return 0;
-    switch (reduction_of(l, args)) {
+    switch (keel_loss_reduction(l, args)) {
     case KEEL_REDUCTION_SUM:
     case KEEL_REDUCTION_NONE: /* the gradient of a list of losses is that of their sum */
         return 1;
@@ -52,12 +52,12 @@ double keel_loss_logged_divisor(const keel_loss *l, const void *args, const doub
 
 bool keel_loss_is_reduced(const keel_loss *l, const void *args)
 {
-    return reduction_of(l, args) != KEEL_REDUCTION_NONE;
+    return keel_loss_reduction(l, args) != KEEL_REDUCTION_NONE;
 }
 
 bool keel_loss_counts_rows(const keel_loss *l, const void *args)
 {
-    return !l->left_out && reduction_of(l, args) != KEEL_MEAN_WITH_SAMPLE_WEIGHT;
+    return !l->left_out && keel_loss_reduction(l, args) != KEEL_MEAN_WITH_SAMPLE_WEIGHT;
 }
 
 keel_status keel_loss_check(const keel_loss *l, const void *args, const keel_spec *prediction,

@@ -5,6 +5,8 @@
 #include "base/field.h"
 #include "ops/op.h"
 
+#define KEEL_EPSILON 1e-7 /* Keras's backend.epsilon() */
+
 typedef enum keel_reduction {
     KEEL_SUM_OVER_BATCH_SIZE,     /* divide by the number of loss elements */
     KEEL_REDUCTION_SUM,           /* do not divide */
@@ -148,6 +150,7 @@ keel_status keel_loss_check(const keel_loss *l, const void *args, const keel_spe
 /* Compute the losses of rows, with weights and mask. real: 0 float32, 1 float64. The shapes must
  * have been checked. */
 void keel_loss_run(const keel_loss *l, int real, const keel_loss_call *c);
+keel_reduction keel_loss_reduction(const keel_loss *l, const void *args);
 /* True if the divisor follows from the number of rows alone. */
 bool keel_loss_counts_rows(const keel_loss *l, const void *args);
 

@@ -454,8 +454,7 @@ static keel_status read_optimizer(const json_t *v, keel_model_compiled *c)
     if (!json_is_object(inner))
         return keel_fail(KEEL_EARG, "LossScaleOptimizer: inner_optimizer must be given, with its "
                                     "class_name and config");
-    if (class_of(inner) && keel_multi_find(class_of(inner)))
-        return keel_fail(KEEL_EUNSUP, "LossScaleOptimizer around a MultiOptimizer");
+    if (class_of(inner) && keel_multi_find(class_of(inner))) return read_multi(inner, c);
     return add_optimizer(inner, NULL, c);
 }
 
@@ -599,9 +598,9 @@ static bool put_optimizer(const keel_model *m, json_t *config)
 {
     const keel_model_compiled *c = &m->compiled;
     json_t *outer = json_object_get(config, "optimizer"), *args = json_object_get(outer, "config");
-    if (c->multi) return put_optimizers(c, outer);
-    json_t *inner = optimizer_config(&c->optimizer[0],
-                                     c->wrapped ? json_object_get(args, "inner_optimizer") : outer);
+    json_t *trains = c->wrapped ? json_object_get(args, "inner_optimizer") : outer, *inner;
+    if (c->multi && !put_optimizers(c, trains)) return false;
+    inner = c->multi ? json_incref(trains) : optimizer_config(&c->optimizer[0], trains);
     if (c->wrapped || !keel_model_scales_loss(m))
         return c->wrapped ? json_object_set_new(args, "inner_optimizer", inner) == 0
                           : json_object_set_new(config, "optimizer", inner) == 0;

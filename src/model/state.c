@@ -7,6 +7,7 @@
 #include "model/parts.h"
 #include "model/state.h"
 #include "optimizers/multi.h"
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -243,7 +244,9 @@ static keel_status read_scale(keel_model *m, const keel_weights *file, int64_t n
     KEEL_TRY(
         keel_weights_read(file, variable(path, outer, GOOD_STEPS), KEEL_INT64, &scalar, &good));
     KEEL_TRY(keel_weights_read(file, variable(path, outer, SCALE), KEEL_FLOAT32, &scalar, &scale));
-    if (good < 0 || !(scale > 0) || isinf(scale))
+    if (scale == INFINITY) scale = 0x1p127F; /* Keras's scales can leave the range of floats, and */
+    if (scale == 0) scale = FLT_MIN;         /* then never come back: no step is good any more */
+    if (good < 0 || !(scale > 0))
         return keel_fail(KEEL_EFORMAT,
                          "model.weights.h5: LossScaleOptimizer: a scale of %g after %lld steps",
                          (double)scale, (long long)good);
@@ -354,7 +357,7 @@ static keel_status add_real(const writing *w, const char *of, int64_t at, const 
 /* The variables of an optimizer, from *at on. */
 static keel_status add_one(const writing *to, const char *of, int optimizer, int64_t *at)
 {
-    const bool scaled = !to->m->compiled.multi && keel_model_scales_loss(to->m);
+    const bool scaled = keel_model_scales_loss(to->m);
     static const int32_t zero = 0;
     static const int64_t no_steps = 0;
     const keel_model *m = to->m;
@@ -393,36 +396,47 @@ static keel_status add_group_of(const writing *to, const char *of, const keel_ty
     return keel_weights_add_group(to->file, of, name);
 }
 
-/* "optimizer/optimizers/adam_1/vars": the second Adam of a MultiOptimizer. */
-static keel_status add_alone(const writing *to, int optimizer)
+/* "optimizer/optimizers/adam_1/vars": the second Adam of the MultiOptimizer in the group `of`. */
+static keel_status add_alone(const writing *to, const char *of, int optimizer)
 {
     const keel_model_optimizer *all = to->m->compiled.optimizer;
-    char name[40], of[64], number[16] = "";
+    char name[40], group[PATH], number[16] = "";
     int64_t at = 0;
     int before = 0;
     for (int k = 0; k < optimizer; k++)
         before += all[k].optimizer.type == all[optimizer].optimizer.type;
     keel_snake_case(name, sizeof name, all[optimizer].optimizer.type->name);
     if (before) snprintf(number, sizeof number, "_%d", before);
-    snprintf(of, sizeof of, "optimizer/optimizers/%.24s%s/vars", name, number);
-    KEEL_TRY(add_group_of(to, of, all[optimizer].optimizer.type));
-    return add_one(to, of, optimizer, &at);
+    snprintf(group, sizeof group, "%.27s/optimizers/%.24s%s/vars", of, name, number);
+    KEEL_TRY(add_group_of(to, group, all[optimizer].optimizer.type));
+    return add_one(to, group, optimizer, &at);
 }
 
-/* A MultiOptimizer's own, and then those of its optimizers, which are written again by themselves.
- */
-static keel_status add_multi(const writing *to)
+/* What is inside a LossScaleOptimizer, or there is without: the variables of the one optimizer, or
+ * a MultiOptimizer's own and those of its optimizers. */
+static keel_status add_all(const writing *to, const char *of, int64_t at)
 {
     static const double no_rate = 0;
     const keel_model_compiled *c = &to->m->compiled;
     const keel_tensor iterations = { .dtype = KEEL_INT64, .data = (void *)&c->iterations };
     char path[PATH];
-    int64_t at = MULTI;
-    KEEL_TRY(add_group_of(to, outer, &keel_multi_type));
-    KEEL_TRY(keel_weights_add(to->file, variable(path, outer, 0), &iterations));
-    KEEL_TRY(add_real(to, outer, 1, &no_rate));
-    for (int k = 0; k < c->n_optimizer; k++) KEEL_TRY(add_one(to, outer, k, &at));
-    for (int k = 0; k < c->n_optimizer; k++) KEEL_TRY(add_alone(to, k));
+    if (c->multi) {
+        KEEL_TRY(keel_weights_add(to->file, variable(path, of, at), &iterations));
+        KEEL_TRY(add_real(to, of, at + 1, &no_rate));
+        at += MULTI;
+    }
+    for (int k = 0; k < c->n_optimizer; k++) KEEL_TRY(add_one(to, of, k, &at));
+    return KEEL_OK;
+}
+
+/* The same as a group: Keras writes the optimizers of a MultiOptimizer again by themselves. */
+static keel_status add_group_with_all(const writing *to, const char *group, const char *of)
+{
+    const keel_model_compiled *c = &to->m->compiled;
+    const keel_type *type = c->multi ? &keel_multi_type : c->optimizer[0].optimizer.type;
+    KEEL_TRY(add_group_of(to, of, type));
+    KEEL_TRY(add_all(to, of, 0));
+    for (int k = 0; c->multi && k < c->n_optimizer; k++) KEEL_TRY(add_alone(to, group, k));
     return KEEL_OK;
 }
 
@@ -432,7 +446,6 @@ keel_status keel_compiled_state_add(const keel_model *m, keel_weights *file, kee
     static const int64_t no_steps = 0;
     static const float no_rate = 0;
     const keel_model_compiled *c = &m->compiled;
-    const keel_type *type = c->optimizer[c->n_optimizer - 1].optimizer.type;
     const writing to = { m, file, add, context };
     const keel_tensor own[OUTER] = {
         { .dtype = KEEL_INT64, .data = (void *)&no_steps },
@@ -441,16 +454,10 @@ keel_status keel_compiled_state_add(const keel_model *m, keel_weights *file, kee
         [SCALE] = { .dtype = KEEL_FLOAT32, .data = (void *)&c->loss_scale },
     };
     char path[PATH];
-    int64_t at = 0;
-    if (c->multi) return add_multi(&to);
-    if (!keel_model_scales_loss(m)) {
-        KEEL_TRY(add_group_of(&to, outer, type));
-        return add_one(&to, outer, 0, &at);
-    }
+    if (!keel_model_scales_loss(m)) return add_group_with_all(&to, "optimizer", outer);
     KEEL_TRY(keel_weights_add_group(file, outer, "loss_scale_optimizer"));
-    for (; at < OUTER; at++) KEEL_TRY(keel_weights_add(file, variable(path, outer, at), &own[at]));
-    KEEL_TRY(add_one(&to, outer, 0, &at));
-    KEEL_TRY(add_group_of(&to, inside, type));
-    at = 0;
-    return add_one(&to, inside, 0, &at);
+    for (int64_t at = 0; at < OUTER; at++)
+        KEEL_TRY(keel_weights_add(file, variable(path, outer, at), &own[at]));
+    KEEL_TRY(add_all(&to, outer, OUTER));
+    return add_group_with_all(&to, "optimizer/inner_optimizer", inside);
 }

@@ -96,8 +96,9 @@ typedef struct keel_call {
     double *partial;      /* the records of this call's rows, one after another: overwritten */
     const double *merged; /* the merged record of all rows */
     const double *merged_forward; /* in backward: what forward had merged */
-    void *scratch; /* the worker's, at least as large as prepare or infer asked for */
-    void *plan;    /* what the kernel's prepare made */
+    void *scratch;              /* the worker's, at least as large as prepare or infer asked for */
+    void *plan;                 /* what the kernel's prepare made */
+    struct keel_device *device; /* whose memory the pointers point to; NULL: the host's */
 } keel_call;
 
 typedef void (*keel_run)(const keel_call *c);
@@ -279,11 +280,12 @@ typedef struct keel_prepare {
     const keel_node *node;
     keel_pass pass;
     int64_t rows;
-    bool in_adds, weight_adds; /* as in the call (in_adds: of input 0) */
-    keel_float32 float32;      /* how products may be computed */
-    bool measured;             /* ops/tuned.h names this kernel for the node and pass */
-    int64_t scratch;           /* out: bytes of scratch */
-    void *plan;                /* out */
+    bool in_adds, weight_adds;  /* as in the call (in_adds: of input 0) */
+    keel_float32 float32;       /* how products may be computed */
+    struct keel_device *device; /* that will run it; NULL: the host */
+    bool measured;              /* ops/tuned.h names this kernel for the node and pass */
+    int64_t scratch;            /* out: bytes of scratch */
+    void *plan;                 /* out */
     /* Asks for a derived copy: returns the shared one with that key, or takes over *want with its
      * plan and allocates data. Valid as long as the program lives. */
     keel_status (*derive)(void *context, keel_derived *want, const keel_derived **got);

@@ -3,6 +3,7 @@
 #include "train/input.h"
 #include "train/session.h"
 #include "train/row_files.h"
+#include "train/run_memory.h"
 #include "train/together.h"
 #include <string.h>
 
@@ -12,6 +13,7 @@ typedef struct inference {
     keel_trainer *trainer;
     keel_feed *feed;
     keel_account account;
+    int64_t least; /* bytes of the input, where there is a limit */
     keel_strategy *strategy;
     keel_watch run;
     bool entered;
@@ -22,6 +24,7 @@ static keel_status begin(inference *l, keel_model *m, keel_strategy *s, const ke
                          const keel_fit_options *options, bool scored)
 {
     keel_pairing pairing;
+    int64_t limit;
     l->strategy = s;
     KEEL_TRY(keel_session_options(&l->o, options));
     l->o.validation = NULL;
@@ -29,7 +32,9 @@ static keel_status begin(inference *l, keel_model *m, keel_strategy *s, const ke
     l->o.validation_steps = l->o.steps_per_epoch;
     KEEL_TRY(keel_watch_begin(&l->run, m, &l->o, false, s->lanes.process));
     KEEL_TRY(keel_pairing_make(&pairing, m, data, scored));
-    KEEL_TRY(keel_input_limit(&l->account.limit, l->o.input_memory));
+    KEEL_TRY(keel_input_limit(&limit, l->o.input_memory));
+    l->account.limit = limit;
+    if (limit) KEEL_TRY(keel_session_least(&l->least, data, &l->o, false, m->dtype, &pairing));
     KEEL_TRY(keel_session_feed(&l->feed, data, &l->o, false, m->dtype, &pairing, &l->account, s));
     const keel_trainer_work none = { 0 };
     keel_trainer_work test;
@@ -42,7 +47,18 @@ static keel_status begin(inference *l, keel_model *m, keel_strategy *s, const ke
                                      .unfused = l->o.unfused,
                                      .programs = (int)l->o.programs };
     KEEL_TRY(keel_trainer_create(&l->trainer, m, s, &none, &test, &t));
-    KEEL_TRY(keel_session_prepare(&l->trainer->test, l->feed));
+    return keel_session_prepare(&l->trainer->test, l->feed);
+}
+
+/* Begin to read, if there is memory for that, the program, and the bytes of the outputs. */
+static keel_status start(inference *l, const char *what, int64_t outputs)
+{
+    KEEL_TRY(
+        keel_run_memory_check(&(keel_run_memory){ .what = what,
+                                                  .steps = keel_arenas_bytes(l->trainer->arenas),
+                                                  .outputs = outputs,
+                                                  .input = { { l->feed, l->least } },
+                                                  .asked = l->o.input_memory > 0 }));
     keel_watch_go_live(&l->run, l->trainer);
     return keel_feed_begin_epoch(l->feed, 0);
 }
@@ -63,6 +79,7 @@ keel_status keel_evaluate(keel_model *m, keel_strategy *s, const keel_dataset *d
     keel_tally tally = { 0 };
     keel_status st = begin(&l, m, s, data, options, true);
     if (st >= 0) st = keel_tally_create(&tally, &l.trainer->test);
+    if (st >= 0) st = start(&l, "evaluation", 0);
     if (st >= 0) st = keel_session_test(&l.run, l.trainer, l.feed, &tally);
     if (st >= 0) *out = l.run.logs;
     keel_tally_free(&tally);
@@ -86,6 +103,14 @@ static keel_status create_output(const keel_trainer *trainer, int k, int64_t row
     keel_shape shape = { .rank = row.rank + 1, .dim = { rows } };
     memcpy(shape.dim + 1, row.dim, (size_t)row.rank * sizeof *row.dim);
     return keel_tensor_create(out, trainer->model->dtype, &shape);
+}
+
+static int64_t bytes_of(const keel_tensor *t, int n)
+{
+    int64_t sum = 0;
+    for (int k = 0; k < n; k++)
+        sum += keel_shape_count(&t[k].shape) * (int64_t)keel_dtype_size(t[k].dtype);
+    return sum;
 }
 
 /* The outputs of all batches must have the same row shape, to make one array. */
@@ -145,6 +170,7 @@ static keel_status predict_rows(inference *l, const keel_tensor *t, char **at, i
     r->at.all_rows = rows;
     KEEL_TRY(keel_watch_tell(r, KEEL_ON_predict_begin));
     while (keel_session_goes_on(r, l->trainer) && (s = keel_feed_next(l->feed, &b)) == KEEL_OK) {
+        keel_trainer_look_ahead(l->trainer, l->feed);
         s = predict_step(l, &b, t, at, rows - r->at.rows);
         keel_feed_release(l->feed, &b);
         if (s < 0) return s;
@@ -197,6 +223,7 @@ static keel_status predict(keel_model *m, keel_strategy *s, const keel_dataset *
         at[k] = t[k].data;
     }
     if (path && (st = keel_row_files_create(&l.files, s, path, t, n, rows)) < 0) goto out;
+    if ((st = start(&l, "prediction", bytes_of(t, n))) < 0) goto out;
     if ((st = predict_rows(&l, t, at, n, rows)) < 0) goto out;
     if (path && (st = keel_row_files_commit(l.files, l.run.at.rows)) < 0) goto out;
     for (int k = 0; k < n; k++) t[k].shape.dim[0] = l.run.at.rows; /* fewer if it was stopped */

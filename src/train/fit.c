@@ -2,6 +2,9 @@
  * counts that the feed can have. Then an epoch is a loop of feed, step and callback. */
 #include "train/fit.h"
 #include "base/memory.h"
+#include "graph/across.h"
+#include "train/finite.h"
+#include "train/run_memory.h"
 #include "train/together.h"
 #include <math.h>
 #include <stdio.h>
@@ -26,10 +29,21 @@ static int64_t peak_bytes(void)
     return getrusage(RUSAGE_SELF, &u) ? -1 : (int64_t)u.ru_maxrss * 1024;
 }
 
+/* Of all programs for training, or for validation: what they keep for other processes. */
+static int64_t across_bytes(const keel_scored *now, const keel_programs *parked)
+{
+    int64_t sum = now->program ? keel_across_bytes(now->program) : 0;
+    for (int i = 0; parked->parked && i < parked->n; i++)
+        if (parked->parked[i].scored.program)
+            sum += keel_across_bytes(parked->parked[i].scored.program);
+    return sum;
+}
+
 static int64_t planned_bytes(const keel_fitting *f)
 {
     const keel_trainer *t = f->trainer;
     int64_t sum = keel_store_bytes(t->store) + keel_arenas_bytes(t->arenas);
+    sum += across_bytes(&t->train, &t->trained) + across_bytes(&t->test, &t->tested);
     sum += keel_feed_bytes(f->feed);
     if (f->validation_feed) sum += keel_feed_bytes(f->validation_feed);
     return sum;
@@ -55,6 +69,7 @@ static keel_status train_step(keel_fitting *f, const keel_batch *b)
     if (s < 0) return s;
     keel_live_take(&f->run.live);
     KEEL_TRY(keel_trainer_meet(f->trainer, true, b));
+    keel_trainer_look_ahead(f->trainer, f->feed);
     time_program(f);
     const keel_status stepped = keel_train_step(f->trainer, b, f->o.seed, &f->trained);
     if (stepped != KEEL_OK) return stepped; /* KEEL_END, too: the processes stop before this step */
@@ -92,6 +107,22 @@ static keel_status stop_together(keel_fitting *f, keel_stops why)
     return KEEL_OK;
 }
 
+/* A failure of this kind ends the training without an error where the callback TerminateOnNaN is.
+ */
+static keel_status end_at_nan(keel_fitting *f, keel_status s)
+{
+    if (s != KEEL_ENUMERIC || !f->run.stop_at_nan) return s;
+    keel_watch_say(&f->run, "training stopped: %s", keel_error());
+    f->run.stop = true;
+    return KEEL_OK;
+}
+
+static keel_status check_weights(keel_fitting *f)
+{
+    const keel_moment *at = &f->run.at;
+    return end_at_nan(f, keel_finite_check(f->trainer, at->epoch, at->step));
+}
+
 /* Where all processes are at the end of a pass: if one stops, all do. */
 static keel_status meet_others(keel_fitting *f, keel_status mine)
 {
@@ -119,10 +150,7 @@ static keel_status train_epoch(keel_fitting *f)
         }
         if (s < 0) {
             keel_feed_retry(f->feed, &b);
-            if (s != KEEL_ENUMERIC || !f->run.stop_at_nan) return s;
-            keel_watch_say(&f->run, "training stopped: %s", keel_error());
-            f->run.stop = true;
-            return KEEL_OK;
+            return end_at_nan(f, s);
         }
         keel_feed_release(f->feed, &b);
         const double now = keel_seconds();
@@ -143,12 +171,13 @@ static keel_status train_epoch(keel_fitting *f)
         }
         stands(f, at->epoch, at->step, at->rows);
         if (f->run.stop && !f->strategy->comm) {
+            KEEL_TRY(check_weights(f));
             keel_resume_stop(&f->resume, &f->standing);
             return KEEL_OK;
         }
         keel_resume_step(&f->resume, &f->standing);
     }
-    return meet_others(f, s < 0 ? s : KEEL_OK);
+    return meet_others(f, s < 0 ? s : check_weights(f));
 }
 
 static bool is_about_rows(keel_status s)
@@ -352,13 +381,58 @@ static keel_status prepare(keel_fitting *f)
     return begin_timing(f);
 }
 
-/* After a failure a checkpoint is taken too, and the failure stays the last error. */
+/* The most that a worker has on its device. */
+static int64_t device_bytes(const keel_trainer *t)
+{
+    int64_t most = 0;
+    for (int w = 0; w < t->strategy->lanes.n_worker; w++) {
+        const int64_t n = keel_arenas_device_bytes(t->arenas, w);
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+/* What the user of devices should know before step 1. */
+static keel_status explain_devices(const keel_fitting *f)
+{
+    keel_text line = { 0 }, staged = { 0 };
+    const int64_t unlocked = f->trainer->arenas->unlocked;
+    keel_status s = KEEL_OK;
+    if (!f->o.explain_devices || !f->strategy->lanes.device[0]) return s;
+    keel_program_staged(f->trainer->train.program, &staged);
+    if (staged.length) keel_text_add(&line, "runs staged through the host: %s", staged.data);
+    if (line.failed || staged.failed) s = KEEL_ENOMEM;
+    if (s >= 0 && line.length) f->o.explain_devices(f->o.explain_devices_context, line.data);
+    keel_text_free(&line);
+    keel_text_free(&staged);
+    if (s < 0 || unlocked == 0) return s;
+    keel_text_add(&line,
+                  "no page-locked memory for %lld bytes of copies, so the host waits for them; "
+                  "allow more of it (ulimit -l)",
+                  (long long)unlocked);
+    if (line.failed) s = KEEL_ENOMEM;
+    if (s >= 0) f->o.explain_devices(f->o.explain_devices_context, line.data);
+    keel_text_free(&line);
+    return s;
+}
+
+static keel_status check_memory(const keel_fitting *f)
+{
+    return keel_run_memory_check(&(keel_run_memory){
+        .what = "fit",
+        .steps = keel_arenas_bytes(f->trainer->arenas),
+        .input = { { f->feed, f->least[0] }, { f->validation_feed, f->least[1] } },
+        .asked = f->o.input_memory > 0 });
+}
+
+/* After a failure a checkpoint is taken too, unless nothing can be learned from its weights any
+ * more, and the failure stays the last error. */
 static keel_status end_of(keel_fitting *f, keel_status s)
 {
     keel_failure failure = { 0 };
     if (s >= 0) return s;
     keel_failure_take(&failure, s);
-    if (f->history.steps > 0) {
+    if (f->history.steps > 0 && keel_finite_lost(f->trainer) < 0) {
         keel_live_take(&f->run.live);
         keel_resume_end(&f->resume, &f->standing, false);
     }
@@ -376,6 +450,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     if (strategy->lanes.process > 0) f.o.trace = f.o.input_report = NULL; /* one writes for all */
     if (s >= 0) s = keel_watch_begin(&f.run, m, &f.o, true, strategy->lanes.process);
     if (s < 0) return s;
+    if ((s = keel_strategy_check_compress(strategy, m->dtype)) < 0) goto out;
     if ((s = keel_pairing_make(&f.pairing, m, data, true)) < 0) goto out;
     /* Feeds start their threads before this thread is bound to a core, or they would inherit that.
      */
@@ -384,13 +459,15 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     keel_team_enter(strategy->team);
     entered = true;
     if ((s = prepare(&f)) < 0) goto out;
-    if ((s = keel_fit_check_memory(&f)) < 0) goto out;
+    if ((s = check_memory(&f)) < 0) goto out;
+    if ((s = explain_devices(&f)) < 0) goto out;
     keel_watch_go_live(&f.run, f.trainer);
     keel_gate_enter(&f.gate, f.trainer);
     s = end_of(&f, train(&f));
     keel_gate_leave(&f.gate);
     keel_live_end(&f.run.live);
     f.history.memory_planned = planned_bytes(&f);
+    f.history.device_memory = device_bytes(f.trainer);
     if (f.timing && s >= 0) s = end_timing(&f);
 out:
     s = keel_together_leave(strategy, s);

@@ -37,10 +37,6 @@ keel_status keel_fit_open_feeds(keel_fitting *f, const keel_dataset *d);
 /* Say in the error text that it is about the validation data. */
 keel_status keel_fit_of_validation(keel_status s);
 
-/* fit_memory.c: before step 1, where a control group limits the memory: the input gets no more than
- * the steps leave. KEEL_EARG: not even the least fits. */
-keel_status keel_fit_check_memory(keel_fitting *f);
-
 /* fit_notes.c: what the user should know, in one line: history.note. */
 void keel_fit_take_notes(keel_fitting *f, const keel_dataset *data);
 

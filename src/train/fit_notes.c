@@ -19,6 +19,14 @@ static void add_slow(keel_text *t, const keel_program *p)
     if (n) keel_text_add(t, ": the plain reference runs (see keel inspect --kernels)");
 }
 
+/* What kernels of the devices have asked for in vain. */
+static void add_lacks(keel_text *t, const keel_lanes *l)
+{
+    for (int w = 0; w < l->n_worker && l->device[w]; w++)
+        if (l->device[w]->lacks[0])
+            keel_text_add(t, "%s%s", t->length ? "; " : "", l->device[w]->lacks);
+}
+
 /* Name the weights that no loss depends on, which are not trained. */
 static void add_unreached(keel_text *t, const keel_trainer *trainer)
 {
@@ -96,6 +104,7 @@ void keel_fit_take_notes(keel_fitting *f, const keel_dataset *data)
     if (f->o.validation && f->o.validation->origin != data->origin)
         add_warnings(&t, f->o.validation);
     if (p && !f->o.reference_kernels) add_slow(&t, p);
+    if (p) add_lacks(&t, p->lanes);
     if (p) add_unreached(&t, f->trainer);
     if (p) add_shuffled_states(&t, f);
     if (f->trainer) add_skipped(&t, f);

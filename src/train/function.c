@@ -2,6 +2,7 @@
  * compiling in function_plan.c. A run is a step of train/step.c, as one of fit is. */
 #include "train/function.h"
 #include "base/memory.h"
+#include "train/run_memory.h"
 #include "train/together.h"
 #include <inttypes.h>
 #include <math.h>
@@ -228,6 +229,19 @@ static keel_status check_models(const keel_function *f)
     return KEEL_OK;
 }
 
+/* Before the first step of a program, whose arenas may be larger than those of programs before. */
+static keel_status check_memory(keel_function *f, int64_t rows)
+{
+    const keel_bound *ignored;
+    KEEL_TRY(keel_program_bind(keel_function_scored(f)->program, rows, &ignored));
+    const int64_t n = keel_arenas_bytes(f->trainer->arenas);
+    if (n <= f->arenas) return KEEL_OK;
+    KEEL_TRY(
+        keel_run_memory_check(&(keel_run_memory){ .what = "function", .steps = n - f->arenas }));
+    f->arenas = n;
+    return KEEL_OK;
+}
+
 static keel_status step(keel_function *f, const keel_batch *b)
 {
     keel_tally tally = { 0 };
@@ -251,6 +265,7 @@ static keel_status run(keel_function *f, keel_strategy *s, const keel_tensor *in
     f->ran = false;
     KEEL_TRY(fill_facts(f, s, b.rows, weights));
     KEEL_TRY(keel_function_plan(f, s, inputs, b.rows));
+    KEEL_TRY(check_memory(f, b.rows));
     const bool loaded = load_weights(f) || first;
     if (s->comm) b.contents = keel_function_contents(f, inputs, n, loaded);
     for (int i = 0; i < n; i++) b.field[i] = inputs[i].data;

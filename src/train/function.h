@@ -31,6 +31,7 @@ struct keel_function {
     int64_t fact_rows;
     keel_score score; /* of the last run */
     bool ran;         /* it was successful */
+    int64_t arenas;   /* bytes of them for which there is memory, as was checked */
 };
 
 /* function_plan.c: makes the program for these inputs the trainer's current one, and compiles it if

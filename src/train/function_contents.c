@@ -54,6 +54,7 @@ uint64_t keel_function_contents(const keel_function *f, const keel_tensor *input
     uint64_t sum = f->planned[f->at].contents;
     mix_number(&sum, (int64_t)f->o.seed);
     mix_number(&sum, (int64_t)f->first_row);
+    mix_number(&sum, t->strategy->compress);
     for (int i = 0; i < n; i++) mix_rows(&sum, &inputs[i]);
     for (int k = 0; k < t->n_mover; k++) {
         double rate = 0;

@@ -48,8 +48,11 @@ static keel_status create_trainer(keel_function *f, keel_strategy *s)
     f->trainer = t;
     t->strategy = s;
     t->loss_scale.now = 1;
-    KEEL_TRY(keel_arenas_create(&t->arenas, s->lanes.n_worker));
-    t->options = (keel_program_options){ .real = f->o.dtype, .comm = s->comm, .arenas = t->arenas };
+    KEEL_TRY(keel_strategy_check_compress(s, f->o.dtype));
+    KEEL_TRY(keel_arenas_create(&t->arenas, s->lanes.device, s->lanes.n_worker));
+    t->options = (keel_program_options){
+        .real = f->o.dtype, .comm = s->comm, .compress = s->compress, .arenas = t->arenas
+    };
     t->vote = keel_aligned_calloc((size_t)s->lanes.n_worker, sizeof *t->vote);
     return t->vote ? KEEL_OK : KEEL_ENOMEM;
 }
@@ -228,6 +231,7 @@ static void forget_trainer(keel_function *f)
     keel_free(f->models.model);
     keel_free(f->model);
     f->trainer = NULL;
+    f->arenas = 0;
     f->model = NULL;
     f->models = (keel_called_models){ 0 };
 }

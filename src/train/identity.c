@@ -232,6 +232,7 @@ keel_status keel_identity_make(json_t **out, const keel_model *m, const keel_str
                 !json_object_set_new(j, "shards", json_integer(shards)) &&
                 !json_object_set_new(j, "cores", json_integer(keel_strategy_cores(s))) &&
                 !json_object_set_new(j, "computing", json_string(keel_computes_with())) &&
+                !json_object_set_new(j, "compress", json_string(keel_compress_name(s->compress))) &&
                 set_options(j, o);
     st = good ? describe(j, "data", data) : keel_fail(KEEL_ENOMEM, "out of memory");
     if (st >= 0) st = describe(j, "validation", o->validation);
@@ -271,8 +272,10 @@ static keel_status differs(const char *key, const json_t *was, const json_t *is)
 }
 
 /* The first thing that decides the results and differs; NULL: nothing. *note is set as by
- * keel_identity_check. */
-static const char *first_difference(const json_t *was, const json_t *is, char *note, size_t size)
+ * keel_identity_check. together: of processes that share steps. How gradients travel must be the
+ * same for them, but not for a run that goes on, maybe with one process: that only rounds. */
+static const char *first_difference(const json_t *was, const json_t *is, bool together, char *note,
+                                    size_t size)
 {
     const char *key;
     const json_t *value;
@@ -280,27 +283,32 @@ static const char *first_difference(const json_t *was, const json_t *is, char *n
     json_object_foreach((json_t *)is, key, value)
     {
         const json_t *old = json_object_get(was, key);
+        const bool travels = !strcmp(key, "compress");
         const bool rounds = !strcmp(key, "cores") || !strcmp(key, "computing");
         if (old && json_equal(old, value)) continue;
-        if (!rounds) return key;
+        if (!old && travels && !strcmp(json_string_value(value), "none"))
+            continue; /* an older file */
+        if (!rounds && (together || !travels)) return key;
         if (!strcmp(key, "cores") && json_integer_value(json_object_get(is, "shards"))) continue;
         snprintf(note, size,
-                 "it was made on another number of cores or another processor, so the results "
-                 "agree to rounding");
+                 travels ? "its gradients travelled in another type, so the results agree to the "
+                           "rounding of that"
+                         : "it was made on another number of cores or another processor, so the "
+                           "results agree to rounding");
     }
     return NULL;
 }
 
 keel_status keel_identity_check(const json_t *was, const json_t *is, char *note, size_t size)
 {
-    const char *key = first_difference(was, is, note, size);
+    const char *key = first_difference(was, is, false, note, size);
     return key ? differs(key, json_object_get(was, key), json_object_get(is, key)) : KEEL_OK;
 }
 
 keel_status keel_identity_same(const json_t *first, const json_t *own)
 {
     char note[160];
-    const char *key = first_difference(first, own, note, sizeof note);
+    const char *key = first_difference(first, own, true, note, sizeof note);
     if (!key) return KEEL_OK;
     for (size_t i = 0; i < sizeof SAID / sizeof *SAID; i++)
         if (!strcmp(SAID[i].key, key))

@@ -36,11 +36,11 @@ static costs costs_of(const keel_input_stats *in)
 
 static double step_with(const keel_input_stats *in, const costs *c, int threads)
 {
-    const double sharing = threads + (in->stream ? 1 : 0);
+    const double shared = c->work - (in->stream ? c->alone : 0); /* its one thread does that */
     const double cores = in->cores > 0 ? in->cores : 1;
     const double all = (c->computes * in->workers + c->work * c->on_core) / cores;
     double step = c->computes;
-    if (threads > 0) step = fmax(step, fmax(c->alone, c->work / sharing));
+    if (threads > 0) step = fmax(step, fmax(c->alone, shared / threads));
     if (threads <= 0) step += c->work;
     return fmax(step, all);
 }

@@ -2,6 +2,7 @@
  * gradients are not finite, which is skipped; twice after so many good steps in a row. */
 #ifndef KEEL_TRAIN_LOSS_SCALE_H
 #define KEEL_TRAIN_LOSS_SCALE_H
+#include <float.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,13 +22,13 @@ static inline void keel_loss_scale_good(keel_loss_scale *s)
     if (!s->on) return;
     const bool grows = s->good == s->growth - 1; /* not >=: as in Keras */
     s->good = grows ? 0 : s->good + 1;
-    if (grows) s->now *= 2;
+    if (grows && s->now <= FLT_MAX / 2) s->now *= 2; /* in Keras to infinity, and stays there */
 }
 
 static inline void keel_loss_scale_skip(keel_loss_scale *s)
 {
     s->good = 0;
-    s->now *= 0.5F;
+    if (s->now > FLT_MIN) s->now *= 0.5F; /* in Keras down to 0 */
     s->skipped++;
     s->in_a_row++;
 }

@@ -16,12 +16,15 @@
 #include <unistd.h>
 
 enum { FOLLOW = KEEL_EXCHANGES_MAX - 2 }; /* the exchange in which followers learn the end */
+enum { BEGINNING = 10 };                  /* timeouts that processes may take to begin */
 
 /* An exchange of the view, as the group of all wants it. */
 typedef struct arrays {
-    const void **send;
+    const void **send; /* [count of all], as the next four */
     void **receive;
-    size_t *send_bytes, *receive_bytes; /* [count of all] */
+    size_t *send_bytes, *receive_bytes;
+    int *with; /* [n_with] whose entries are those of the last exchange; all others are 0 */
+    int n_with;
 } arrays;
 
 struct keel_machines {
@@ -29,7 +32,7 @@ struct keel_machines {
     char *own, *devices; /* of this process, and of all that act as it; NULL: as it has */
     int *followed;       /* [all.count] the process that each follows, or itself */
     int *first;          /* [n_first] of all that do not follow, by their rank in the view */
-    int n_first, together;
+    int n_first, rank, together;         /* rank: of this process in the view */
     arrays exchange[KEEL_EXCHANGES_MAX]; /* made when a number is used for the first time */
     bool failed;
 
@@ -99,18 +102,14 @@ static void find_followed(keel_machines *m, const keel_neighbour *all)
 
 /* ---- the cores of all ------------------------------------------------------------------------ */
 
-/* Let this thread, and those it will start, run on the processors of all. False: nothing changed,
- * since the operating system does not allow it. */
+/* Let this thread, and those it will start, run on the processors of all. False: the operating
+ * system does not allow it, at least not on each of them. */
 static bool widen(const uint64_t mask[KEEL_MASK_WORDS])
 {
-    cpu_set_t before, wanted, got;
+    cpu_set_t wanted, got;
     set_of(&wanted, mask);
-    if (sched_getaffinity(0, sizeof before, &before) ||
-        sched_setaffinity(0, sizeof wanted, &wanted))
-        return false;
-    if (!sched_getaffinity(0, sizeof got, &got) && CPU_EQUAL(&got, &wanted)) return true;
-    sched_setaffinity(0, sizeof before, &before);
-    return false;
+    return !sched_setaffinity(0, sizeof wanted, &wanted) &&
+           !sched_getaffinity(0, sizeof got, &got) && CPU_EQUAL(&got, &wanted);
 }
 
 /* Opens the cores of those that follow this process, and makes the text of the devices of all.
@@ -128,8 +127,8 @@ static bool take(keel_machines *m, const keel_neighbour *all)
         of[n++] = &all[q];
         for (int i = 0; i < KEEL_MASK_WORDS; i++) mask[i] |= all[q].mask[i];
     }
-    if (n > 1 && !sched_getaffinity(0, sizeof before, &before) && widen(mask)) {
-        if (keel_cores_find(&cores) >= 0)
+    if (n > 1 && !sched_getaffinity(0, sizeof before, &before)) {
+        if (widen(mask) && keel_cores_find(&cores) >= 0)
             m->devices = keel_neighbours_devices(of, n, m->own, &cores);
         if (!m->devices) sched_setaffinity(0, sizeof before, &before);
     }
@@ -158,13 +157,15 @@ static bool make_arrays(arrays *x, int count)
     if (!x->receive) x->receive = keel_calloc(n, sizeof *x->receive);
     if (!x->send_bytes) x->send_bytes = keel_calloc(n, sizeof *x->send_bytes);
     if (!x->receive_bytes) x->receive_bytes = keel_calloc(n, sizeof *x->receive_bytes);
-    return x->send && x->receive && x->send_bytes && x->receive_bytes;
+    if (!x->with) x->with = keel_calloc(n, sizeof *x->with);
+    return x->send && x->receive && x->send_bytes && x->receive_bytes && x->with;
 }
 
 static int start(keel_machines *m, int number, char *error, size_t size)
 {
     const arrays *x = &m->exchange[number];
-    const keel_exchange e = { x->send, x->send_bytes, x->receive, x->receive_bytes };
+    const keel_exchange e = { x->send,          x->send_bytes, x->receive,
+                              x->receive_bytes, x->with,       x->n_with };
     return m->all.start(m->all.context, number, &e, error, size);
 }
 
@@ -176,9 +177,14 @@ static int view_start(void *context, int number, const keel_exchange *e, char *e
         snprintf(error, size, "no room for an exchange between machines");
         return -1;
     }
-    for (int i = 0; i < m->n_first; i++) {
-        const arrays *x = &m->exchange[number];
-        const int q = m->first[i];
+    arrays *x = &m->exchange[number];
+    for (int i = 0; i < x->n_with; i++)
+        x->send_bytes[x->with[i]] = x->receive_bytes[x->with[i]] = 0;
+    x->n_with = e->with ? e->n_with : m->n_first;
+    for (int k = 0; k < x->n_with; k++) {
+        /* not all send to the same one first */
+        const int i = e->with ? e->with[k] : (m->rank + 1 + k) % m->n_first, q = m->first[i];
+        x->with[k] = q;
         x->send[q] = e->send[i];
         x->send_bytes[q] = q == m->all.rank ? 0 : e->send_bytes[i];
         x->receive[q] = e->receive[i];
@@ -202,6 +208,12 @@ static int view_awaited(void *context, int number)
     return -1;
 }
 
+static void view_stop(void *context)
+{
+    const keel_machines *m = context;
+    if (m->all.stop) m->all.stop(m->all.context);
+}
+
 /* keel_machines_end closes the group of all. */
 static void view_close(void *context, bool failed)
 {
@@ -211,13 +223,11 @@ static void view_close(void *context, bool failed)
 
 keel_process_group keel_machines_group(keel_machines *m)
 {
-    int rank = 0;
-    while (rank < m->n_first - 1 && m->first[rank] != m->all.rank) rank++;
     return (keel_process_group){
-        KEEL_PROCESS_GROUP,        .rank = rank,         .count = m->n_first,
-        .timeout = m->all.timeout, .context = m,         .host = view_host,
-        .start = view_start,       .test = view_test,    .awaited = view_awaited,
-        .close = view_close,       .number = view_number
+        KEEL_PROCESS_GROUP,        .rank = m->rank,       .count = m->n_first,
+        .timeout = m->all.timeout, .context = m,          .host = view_host,
+        .start = view_start,       .test = view_test,     .awaited = view_awaited,
+        .close = view_close,       .number = view_number, .stop = view_stop
     };
 }
 
@@ -237,6 +247,8 @@ static keel_status await_word(keel_machines *m)
     const int of = m->followed[m->all.rank];
     x->receive[of] = &m->word;
     x->receive_bytes[of] = sizeof m->word;
+    x->with[0] = of;
+    x->n_with = 1;
     if (start(m, FOLLOW, error, sizeof error) == 0) return KEEL_OK;
     return keel_fail(KEEL_EREMOTE, "process %d cannot be reached: %s", of,
                      keel_printable(clean, sizeof clean, error));
@@ -253,6 +265,7 @@ static keel_status join(keel_machines *m, keel_comm *c, keel_neighbour *all, uin
     KEEL_TRY(keel_comm_agree(c, KEEL_OK, &taken, 1, takes));
     for (int q = 0; q < m->all.count; q++) {
         if (!takes[m->followed[q]]) m->followed[q] = q;
+        if (m->followed[q] == q && q < me) m->rank++;
         if (m->followed[q] == q) m->first[m->n_first++] = q;
         m->together += m->followed[q] == me;
     }
@@ -266,6 +279,7 @@ keel_status keel_machines_join(keel_machines **out, const keel_process_group *gr
     keel_process_group lent = *group;
     keel_comm *c = NULL;
     lent.close = close_later;
+    lent.timeout = BEGINNING * (lent.timeout > 0 ? lent.timeout : 60);
     keel_status s = keel_comm_create(&c, &lent);
     if (s == KEEL_EARG) return s; /* nothing of it can be called */
     if (s < 0) {
@@ -312,6 +326,14 @@ int64_t keel_machines_followed(const keel_machines *m)
     return m->pid;
 }
 
+int keel_machines_place(const keel_machines *m)
+{
+    int n = 0;
+    for (int q = 0; q < m->all.rank; q++)
+        n += m->followed[q] != q && m->followed[q] == m->followed[m->all.rank];
+    return n;
+}
+
 /* ---- following ------------------------------------------------------------------------------- */
 
 /* The state of a process: 'R', 'S', 'T' for stopped, 'Z' for ended; 0: there is none. */
@@ -354,9 +376,7 @@ int keel_machines_test(keel_machines *m, int *code)
         keel_fail(KEEL_EREMOTE, "process %d (%s) does not answer: %s", of, host,
                   keel_printable(clean, sizeof clean, error));
     else if (state == 0 || state == 'Z' || state == 'X')
-        keel_fail(KEEL_EREMOTE,
-                  "process %d (%s), which ran the devices of this one, was killed; the newest "
-                  "checkpoint is left",
+        keel_fail(KEEL_EREMOTE, "process %d (%s), which ran the devices of this one, was killed",
                   of, host);
     else if (stopped_for(m, state) > timeout)
         keel_fail(KEEL_EREMOTE, "process %d (%s) has been stopped (SIGSTOP) for %.0f s", of, host,
@@ -381,6 +401,7 @@ static void tell_followers(keel_machines *m, int code)
     if (!make_arrays(x, m->all.count)) return;
     for (int q = 0; q < m->all.count; q++)
         if (q != m->all.rank && m->followed[q] == m->all.rank) {
+            x->with[x->n_with++] = q;
             x->send[q] = &m->word;
             x->send_bytes[q] = sizeof m->word;
         }
@@ -402,6 +423,7 @@ void keel_machines_end(keel_machines *m, int code, bool failed)
         keel_free(m->exchange[i].receive);
         keel_free(m->exchange[i].send_bytes);
         keel_free(m->exchange[i].receive_bytes);
+        keel_free(m->exchange[i].with);
     }
     keel_free(m->own);
     keel_free(m->devices);

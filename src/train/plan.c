@@ -1,6 +1,7 @@
 /* See keel_plan_make in keel/train.h. The split is computed by the feed's own plan. The memory is
  * that of a program compiled for the largest step, whose kernels are prepared but not run. */
 #include "base/memory.h"
+#include "graph/device_memory.h"
 #include "train/profile.h"
 #include "train/together.h"
 #include "train/trainer.h"
@@ -34,6 +35,9 @@ void keel_plan_free(keel_plan *p)
     keel_free(p->kernel);
     keel_free(p->process_full);
     keel_free(p->process_last);
+    keel_free(p->device_bytes);
+    keel_free(p->device_memory);
+    keel_free(p->staged);
     *p = (keel_plan){ 0 };
 }
 
@@ -81,9 +85,27 @@ static keel_status measure_exchanges(keel_plan *p, const keel_trainer *trainer, 
     p->sent_statistics = t.statistics;
     p->sent_others = t.others;
     p->exchanges = t.exchanges;
-    p->exchange_bytes = t.buffers;
-    p->total_bytes += t.buffers;
+    p->exchange_bytes = keel_across_bytes(trainer->train.program);
+    p->total_bytes += p->exchange_bytes;
     return KEEL_OK;
+}
+
+/* What the plan has of devices with memory of their own; *host is added to. */
+static keel_status measure_devices(keel_plan *p, const keel_program *program, int64_t *host)
+{
+    keel_text staged = { 0 };
+    if (!program->lanes->device[0]) return KEEL_OK;
+    p->device_bytes = keel_calloc((size_t)p->workers, sizeof *p->device_bytes);
+    p->device_memory = keel_calloc((size_t)p->workers, sizeof *p->device_memory);
+    if (!p->device_bytes || !p->device_memory) return KEEL_ENOMEM;
+    for (int w = 0; w < p->workers; w++) {
+        p->device_bytes[w] = keel_device_bytes(program, w);
+        p->device_memory[w] = program->lanes->device[w]->memory;
+        *host += keel_device_host_bytes(program, w);
+    }
+    keel_program_staged(program, &staged);
+    p->staged = staged.data;
+    return staged.failed ? KEEL_ENOMEM : KEEL_OK;
 }
 
 static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s, const keel_shape *inputs)
@@ -111,8 +133,10 @@ static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s, const 
         p->activation_bytes[w] = program->rows_bytes + program->shard_bytes;
         p->gradient_bytes[w] = program->gradient_elements * element + program->fold_bytes;
         p->scratch_bytes[w] = program->scratch_bytes + program->tile_bytes;
+        if (program->lanes->device[w]) continue;
         p->total_bytes += p->activation_bytes[w] + p->gradient_bytes[w] + p->scratch_bytes[w];
     }
+    if (status >= 0) status = measure_devices(p, program, &p->total_bytes);
     if (status >= 0) status = measure_exchanges(p, t, most);
     keel_trainer_destroy(t);
     return status;
@@ -179,11 +203,13 @@ keel_status keel_plan_processes(keel_plan *out, const keel_model *m, const keel_
     keel_strategy *own = keel_calloc(1, sizeof *own);
     if (!own) return KEEL_ENOMEM;
     keel_status status = KEEL_OK;
-    if (s)
+    if (s) {
         own->lanes = s->lanes;
-    else
+        own->compress = s->compress;
+    } else
         status = keel_lanes_parse(&own->lanes, NULL);
     if (status >= 0) status = join(&own->lanes, processes, &before);
+    if (status >= 0) status = keel_strategy_check_compress(own, m->dtype);
     /* planning reads the weights and changes nothing in the model */
     if (status >= 0) status = plan(&p, (keel_model *)m, own, end, inputs);
     keel_free(own);

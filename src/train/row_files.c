@@ -185,8 +185,7 @@ static keel_status gather(const keel_row_files *f, const row_file *file, int64_t
         c->send_bytes[0] = n_bytes;
     }
     if (all == 0) return KEEL_OK; /* in every process */
-    return keel_comm_exchange(
-        c, &(keel_exchange){ c->send, c->send_bytes, c->receive, c->receive_bytes });
+    return keel_comm_exchange_noted(c);
 }
 
 static keel_status put(keel_new_file *f, const char *data, int64_t base, int64_t from, int64_t to)

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "train/finite.h"
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
@@ -248,6 +249,7 @@ static bool take(keel_saver *s, const keel_standing *st, bool waits)
     const bool busy = s->full;
     pthread_mutex_unlock(&s->lock);
     if (busy) return false;
+    if (keel_finite_lost(st->trainer) >= 0) return true; /* the fit ends soon, and says so */
     keel_snapshot_take(s->shot, st->trainer);
     r = keel_standing_encode(st, &s->block, &s->n_bytes);
     if (r < 0) keel_saver_tell(s, "a checkpoint could not be made: %.800s", keel_error());

@@ -5,6 +5,7 @@
  * a meeting before backward. */
 #include "train/score.h"
 #include "base/memory.h"
+#include "base/round.h"
 #include "keel/custom.h"
 #include <string.h>
 
@@ -50,14 +51,10 @@ static keel_loss_call row_of(const keel_loss_call *all, int64_t i, int real)
 
 /* Weights and masks of a row must match the first dims of its elements, so that each number applies
  * to the same number of elements. */
-static keel_status check_beside(const keel_node *n, int in, const char *what)
+static keel_status check_beside(const keel_node *n, int in, int64_t elements, const char *what)
 {
-    const keel_loss_args *a = n->args;
     char text[2][96];
-    int64_t elements;
     if (keel_row_count(&n->in[in]) <= 1) return KEEL_OK;
-    KEEL_TRY(keel_loss_check(a->loss, a->args, &n->in[KEEL_SCORE_PREDICTION],
-                             &n->in[KEEL_SCORE_TARGET], &elements));
     const keel_shape *s = &n->in[in].shape, *p = &n->in[KEEL_SCORE_PREDICTION].shape;
     bool good = elements % keel_row_count(&n->in[in]) == 0;
     for (int i = 0; good && i < s->rank && keel_shape_count(s) > 1; i++)
@@ -71,11 +68,39 @@ static keel_status check_beside(const keel_node *n, int in, const char *what)
 
 _Static_assert((int)KEEL_LOSS_SUMS <= KEEL_SUMS_MAX, "workers add them up");
 
+/* Losses overwrite their gradient. If the prediction has another loss as well, what that has left
+ * is kept meanwhile: of a row, or of all rows, behind the scratch of the loss itself. */
+static int64_t prediction_bytes(const keel_node *n)
+{
+    const keel_spec *s = &n->in[KEEL_SCORE_PREDICTION];
+    return keel_row_count(s) * (int64_t)keel_dtype_size(s->dtype);
+}
+
+static int64_t kept_at(const keel_node *n)
+{
+    const keel_loss_args *a = n->args;
+    const keel_loss *l = a->loss;
+    int64_t own = 0;
+    if (l->scratch) own = l->scratch(&n->in[KEEL_SCORE_PREDICTION], &n->in[KEEL_SCORE_TARGET]);
+    if (l->whole) own = a->rows * l->whole->scratch * (int64_t)sizeof(double);
+    return keel_round_up(own, 64);
+}
+
+static void add_kept(void *grad, const void *kept, int64_t bytes, int real)
+{
+    for (int64_t i = 0; real && i < bytes / 8; i++) ((double *)grad)[i] += ((double *)kept)[i];
+    for (int64_t i = 0; !real && i < bytes / 4; i++) ((float *)grad)[i] += ((float *)kept)[i];
+}
+
 static keel_status loss_infer(keel_node *n)
 {
     const keel_loss_args *a = n->args;
-    KEEL_TRY(check_beside(n, KEEL_SCORE_WEIGHT, "weights"));
-    if (n->n_in > KEEL_SCORE_MASK) KEEL_TRY(check_beside(n, KEEL_SCORE_MASK, "the mask's numbers"));
+    int64_t elements;
+    KEEL_TRY(keel_loss_check(a->loss, a->args, &n->in[KEEL_SCORE_PREDICTION],
+                             &n->in[KEEL_SCORE_TARGET], &elements));
+    KEEL_TRY(check_beside(n, KEEL_SCORE_WEIGHT, elements, "weights"));
+    if (n->n_in > KEEL_SCORE_MASK)
+        KEEL_TRY(check_beside(n, KEEL_SCORE_MASK, elements, "the mask's numbers"));
     const keel_loss_whole *whole = a->loss->whole;
     n->sums = KEEL_LOSS_SUMS;
     int64_t record = KEEL_LOSS_TERMS;
@@ -98,6 +123,7 @@ static keel_status loss_infer(keel_node *n)
                              a->loss->type.name, (long long)a->rows, (long long)own);
         record += KEEL_LOSS_TERMS;
     }
+    n->scratch = kept_at(n) + (whole ? a->rows : 1) * prediction_bytes(n);
     if (n->backward && (whole || a->meets)) {
         n->partial_backward = record;
         n->merged_backward = 1 + record;
@@ -145,17 +171,24 @@ static void run_loss(const keel_call *c, int real)
 {
     const keel_loss_args *a = c->node->args;
     keel_loss_call call = keel_loss_call_of(c, real, true);
+    const bool adds = call.grad && c->in_adds[KEEL_SCORE_PREDICTION];
+    const int64_t bytes = prediction_bytes(c->node);
+    char *kept = (char *)c->scratch + kept_at(c->node);
     if (a->loss->whole) {
         const keel_loss_all all = all_rows(c);
         call.sum = c->partial;
+        if (adds) memcpy(kept, call.grad, (size_t)(c->rows * bytes));
         a->loss->whole->run(&call, real, &all);
+        if (adds) add_kept(call.grad, kept, c->rows * bytes, real);
         return;
     }
     memset(c->partial, 0, (size_t)c->rows * KEEL_LOSS_SUMS * sizeof *c->partial);
     for (int64_t i = 0; i < c->rows; i++) {
         keel_loss_call row = row_of(&call, i, real);
         row.sum = c->partial + i * KEEL_LOSS_SUMS;
+        if (adds) memcpy(kept, row.grad, (size_t)bytes);
         keel_loss_run(a->loss, real, &row);
+        if (adds) add_kept(row.grad, kept, bytes, real);
     }
 }
 
@@ -239,6 +272,12 @@ const keel_op keel_loss_op = {
 static keel_status metric_infer(keel_node *n)
 {
     const keel_metric_args *a = n->args;
+    keel_dense d = { 0 };
+    KEEL_TRY(keel_target_check(keel_metric_target(a->metric, a->args), a->metric->type.name,
+                               &n->in[KEEL_SCORE_PREDICTION], &n->in[KEEL_SCORE_TARGET], &d));
+    if (a->weighted) KEEL_TRY(check_beside(n, KEEL_SCORE_WEIGHT, d.elements, "weights"));
+    if (n->n_in > KEEL_SCORE_MASK)
+        KEEL_TRY(check_beside(n, KEEL_SCORE_MASK, d.elements, "the mask's numbers"));
     n->sums = keel_metric_sums(a->metric, a->args, &n->in[KEEL_SCORE_PREDICTION],
                                &n->in[KEEL_SCORE_TARGET]);
     return keel_node_add_out(n, &(keel_spec){ .dtype = n->real });

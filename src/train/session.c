@@ -126,7 +126,7 @@ keel_status keel_session_least(int64_t *out, const keel_dataset *d, const keel_f
                                bool training, keel_dtype real, const keel_pairing *pairing)
 {
     const keel_feed_options f = feed_options(d, o, training, real, pairing);
-    return keel_feed_least(out, d, &f);
+    return keel_feed_least(out, NULL, d, &f);
 }
 
 keel_status keel_session_work(keel_trainer_work *out, keel_feed *f, const keel_pairing *pairing,
@@ -210,6 +210,7 @@ keel_status keel_session_test(keel_watch *r, keel_trainer *t, keel_feed *f, keel
     keel_live_take(&r->live);
     keel_test_begin(t);
     while (keel_session_goes_on(r, t) && (s = keel_feed_next(f, &b)) == KEEL_OK) {
+        keel_trainer_look_ahead(t, f);
         s = test_step(r, t, &b, tally);
         keel_feed_release(f, &b);
         if (s < 0) return s;

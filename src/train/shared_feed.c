@@ -36,8 +36,7 @@ static keel_status scatter(const void *context, int64_t rows, void *data, size_t
         c->send_bytes[q] = sends ? (size_t)(end - first) * n_bytes : 0;
         c->receive_bytes[q] = receives ? (size_t)(end - first) * n_bytes : 0;
     }
-    return keel_comm_exchange(
-        c, &(keel_exchange){ c->send, c->send_bytes, c->receive, c->receive_bytes });
+    return keel_comm_exchange_noted(c);
 }
 
 keel_feed_share keel_share_feed(const keel_strategy *s)

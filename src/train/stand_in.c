@@ -8,16 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* If it is process 0 that was waited for, the others have their turn by rank. Else process 0 is
- * probably there, and gets time to write: little where this process is asked to end. */
-static double turn(const keel_comm *c, bool hurried)
-{
-    const double after = 0.02 * (c->group.rank - 1);
-    if (c->lost_rank == 0) return after < 0.3 ? after : 0.3;
-    if (hurried) return 0.15;
-    return c->timeout < 10 ? c->timeout : 10;
-}
-
 static keel_status write_to(const char *path, const keel_standing *st)
 {
     keel_snapshot *shot = NULL;
@@ -45,8 +35,8 @@ keel_status keel_stand_in(const char *folder, const keel_comm *c, bool hurried,
                          strerror(errno));
     keel_saver_name(name, st);
     keel_text_add(&path, "%s/%s", folder, name);
-    keel_status s =
-        path.failed ? KEEL_ENOMEM : keel_claim_first(&claim, path.data, turn(c, hurried));
+    const double turn = keel_claim_turn(c->group.rank, c->lost_rank, c->timeout, hurried);
+    keel_status s = path.failed ? KEEL_ENOMEM : keel_claim_first(&claim, path.data, turn);
     if (s == KEEL_OK) s = write_to(path.data, st);
     keel_claim_release(claim);
     keel_text_free(&path);

@@ -23,6 +23,7 @@
 #include "train/step.h"
 #include "base/memory.h"
 #include "graph/buckets.h"
+#include "train/finite.h"
 #include "train/mover.h"
 #include "train/penalty.h"
 #include "train/reduce.h"
@@ -67,7 +68,8 @@ static bool all_bounded(const keel_trainer *t)
 static char *reduced(const keel_trainer *t, int64_t offset)
 {
     const int w = t->strategy->comm ? 0 : t->bound->part[0].worker;
-    return t->train.program->workspace[w].grad + offset * (int64_t)keel_dtype_size(t->store->real);
+    return t->train.program->workspace[w].host.grad +
+           offset * (int64_t)keel_dtype_size(t->store->real);
 }
 
 /* Begin a phase (begin 0: returns the time) or end it; without timing, returns 0. */
@@ -146,6 +148,7 @@ static void reduce_my_tiles(const keel_trainer *t, keel_mover *x, int worker, do
         if (!p->schedule.reached[tile->variable]) /* only the regulariser has a gradient */
             memset(part[0].data, 0, (size_t)tile->count * element);
         const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
+        if (summed && p->schedule.reached[tile->variable]) keel_buckets_take(p, tile);
         if (!keel_reduce_tile(t->store->real, &r) && vote->bad < 0) vote->bad = tile->variable;
         if (u->accumulator >= 0 && u->moves)
             keel_updater_join(u, tile, part[0].data, x->needs_norms ? &r.norm : NULL);
@@ -286,7 +289,7 @@ static void read_my_rows(const keel_trainer *t, const keel_program *p, int worke
 {
     const keel_bound *b = t->bound;
     const int64_t begin = p->timing ? keel_clock_ns() : 0;
-    if (!t->batch->unread) return;
+    if (!t->batch->unread || keel_program_has_rows(p, worker)) return;
     for (int i = 0; i < b->n_busy; i++)
         if (b->piece[i].worker == worker)
             keel_feed_read(t->batch, b->piece[i].row, b->piece[i].row + b->piece[i].rows);
@@ -300,6 +303,7 @@ static void normalize_kernels(const keel_trainer *t, int worker)
     if (t->spectral.n == 0) return;
     const int64_t begin = timed(t, worker, KEEL_PHASE_UPDATE, 0);
     keel_spectral_apply(&t->spectral, worker, n_worker);
+    if (worker == 0) keel_store_moved(t->store);
     timed(t, worker, KEEL_PHASE_UPDATE, begin);
     keel_program_meet(p, t->strategy->team, worker);
     if (t->store->n_derived == 0) return;
@@ -381,7 +385,10 @@ static void train_part(keel_trainer *t, int worker)
         constrain_my_weights(t, worker);
     }
     int64_t at = timed(t, worker, KEEL_PHASE_UPDATE, 0);
-    if (worker == 0) keel_program_commit(p, t->bound, worker);
+    if (worker == 0) {
+        keel_program_commit(p, t->bound, worker);
+        keel_store_moved(t->store);
+    }
     timed(t, worker, KEEL_PHASE_UPDATE, at);
     if (t->store->n_derived > 0) {
         keel_program_meet(p, team, worker);
@@ -409,15 +416,57 @@ static void test_worker(void *context, int worker)
 /* ---- the step -----------------------------------------------------------------------------------
  */
 
+/* The rows of a batch that an input of the program takes; NULL: they are not of the batch. */
+static const void *rows_of_input(const keel_scored *s, const keel_batch *b, int input)
+{
+    const int field = s->field[input];
+    if (field == KEEL_ROW_STATE) return NULL;
+    return field >= 0 ? b->field[field] : keel_batch_field(b, KEEL_ROLE_WEIGHT, 0);
+}
+
+void keel_trainer_look_ahead(keel_trainer *t, keel_feed *f)
+{
+    t->next_number = 0;
+    if (t->strategy->lanes.device[0] && keel_feed_peek(f, &t->next)) t->next_number = ++t->batches;
+}
+
+static bool is_same(const keel_batch *a, const keel_batch *b)
+{
+    return a->epoch == b->epoch && a->step == b->step && a->slot == b->slot && a->rows == b->rows &&
+           a->first_row == b->first_row;
+}
+
+static void read_next(const void *batch, int64_t first, int64_t end)
+{
+    keel_feed_read(batch, first, end);
+}
+
+/* Tells the program which batch this is, and which comes next. That is only known to be for the
+ * same program if all rows of the feed have one shape. */
+static void tell_batches(keel_trainer *t, const keel_scored *s, const keel_batch *b)
+{
+    keel_program *p = s->program;
+    const bool known = t->next_number && t->next.spec == b->spec;
+    p->given = t->expected_number && is_same(&t->expected, b) ? t->expected_number : 0;
+    p->coming.batch = known ? t->next_number : 0;
+    t->expected_number = p->coming.batch;
+    t->next_number = 0;
+    if (!known) return;
+    t->expected = t->next;
+    p->coming.rows = t->expected.rows;
+    p->coming.read = t->expected.unread ? read_next : NULL;
+    p->coming.context = &t->expected;
+    for (int i = 0; i < p->graph->n_input; i++)
+        p->coming.input[i] = rows_of_input(s, &t->expected, i);
+}
+
 static keel_status begin_alone(keel_trainer *t, keel_scored *s, const keel_batch *b, uint64_t seed)
 {
     keel_program *p = s->program;
     const keel_row_state *states = t->model ? t->model->row_states.state : NULL;
     KEEL_TRY(keel_scored_takes(s, b->rows));
     for (int i = 0; i < p->graph->n_input; i++)
-        if (s->field[i] != KEEL_ROW_STATE)
-            p->input[i] =
-                s->field[i] >= 0 ? b->field[s->field[i]] : keel_batch_field(b, KEEL_ROLE_WEIGHT, 0);
+        if (s->field[i] != KEEL_ROW_STATE) p->input[i] = rows_of_input(s, b, i);
     for (int i = 0; i < p->graph->n_carried; i++)
         p->input[p->graph->carried[i].input] = states[s->state[i]].data;
     p->facts = (keel_step_facts){
@@ -426,6 +475,7 @@ static keel_status begin_alone(keel_trainer *t, keel_scored *s, const keel_batch
     keel_scored_begin(s, b->rows, s == &t->train ? (double)t->loss_scale.now : 1);
     t->no_op = false;
     t->batch = b;
+    tell_batches(t, s, b);
     return keel_program_bind(p, b->rows, &t->bound);
 }
 
@@ -480,6 +530,7 @@ static keel_status not_finite(const keel_trainer *t, const keel_batch *b)
     const keel_program *p = t->train.program;
     const int64_t row = p->across ? t->bad_row : keel_program_bad_row(p);
     char where[KEEL_COMM_NAME_MAX];
+    if (row >= 0) KEEL_TRY(keel_finite_check(t, b->epoch, b->step));
     if (row >= 0)
         return keel_fail(KEEL_ENUMERIC,
                          "epoch %" PRIu32 ", step %" PRId64 ": the loss of row %" PRId64
@@ -497,12 +548,12 @@ static keel_status not_finite(const keel_trainer *t, const keel_batch *b)
     return KEEL_OK;
 }
 
-/* With a loss scale: true if the workers decided not to apply the step. */
-static bool was_skipped(const keel_trainer *t, const keel_score *score)
+/* Whether the workers decided to apply the step. */
+static bool was_applied(const keel_trainer *t, const keel_score *score)
 {
     bool good = score->finite;
     for (int w = 0; w < t->strategy->lanes.n_worker; w++) good = good && t->vote[w].bad < 0;
-    return t->loss_scale.on && !good;
+    return good;
 }
 
 /* Nothing of a skipped step stays but the smaller scale. Too many in a row fail, with the weight
@@ -510,6 +561,7 @@ static bool was_skipped(const keel_trainer *t, const keel_score *score)
 static keel_status skip(keel_trainer *t, const keel_batch *b)
 {
     keel_loss_scale_skip(&t->loss_scale);
+    KEEL_TRY(keel_finite_check(t, b->epoch, b->step)); /* no smaller scale helps */
     if (t->loss_scale.in_a_row <= KEEL_SKIPS_MAX) return KEEL_OK;
     const keel_status s = not_finite(t, b);
     return keel_fail_within(s < 0 ? s : KEEL_ENUMERIC,
@@ -534,9 +586,10 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
         keel_timing_phase(p->timing, w, KEEL_PHASE_WAIT, t->vote[w].ended);
     keel_status s = first_failure(p, t) < 0 ? raise_failure(t, p) : KEEL_OK;
     if (s >= 0) keel_scored_read(&t->train, t->bound, &score);
-    const bool skipped = s >= 0 && !t->no_op && was_skipped(t, &score);
+    const bool applied = s >= 0 && !t->no_op && was_applied(t, &score);
+    const bool skipped = s >= 0 && !t->no_op && !applied && t->loss_scale.on;
+    if (!applied) keel_spectral_undo(&t->spectral);
     if (s >= 0 && !t->no_op) s = skipped ? skip(t, b) : not_finite(t, b);
-    if (s < 0 || skipped || t->no_op) keel_spectral_undo(&t->spectral);
     if (s < 0) return s;
     if (skipped) {
         if (!score.finite) return KEEL_OK; /* it would spoil the epoch's means */

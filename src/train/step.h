@@ -10,6 +10,10 @@
  * not finite; the text names step, device and row, or weight. */
 keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed, keel_tally *tally);
 
+/* Before a step: the batch that comes after it, whose rows go to devices meanwhile, if the feed has
+ * it already. Without devices, nothing. */
+void keel_trainer_look_ahead(keel_trainer *t, keel_feed *f);
+
 /* Compute the regularisers' part of the loss. Call it before test steps if weights have changed. */
 void keel_test_begin(keel_trainer *t);
 

@@ -2,6 +2,8 @@
 #include "train/strategy.h"
 #include "base/memory.h"
 #include "device/discover.h"
+#include "device/gpus.h"
+#include "tensor/dtype.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +18,14 @@ keel_status keel_devices(keel_device_info *info, int max, int *count)
         info[i].memory = m.memory;
     }
     *count = m.n_core;
+    keel_gpu gpu[KEEL_GPUS_MAX];
+    const int n_gpu = keel_gpus_find(gpu);
+    for (int i = 0; i < n_gpu; i++, ++*count) {
+        if (*count >= max) continue;
+        snprintf(info[*count].name, sizeof info[*count].name, "cuda:%d", i);
+        snprintf(info[*count].description, sizeof info[*count].description, "%.95s", gpu[i].name);
+        info[*count].memory = gpu[i].memory;
+    }
     return KEEL_OK;
 }
 
@@ -29,22 +39,51 @@ keel_status keel_strategy_create(keel_strategy **out, const char *devices)
     return keel_strategy_create_on(out, devices, &cores);
 }
 
-keel_status keel_strategy_create_on(keel_strategy **out, const char *devices,
-                                    const keel_cores *cores)
+static keel_status create(keel_strategy **out, const keel_lanes *lanes)
 {
     keel_status status = KEEL_ENOMEM;
     keel_strategy *s = keel_calloc(1, sizeof *s);
     if (!s) return status;
-    if ((status = keel_lanes_parse_on(&s->lanes, devices, cores)) < 0) goto out;
-    status = KEEL_ENOMEM;
+    s->lanes = *lanes;
     if (!(s->name = keel_calloc((size_t)s->lanes.n_lane, sizeof *s->name))) goto out;
-    for (int i = 0; i < s->lanes.n_lane; i++) keel_lane_name(s->name[i], &s->lanes.lane[i]);
+    for (int i = 0; i < s->lanes.n_lane; i++) keel_lane_name(s->name[i], &s->lanes, i);
     if ((status = keel_team_create(&s->team, s->lanes.core, s->lanes.n_worker)) < 0) goto out;
     *out = s;
     return KEEL_OK;
 out:
     keel_strategy_destroy(s);
     return status;
+}
+
+static keel_status create_on_gpus(keel_strategy **out, const char *devices, const keel_cores *cores)
+{
+    keel_device *gpu[KEEL_GPUS_MAX];
+    keel_lanes lanes;
+    int n = 0;
+    KEEL_TRY(keel_gpus_open(devices, gpu, &n));
+    keel_status s = keel_lanes_of_devices(&lanes, gpu, n, cores);
+    if (s >= 0) s = create(out, &lanes);
+    if (s >= 0) (*out)->n_opened = n;
+    for (int i = 0; s < 0 && i < n; i++) gpu[i]->type->close(gpu[i]);
+    return s;
+}
+
+keel_status keel_strategy_create_on(keel_strategy **out, const char *devices,
+                                    const keel_cores *cores)
+{
+    keel_lanes lanes;
+    if (keel_gpus_named(devices)) return create_on_gpus(out, devices, cores);
+    KEEL_TRY(keel_lanes_parse_on(&lanes, devices, cores));
+    return create(out, &lanes);
+}
+
+keel_status keel_strategy_create_devices(keel_strategy **out, keel_device *const *device, int n)
+{
+    keel_cores cores;
+    keel_lanes lanes;
+    KEEL_TRY(keel_cores_find(&cores));
+    KEEL_TRY(keel_lanes_of_devices(&lanes, device, n, &cores));
+    return create(out, &lanes);
 }
 
 /* ---- several processes ------------------------------------------------------------------------
@@ -66,18 +105,14 @@ static keel_status compare(keel_comm *c, const introduction *all)
                              "%s runs Keel %.24s, process 0 runs %.24s; install one "
                              "version everywhere",
                              keel_comm_name(c, q, name), b->version, a->version);
-        if (strncmp(a->instructions, b->instructions, sizeof a->instructions) != 0)
+        const bool level = strncmp(a->instructions, b->instructions, sizeof a->instructions) != 0;
+        if (level || strncmp(a->computes_with, b->computes_with, sizeof a->computes_with) != 0)
             return keel_fail(
                 KEEL_EARG,
-                "%s computes with %.96s, process 0 with %.96s, so they would not round "
-                "alike; --instructions common uses what all of them have",
-                keel_comm_name(c, q, name), b->computes_with, a->computes_with);
-        if (strncmp(a->computes_with, b->computes_with, sizeof a->computes_with) != 0)
-            return keel_fail(
-                KEEL_EARG,
-                "%s computes with %.96s, process 0 with %.96s, so they would not round "
-                "alike; install one version of oneDNN everywhere",
-                keel_comm_name(c, q, name), b->computes_with, a->computes_with);
+                "%s computes with %.96s, process 0 with %.96s, so they would not round alike; %s",
+                keel_comm_name(c, q, name), b->computes_with, a->computes_with,
+                level ? "--instructions common uses what all of them have"
+                      : "install one version of oneDNN everywhere");
     }
     return KEEL_OK;
 }
@@ -125,6 +160,11 @@ keel_status keel_strategy_create_group_on(keel_strategy **out, const char *devic
     introduction *all = NULL;
     KEEL_TRY(keel_comm_create(&comm, group));
     keel_status status = keel_strategy_create_on(&s, devices, cores);
+    if (status >= 0 && group->count > 1 && s->lanes.device[0])
+        status = keel_fail(KEEL_EUNSUP,
+                           "devices '%s': GPUs of several processes cannot share steps "
+                           "yet; use those of one process",
+                           devices);
     /* all learn of one that cannot open its devices */
     status = keel_comm_agree(comm, status, NULL, 0, NULL);
     if (status < 0) goto out;
@@ -170,6 +210,7 @@ void keel_strategy_destroy(keel_strategy *s)
 {
     if (!s) return;
     keel_team_destroy(s->team);
+    for (int i = 0; i < s->n_opened; i++) s->lanes.device[i]->type->close(s->lanes.device[i]);
     keel_comm_destroy(s->comm);
     keel_free(s->lanes_before);
     keel_free(s->name);
@@ -202,6 +243,48 @@ int64_t keel_strategy_rows(const keel_strategy *s, int device, int64_t step_rows
     return rows;
 }
 
+/* ---- how steps are summed ---------------------------------------------------------------------
+ */
+
+const char *keel_compress_name(keel_compress how)
+{
+    return how == KEEL_COMPRESS_BF16 ? "bf16" : "none";
+}
+
+static keel_status refuse_both(keel_compress how)
+{
+    return keel_fail(KEEL_EARG,
+                     "compress %s and reproducible steps: gradients that are rounded on their way "
+                     "depend on the number of processes; choose one of the two",
+                     keel_compress_name(how));
+}
+
+keel_status keel_strategy_compress(keel_strategy *s, keel_compress how)
+{
+    if ((unsigned)how > KEEL_COMPRESS_BF16)
+        return keel_fail(KEEL_EARG, "compress is %d; it must be KEEL_COMPRESS_NONE or _BF16",
+                         (int)how);
+    if (how && s->lanes.shards) return refuse_both(how);
+    s->compress = how;
+    return KEEL_OK;
+}
+
+keel_status keel_strategy_check_compress(const keel_strategy *s, keel_dtype real)
+{
+    if (!s->compress) return KEEL_OK;
+    if (s->lanes.n_process == 1)
+        return keel_fail(KEEL_EARG,
+                         "compress %s is for several processes: of one, no gradients travel; leave "
+                         "it out",
+                         keel_compress_name(s->compress));
+    if (real != KEEL_FLOAT32)
+        return keel_fail(KEEL_EUNSUP,
+                         "compress %s is for gradients of float32, and these are of %s; leave it "
+                         "out",
+                         keel_compress_name(s->compress), keel_dtype_name(real));
+    return KEEL_OK;
+}
+
 keel_status keel_strategy_reproducible(keel_strategy *s, int shards)
 {
     if (shards < s->lanes.all_lanes || shards > KEEL_SHARDS_MAX)
@@ -209,6 +292,7 @@ keel_status keel_strategy_reproducible(keel_strategy *s, int shards)
             KEEL_EARG, "%d shards for %d %s: each device needs at least one, and %d is the maximum",
             shards, s->lanes.all_lanes, s->lanes.all_lanes == 1 ? "device" : "devices",
             KEEL_SHARDS_MAX);
+    if (s->compress) return refuse_both(s->compress);
     s->lanes.shards = shards;
     return KEEL_OK;
 }

@@ -9,16 +9,26 @@
 struct keel_strategy {
     keel_lanes lanes;
     keel_team *team;
-    char (*name)[64];  /* [n_lane] */
-    keel_comm *comm;   /* of the processes that share its steps; NULL: alone */
-    int *lanes_before; /* see keel_lanes */
+    int n_opened;           /* GPUs of the lanes that it closes */
+    char (*name)[64];       /* [n_lane] */
+    keel_comm *comm;        /* of the processes that share its steps; NULL: alone */
+    int *lanes_before;      /* see keel_lanes */
+    keel_compress compress; /* how gradients travel; none, if it is alone */
 };
 
 /* keel_strategy_create for the given cores instead of the machine's. */
 keel_status keel_strategy_create_on(keel_strategy **out, const char *devices,
                                     const keel_cores *cores);
 
+/* One lane on each of n devices, which stay the caller's and outlive the strategy. */
+keel_status keel_strategy_create_devices(keel_strategy **out, keel_device *const *device, int n);
+
 keel_status keel_strategy_create_group_on(keel_strategy **out, const char *devices,
                                           const keel_process_group *group, const keel_cores *cores);
+
+/* Whether a model of this type may train as keel_strategy_compress says. */
+keel_status keel_strategy_check_compress(const keel_strategy *s, keel_dtype real);
+/* "none", "bf16" */
+const char *keel_compress_name(keel_compress how);
 
 #endif

@@ -1,6 +1,7 @@
 /* See trainer.h. */
 #include "train/trainer.h"
 #include "base/memory.h"
+#include "train/finite.h"
 #include <math.h>
 #include <string.h>
 
@@ -32,7 +33,8 @@ keel_status keel_trainer_lay_out(keel_trainer *t, const keel_graph *g, keel_mode
             info[v] = models[i]->weight[k].info;
             if (!given) t->trains[v] = models[i]->weight[k].trainable;
         }
-    if ((s = keel_schedule_make(&schedule, g, t->trains, n)) < 0) goto out;
+    if ((s = keel_schedule_make(&schedule, g, t->trains, n, t->strategy->lanes.device[0])) < 0)
+        goto out;
     s = keel_store_create(&t->store, g->real, info, n, schedule.order, schedule.n_order);
     if (s >= 0) keel_trainer_load(t, models, n_model);
 out:
@@ -244,11 +246,6 @@ static keel_status take_one(keel_trainer *t, int k)
 static keel_status take_optimizer(keel_trainer *t)
 {
     const keel_model_compiled *c = &t->model->compiled;
-    if (c->multi && keel_model_scales_loss(t->model))
-        return keel_fail(KEEL_EUNSUP,
-                         "model '%s': a MultiOptimizer with a scaled loss "
-                         "(mixed_float16)",
-                         t->model->name);
     const size_t n_worker = (size_t)t->strategy->lanes.n_worker;
     if (!(t->vote = keel_aligned_calloc(n_worker, sizeof *t->vote))) return KEEL_ENOMEM;
     if (!(t->mover = keel_calloc((size_t)c->n_optimizer, sizeof *t->mover))) return KEEL_ENOMEM;
@@ -285,12 +282,15 @@ keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy
                                          .without = options->without_kernels,
                                          .float32 = options->float32,
                                          .comm = strategy->comm,
+                                         .compress = strategy->compress,
                                          .dry = options->dry };
-    if ((s = keel_arenas_create(&t->arenas, strategy->lanes.n_worker)) < 0) goto out;
+    if ((s = keel_arenas_create(&t->arenas, strategy->lanes.device, strategy->lanes.n_worker)) < 0)
+        goto out;
     t->options.arenas = t->arenas;
     if (train->pairing) {
         if ((s = compile_first(t, train, true, options->programs)) < 0) goto out;
         if ((s = take_optimizer(t)) < 0) goto out;
+        if ((s = keel_finite_begin(t)) < 0) goto out;
     }
     if (test->pairing && (s = compile_first(t, test, false, options->programs)) < 0) goto out;
     if (scored)
@@ -326,6 +326,7 @@ void keel_trainer_destroy(keel_trainer *t)
     keel_store_destroy(t->store);
     keel_arenas_destroy(t->arenas);
     keel_free(t->trains);
+    keel_free(t->given_bad);
     keel_free(t->vote);
     keel_free(t);
 }

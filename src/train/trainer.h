@@ -53,6 +53,7 @@ typedef struct keel_trainer {
     keel_programs trained, tested; /* programs for other row shapes */
     keel_program_options options;
     bool *trains;     /* [n_weight] the weight is trainable */
+    bool *given_bad;  /* [n_weight] not finite before the first step: see finite.h */
     bool asks;        /* a mover is asked whether it moves */
     bool constrained; /* one of those is changed again once all have moved */
     bool unfused;
@@ -65,6 +66,11 @@ typedef struct keel_trainer {
     bool may_move_at_once; /* tiles of tiled weights may be computed after the commit point */
     keel_loss_scale loss_scale;
     double penalty; /* regularisers' part of the loss in test steps */
+
+    /* Of devices: the batch that comes after the current step, and that which was to come after the
+     * step before it. 0: not known. */
+    keel_batch next, expected;
+    uint64_t next_number, expected_number, batches;
 
     /* of the current step */
     const keel_batch *batch;

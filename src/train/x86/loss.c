@@ -197,6 +197,7 @@ static keel_status prepare(keel_prepare *p)
     keel_dense d;
     KEEL_TRY(vector_prepare(p));
     if (a->loss->whole || !run_of(a)) return KEEL_EUNSUP;
+    if (p->in_adds) return KEEL_EUNSUP; /* the prediction has another loss: terms overwrite */
     KEEL_TRY(keel_target_check(a->loss->target, a->loss->type.name,
                                &p->node->in[KEEL_SCORE_PREDICTION], &p->node->in[KEEL_SCORE_TARGET],
                                &d));

@@ -1,0 +1,40 @@
+# The kernels for CUDA on the emulator of tests/emulator, with the doubles of NVIDIA's libraries that are
+# in tests/cuda_double: C++, by g++, for tests alone. Kernels are compiled with -fsanitize=thread and
+# linked without it: the functions that it calls are the emulator's. So the emulator itself has no
+# sanitizer in any build, and none is in a build with ThreadSanitizer.
+include(CheckLanguage)
+if(NOT CMAKE_CXX_COMPILER)
+    unset(CMAKE_CXX_COMPILER CACHE) # it may have been installed since
+endif()
+check_language(CXX)
+if(NOT CMAKE_CXX_COMPILER OR KEEL_SANITIZE STREQUAL "thread" OR KEEL_SANITIZE STREQUAL "fuzzer")
+    return()
+endif()
+enable_language(CXX)
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    message(NOTICE "The tests of the kernels for CUDA need g++: they are left out")
+    return()
+endif()
+
+file(GLOB emulator_sources CONFIGURE_DEPENDS tests/emulator/*.cpp tests/cuda_double/*.cpp)
+file(GLOB emulated_sources CONFIGURE_DEPENDS tests/emulator/*.cu)
+list(APPEND emulated_sources ${cuda_sources} ${PROJECT_SOURCE_DIR}/src/device/cuda/fold.cu)
+set_source_files_properties(${emulated_sources} PROPERTIES LANGUAGE CXX)
+add_library(keel_emulator OBJECT EXCLUDE_FROM_ALL ${emulator_sources})
+add_library(keel_emulated OBJECT EXCLUDE_FROM_ALL ${emulated_sources})
+foreach(target keel_emulator keel_emulated)
+    target_include_directories(${target} BEFORE PRIVATE include src tests/emulator tests/cuda_double)
+    target_compile_options(${target} PRIVATE -std=gnu++20 -O2 -fno-sanitize=all -Wall -Wextra -Wshadow
+                           -Wno-missing-field-initializers -ffp-contract=off)
+    if(KEEL_SANITIZE STREQUAL "")
+        target_compile_options(${target} PRIVATE -Werror)
+    endif()
+endforeach()
+target_compile_options(keel_emulated PRIVATE -fsanitize=thread --param tsan-instrument-func-entry-exit=0)
+
+function(keel_use_emulator program)
+    target_sources(${program} PRIVATE $<TARGET_OBJECTS:keel_emulator> $<TARGET_OBJECTS:keel_emulated>
+                   ${cuda_registry})
+    target_include_directories(${program} PRIVATE tests/emulator tests/cuda_double)
+    set_target_properties(${program} PROPERTIES LINKER_LANGUAGE CXX)
+endfunction()

@@ -1,0 +1,351 @@
+/* An NVIDIA GPU as a keel_device. Streams and events are CUDA's. A copy from memory that the driver
+ * does not know has read it when it returns; one from page-locked memory goes on by itself. */
+#include "device/cuda/faults.h"
+#include "device/cuda/fold.h"
+#include "device/cuda/libraries.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+extern "C" {
+#include "base/memory.h"
+#include "device/cuda_plugin.h"
+
+extern const keel_kernel *const keel_cuda_kernels[];
+cudaStream_t keel_cuda_stream(const keel_call *c);
+cuda_faults *keel_cuda_faults(const keel_call *c);
+}
+
+namespace
+{
+struct gpu {
+    keel_device base; /* first: a keel_device is a gpu */
+    int number;
+    cudaStream_t stream[KEEL_DEVICE_STREAMS];
+    cudaEvent_t event[KEEL_DEVICE_EVENTS];
+    cuda_faults faults;
+    cuda_libraries libraries;
+    cudaError_t first; /* of enqueueing, since the last finish */
+    const char *what;  /* it was */
+};
+
+gpu *gpu_of(keel_device *d)
+{
+    return reinterpret_cast<gpu *>(d);
+}
+
+/* The thread's device is CUDA's own state. */
+bool use(gpu *g, const char *what)
+{
+    if (g->first != cudaSuccess) return false; /* nothing more until finish */
+    const cudaError_t e = cudaSetDevice(g->number);
+    if (e != cudaSuccess) g->first = e, g->what = what;
+    return e == cudaSuccess;
+}
+
+void note(gpu *g, cudaError_t e, const char *what)
+{
+    if (e == cudaSuccess || g->first != cudaSuccess) return;
+    g->first = e;
+    g->what = what;
+}
+
+keel_status allocate(keel_device *d, int64_t bytes, const char *what, void **out)
+{
+    gpu *g = gpu_of(d);
+    cudaError_t e = cudaSetDevice(g->number);
+    if (e == cudaSuccess) e = cudaMalloc(out, bytes > 0 ? (size_t)bytes : 1);
+    if (e == cudaErrorMemoryAllocation) {
+        size_t left = 0, all = 0;
+        cudaGetLastError(); /* it is not an error of later calls */
+        cudaMemGetInfo(&left, &all);
+        return keel_fail(KEEL_ENOMEM,
+                         "%s has no room for %lld bytes (%s): %zu of %zu are free; use smaller "
+                         "batches or more GPUs",
+                         d->name, (long long)bytes, what, left, all);
+    }
+    /* before step 1: every stream finds zeros */
+    if (e == cudaSuccess) e = cudaMemset(*out, 0, (size_t)bytes);
+    if (e == cudaSuccess) e = cudaDeviceSynchronize();
+    if (e == cudaSuccess) return KEEL_OK;
+    return keel_fail(KEEL_EDEVICE, "%s: %s, while memory was allocated", d->name,
+                     cudaGetErrorString(e));
+}
+
+void release(keel_device *d, void *at)
+{
+    cudaSetDevice(gpu_of(d)->number);
+    cudaFree(at);
+}
+
+keel_status allocate_host(keel_device *d, int64_t bytes, void **out)
+{
+    const size_t n = bytes > 0 ? (size_t)bytes : 1;
+    cudaError_t e = cudaSetDevice(gpu_of(d)->number);
+    if (e == cudaSuccess) e = cudaHostAlloc(out, n, cudaHostAllocPortable);
+    if (e != cudaSuccess) {
+        cudaGetLastError(); /* it is not an error of later calls */
+        return keel_fail(KEEL_ENOMEM, "%s: %s, while %lld bytes were page-locked", d->name,
+                         cudaGetErrorString(e), (long long)bytes);
+    }
+    memset(*out, 0, n);
+    return KEEL_OK;
+}
+
+void release_host(keel_device *d, void *at)
+{
+    cudaSetDevice(gpu_of(d)->number);
+    cudaFreeHost(at);
+}
+
+void copy_in(keel_device *d, keel_device_stream s, void *to, const void *from_host, int64_t bytes)
+{
+    gpu *g = gpu_of(d);
+    if (use(g, "a copy to it"))
+        note(g, cudaMemcpyAsync(to, from_host, (size_t)bytes, cudaMemcpyHostToDevice, g->stream[s]),
+             "a copy to it");
+}
+
+void copy_out(keel_device *d, keel_device_stream s, void *to_host, const void *from, int64_t bytes)
+{
+    gpu *g = gpu_of(d);
+    if (use(g, "a copy from it"))
+        note(g, cudaMemcpyAsync(to_host, from, (size_t)bytes, cudaMemcpyDeviceToHost, g->stream[s]),
+             "a copy from it");
+}
+
+void record(keel_device *d, keel_device_stream s, int event)
+{
+    gpu *g = gpu_of(d);
+    if (use(g, "an event was recorded"))
+        note(g, cudaEventRecord(g->event[event], g->stream[s]), "an event was recorded");
+}
+
+void wait(keel_device *d, keel_device_stream s, int event)
+{
+    gpu *g = gpu_of(d);
+    if (use(g, "a stream was told to wait"))
+        note(g, cudaStreamWaitEvent(g->stream[s], g->event[event], 0), "a stream was told to wait");
+}
+
+void clear(keel_device *d, void *at, int64_t bytes)
+{
+    gpu *g = gpu_of(d);
+    if (use(g, "a gradient was cleared"))
+        note(g, cudaMemsetAsync(at, 0, (size_t)bytes, g->stream[KEEL_COMPUTE_STREAM]),
+             "a gradient was cleared");
+}
+
+template <class T> __global__ void add_to(T *to, const T *from, int64_t n)
+{
+    const int64_t step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
+        to[i] += from[i];
+}
+
+void add(keel_device *d, keel_dtype real, void *to, const void *from, int64_t count)
+{
+    const int threads = 256;
+    const int64_t blocks = (count + threads - 1) / threads;
+    const dim3 grid((unsigned)(blocks < 4096 ? blocks : 4096)), block(threads);
+    gpu *g = gpu_of(d);
+    const cudaStream_t stream = g->stream[KEEL_COMPUTE_STREAM];
+    if (count == 0 || !use(g, "gradients were added")) return;
+    const char *why =
+        real == KEEL_FLOAT64
+            ? gpu_launch(add_to<double>, grid, block, 0, stream, static_cast<double *>(to),
+                         static_cast<const double *>(from), count)
+            : gpu_launch(add_to<float>, grid, block, 0, stream, static_cast<float *>(to),
+                         static_cast<const float *>(from), count);
+    if (why) note(g, cudaErrorLaunchFailure, "gradients were added");
+}
+
+void copy(keel_device *d, void *to, const void *from, int64_t bytes)
+{
+    gpu *g = gpu_of(d);
+    if (use(g, "a copy within it"))
+        note(g,
+             cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDeviceToDevice,
+                             g->stream[KEEL_COMPUTE_STREAM]),
+             "a copy within it");
+}
+
+void fold(keel_device *d, const keel_device_fold *f)
+{
+    gpu *g = gpu_of(d);
+    if (!use(g, "records were folded")) return;
+    if (keel_cuda_fold(g->stream[KEEL_COMPUTE_STREAM], f))
+        note(g, cudaErrorLaunchFailure, "records were folded");
+}
+
+/* What fails in a kernel shows here. */
+keel_status wait_for(gpu *g, int first, int end)
+{
+    keel_device *d = &g->base;
+    cudaError_t ran = cudaSetDevice(g->number);
+    for (int s = first; s < end; s++) {
+        const cudaError_t one = cudaStreamSynchronize(g->stream[s]);
+        if (ran == cudaSuccess) ran = one;
+    }
+    const cudaError_t e = g->first != cudaSuccess ? g->first : ran;
+    const char *what = g->first != cudaSuccess ? g->what : "a step ran";
+    g->first = cudaSuccess;
+    if (e == cudaSuccess) return cuda_faults_take(&g->faults);
+    return keel_fail(KEEL_EDEVICE, "%s: %s, while %s", d->name, cudaGetErrorString(e), what);
+}
+
+keel_status finish(keel_device *d)
+{
+    return wait_for(gpu_of(d), 0, KEEL_DEVICE_STREAMS);
+}
+
+keel_status reach(keel_device *d, keel_device_stream s)
+{
+    gpu *g = gpu_of(d);
+    if (g->first != cudaSuccess) return finish(d);
+    const keel_status failed = wait_for(g, s, s + 1);
+    for (int i = 0; failed < 0 && i < KEEL_DEVICE_STREAMS; i++) cudaStreamSynchronize(g->stream[i]);
+    return failed;
+}
+
+void close(keel_device *d)
+{
+    gpu *g = gpu_of(d);
+    cudaSetDevice(g->number);
+    cuda_libraries_close(&g->libraries);
+    for (int i = 0; i < KEEL_DEVICE_EVENTS; i++)
+        if (g->event[i]) cudaEventDestroy(g->event[i]);
+    for (int i = 0; i < KEEL_DEVICE_STREAMS; i++)
+        if (g->stream[i]) cudaStreamDestroy(g->stream[i]);
+    if (g->faults.word) cudaFreeHost(const_cast<cuda_word *>(g->faults.on_host));
+    keel_free(g);
+}
+
+/* A word of the host's memory that the device writes to when something is wrong. */
+cudaError_t share_faults(gpu *g)
+{
+    void *host = nullptr, *device = nullptr;
+    cudaError_t e = cudaHostAlloc(&host, sizeof(cuda_word), cudaHostAllocMapped);
+    if (e != cudaSuccess) return e;
+    e = cudaHostGetDevicePointer(&device, host, 0);
+    if (e != cudaSuccess) {
+        cudaFreeHost(host);
+        return e;
+    }
+    g->faults.word = static_cast<cuda_word *>(device);
+    g->faults.on_host = static_cast<volatile cuda_word *>(host);
+    *g->faults.on_host = CUDA_NO_FAULT;
+    return cudaSuccess;
+}
+
+keel_device_type make_type()
+{
+    keel_device_type t = {};
+    t.name = "cuda";
+    t.allocate = allocate;
+    t.release = release;
+    t.allocate_host = allocate_host;
+    t.release_host = release_host;
+    t.copy_in = copy_in;
+    t.copy_out = copy_out;
+    t.clear = clear;
+    t.add = add;
+    t.copy = copy;
+    t.fold = fold;
+    t.record = record;
+    t.wait = wait;
+    t.reach = reach;
+    t.finish = finish;
+    t.kernels = keel_cuda_kernels;
+    t.close = close;
+    return t;
+}
+
+const keel_device_type type = make_type();
+
+keel_status count(int *out)
+{
+    int driver = 0;
+    *out = 0;
+    setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0); /* as NVML counts them */
+    cudaDriverGetVersion(&driver);
+    const cudaError_t e = cudaGetDeviceCount(out);
+    switch (e) {
+    case cudaSuccess:
+        if (*out > 0) return KEEL_OK;
+        [[fallthrough]];
+    case cudaErrorNoDevice:
+        return keel_fail(KEEL_EDEVICE, "the driver shows no GPU%s; use --devices cpu",
+                         getenv("CUDA_VISIBLE_DEVICES") ? " (see CUDA_VISIBLE_DEVICES)" : "");
+    case cudaErrorInsufficientDriver:
+        return driver == 0
+                   ? keel_fail(KEEL_EDEVICE, "the driver for NVIDIA GPUs does not answer; is its "
+                                             "kernel module loaded (nvidia-smi)?")
+                   : keel_fail(KEEL_EDEVICE,
+                               "the driver is for CUDA %d.%d and too old for CUDA %d; update it",
+                               driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000);
+    case cudaErrorStubLibrary:
+        return keel_fail(KEEL_EDEVICE, "libcuda.so.1 is the stub for linking, not a driver; remove "
+                                       "its folder from LD_LIBRARY_PATH");
+    default:
+        return keel_fail(KEEL_EDEVICE, "%s", cudaGetErrorString(e));
+    }
+}
+
+keel_status open(keel_device **out, int number)
+{
+    cudaDeviceProp p;
+    gpu *g = static_cast<gpu *>(keel_calloc(1, sizeof *g));
+    if (!g) return KEEL_ENOMEM;
+    g->base.type = &type;
+    g->number = number;
+    snprintf(g->base.name, sizeof g->base.name, "cuda:%d", number);
+    size_t left = 0, all = 0;
+    cudaError_t e = cudaSetDevice(number);
+    if (e == cudaSuccess) e = cudaGetDeviceProperties(&p, number);
+    if (e == cudaSuccess && p.major < 8) {
+        close(&g->base);
+        return keel_fail(KEEL_EDEVICE,
+                         "cuda:%d (%s) has compute capability %d.%d; 8.0 (A100) is the least that "
+                         "Keel has kernels for",
+                         number, p.name, p.major, p.minor);
+    }
+    for (int i = 0; i < KEEL_DEVICE_STREAMS && e == cudaSuccess; i++)
+        e = cudaStreamCreateWithFlags(&g->stream[i], cudaStreamNonBlocking);
+    for (int i = 0; i < KEEL_DEVICE_EVENTS && e == cudaSuccess; i++)
+        e = cudaEventCreateWithFlags(&g->event[i], cudaEventDisableTiming);
+    if (e == cudaSuccess) e = share_faults(g);
+    if (e == cudaSuccess) e = cudaMemGetInfo(&left, &all);
+    if (e != cudaSuccess) {
+        close(&g->base);
+        return keel_fail(KEEL_EDEVICE, "cuda:%d cannot be opened: %s", number,
+                         cudaGetErrorString(e));
+    }
+    g->base.memory = (int64_t)left;
+    g->base.bucket_bytes = 1 << 20;
+    *out = &g->base;
+    return KEEL_OK;
+}
+} // namespace
+
+cudaStream_t keel_cuda_stream(const keel_call *c)
+{
+    return gpu_of(c->device)->stream[KEEL_COMPUTE_STREAM];
+}
+
+cuda_faults *keel_cuda_faults(const keel_call *c)
+{
+    return &gpu_of(c->device)->faults;
+}
+
+cuda_libraries *keel_cuda_libraries(keel_device *d, cudaStream_t *stream)
+{
+    gpu *g = gpu_of(d);
+    cudaSetDevice(g->number); /* what fails here fails again, and is told, when a step begins */
+    *stream = g->stream[KEEL_COMPUTE_STREAM];
+    return &g->libraries;
+}
+
+extern "C" {
+extern const keel_cuda_plugin keel_cuda;
+}
+const keel_cuda_plugin keel_cuda = { KEEL_CUDA_ABI, KEEL_VERSION, count, open };

@@ -1,0 +1,168 @@
+/* CUDA's words for our kernels, in two worlds: nvcc compiles them for GPUs, and g++ for the
+ * emulator of tests/emulator, which runs them on the host and finds their faults.
+ *
+ * Rules for sources, so that both worlds understand them and results depend on no order:
+ *
+ *   launches       gpu_launch(kernel, grid, block, shared bytes, stream, parameters...); <<<>>>
+ *                  stands only here. Blocks are whole warps. Parameters are values and pointers to
+ *                  the device's memory.
+ *   shared memory  SHARED(type, name, count) and, for what the launch sizes, SHARED_DYN(type, name)
+ *   bfloat16       the type bf16, which converts by to_f and to_value only: CUDA's own type takes a
+ *                  float without a word, and rounds it
+ *   vectors        load4 and store4, where wide4 has said that pointers are aligned
+ *   sums           in one order, which the launch does not decide: no atomic function on floats, no
+ *                  "last block"
+ *   not used       cooperative groups, launches by kernels, textures, memcpy in kernels
+ */
+#ifndef KEEL_DEVICE_CUDA_GPU_H
+#define KEEL_DEVICE_CUDA_GPU_H
+#ifdef __CUDACC__
+#include <cuda_runtime.h>
+#include <math.h>
+#include <stdint.h>
+
+#define SHARED(type, name, count) __shared__ type name[count]
+#define SHARED_DYN(type, name)                                                                     \
+    extern __shared__ __align__(16) unsigned char gpu_shared[];                                    \
+    type *const name = reinterpret_cast<type *>(gpu_shared)
+#define gpu_aligned(at, to) ((void)0)
+
+/* NULL, or why the launch failed. */
+template <class... P, class... A>
+static const char *gpu_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
+                              cudaStream_t stream, A... args)
+{
+    kernel<<<grid, block, shared, stream>>>(static_cast<P>(args)...);
+    const cudaError_t e = cudaGetLastError();
+    return e == cudaSuccess ? nullptr : cudaGetErrorString(e);
+}
+#else
+#include <gpu.h> /* tests/emulator/gpu.h */
+#endif
+
+static const int GPU_WARP = 32;
+#define GPU_ALL 0xffffffffu /* lanes of a warp */
+
+/* The upper half of a float, as tensor/bfloat16.h. */
+struct bf16 {
+    uint16_t bits;
+};
+
+static __host__ __device__ __forceinline__ float to_f(float x)
+{
+    return x;
+}
+
+static __device__ __forceinline__ float to_f(bf16 x)
+{
+    return __uint_as_float((unsigned)x.bits << 16);
+}
+
+static __device__ __forceinline__ float to_f(uint8_t x)
+{
+    return (float)x;
+}
+
+static __device__ __forceinline__ float to_f(int32_t x)
+{
+    return (float)x;
+}
+
+static __device__ __forceinline__ float to_f(int64_t x)
+{
+    return (float)x;
+}
+
+/* float or bf16 of a float, rounded to nearest even. */
+template <class T> static __device__ __forceinline__ T to_value(float x);
+template <> __device__ __forceinline__ float to_value<float>(float x)
+{
+    return x;
+}
+template <> __device__ __forceinline__ bf16 to_value<bf16>(float x)
+{
+    const unsigned bits = __float_as_uint(x);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return bf16{ (uint16_t)(bits >> 16 | 0x40) };
+    return bf16{ (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16) };
+}
+
+/* Four neighbours at once. */
+template <class T> struct alignas(4 * sizeof(T)) four {
+    T v[4];
+};
+
+template <class T> static __device__ __forceinline__ void load4(float v[4], const T *from)
+{
+    gpu_aligned(from, sizeof(four<T>));
+    const four<T> x = *reinterpret_cast<const four<T> *>(from);
+    for (int e = 0; e < 4; e++) v[e] = to_f(x.v[e]);
+}
+
+template <class T> static __device__ __forceinline__ void store4(T *to, const float v[4])
+{
+    four<T> x;
+    gpu_aligned(to, sizeof(four<T>));
+    for (int e = 0; e < 4; e++) x.v[e] = to_value<T>(v[e]);
+    *reinterpret_cast<four<T> *>(to) = x;
+}
+
+/* Whether load4 and store4 may be used from here on. */
+template <class T> static inline bool wide4(const T *at)
+{
+    return reinterpret_cast<uintptr_t>(at) % sizeof(four<T>) == 0;
+}
+
+struct gpu_plus {
+    template <class T> __device__ __forceinline__ T operator()(T a, T b) const
+    {
+        return a + b;
+    }
+};
+
+struct gpu_or {
+    __device__ __forceinline__ unsigned operator()(unsigned a, unsigned b) const
+    {
+        return a | b;
+    }
+};
+
+struct gpu_greater { /* a NaN wins */
+    template <class T> __device__ __forceinline__ T operator()(T a, T b) const
+    {
+        return a > b || a != a ? a : b;
+    }
+};
+
+/* Folds the values of all lanes, in one order: every lane has the result. */
+template <class F, class T> static __device__ __forceinline__ T warp_fold(T x, F f)
+{
+    for (int by = GPU_WARP / 2; by > 0; by /= 2) x = f(x, __shfl_xor_sync(GPU_ALL, x, by));
+    return x;
+}
+
+/* A bit for each lane of the warp: whether it has brought a `true`. */
+static __device__ __forceinline__ unsigned warp_votes(bool mine)
+{
+#ifdef __CUDACC__
+    return __ballot_sync(GPU_ALL, mine);
+#else
+    return warp_fold((unsigned)mine << (threadIdx.x % GPU_WARP), gpu_or());
+#endif
+}
+
+/* The same of all threads of a block, of one dim and at most 1024 threads. `room` is shared memory
+ * for 33 values, which nobody else uses between two barriers before and after. */
+template <class F, class T> static __device__ __forceinline__ T block_fold(T x, T *room, F f)
+{
+    const int warps = (int)blockDim.x / GPU_WARP, lane = (int)threadIdx.x % GPU_WARP;
+    x = warp_fold(x, f);
+    if (warps == 1) return x;
+    if (lane == 0) room[threadIdx.x / GPU_WARP] = x;
+    __syncthreads();
+    T all = room[0]; /* each thread in the same order */
+    for (int w = 1; w < warps; w++) all = f(all, room[w]);
+    __syncthreads(); /* room may be used again */
+    return all;
+}
+
+#endif

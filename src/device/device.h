@@ -1,0 +1,132 @@
+/* A device that computes by itself, such as a GPU. A lane on one has its rows, its gradients and a
+ * copy of the weights in the device's memory, and one worker, the thread that gives it work.
+ *
+ * Work is enqueued on a stream and runs later, in the order in which it was enqueued there. Streams
+ * run at the same time, so work that needs what another stream does must wait for an event that is
+ * recorded behind it:
+ *
+ *     copy_in(d, KEEL_COPY_IN_STREAM, rows, ...)
+ *     record(d, KEEL_COPY_IN_STREAM, 0)
+ *     wait(d, KEEL_COMPUTE_STREAM, 0)           the compute stream waits, the host does not
+ *     ... calls that read rows
+ *
+ * What fails on the way is kept until the host waits, so a failure belongs to the step in which it
+ * was enqueued. After a failure nothing more is enqueued until keel_device_finish.
+ *
+ * Memory of a device is foreign: the host must not read or write it. Memory of the host that is
+ * copied from or to must stay as it is until the host has waited for that copy.
+ *
+ * Except for opening and closing, a device is used by one thread at a time. */
+#ifndef KEEL_DEVICE_DEVICE_H
+#define KEEL_DEVICE_DEVICE_H
+#include "base/error.h"
+#include "tensor/dtype.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct keel_device keel_device;
+struct keel_call;
+struct keel_kernel;
+
+typedef enum keel_device_stream {
+    KEEL_COMPUTE_STREAM, /* kernels run here, and all else that names no stream */
+    KEEL_COPY_IN_STREAM,
+    KEEL_COPY_OUT_STREAM,
+    KEEL_DEVICE_STREAMS
+} keel_device_stream;
+
+enum { KEEL_DEVICE_EVENTS = 32 };
+
+/* Records of rows are pushed on a stack, in the order of the step's tree: as keel_records_push of
+ * the graph, for several rows. */
+enum { KEEL_FOLD_ROWS = 1024, KEEL_FOLD_STACK = 64 };
+typedef struct keel_device_fold {
+    const struct keel_node *node;
+    bool moments; /* records are {mean [length / 2], sum of squared deviations}; else they are added
+                   */
+    int64_t length, places;         /* doubles of a record; places of a row, of moments */
+    double *stack;                  /* on the device: {rows, record} of each node */
+    const double *leaf;             /* on the device: [rows][length] */
+    int rows, depth;                /* of the stack, before */
+    bool upward;                    /* the first row is pushed first; else the last */
+    uint8_t closes[KEEL_FOLD_ROWS]; /* by each push: nodes that become complete */
+    int32_t held[KEEL_FOLD_STACK];  /* [depth] rows of the nodes on the stack, before */
+} keel_device_fold;
+
+/* A kind of device. */
+typedef struct keel_device_type {
+    const char *name; /* "cuda" */
+
+    /* At least `bytes`, aligned to 256, all zero. what: for messages. KEEL_ENOMEM: the device has
+     * no room. */
+    keel_status (*allocate)(keel_device *d, int64_t bytes, const char *what, void **out);
+    void (*release)(keel_device *d, void *at); /* after keel_device_finish */
+
+    /* Memory of the host, all zero, aligned to 64, that the device copies from and to by itself
+     * (page-locked). KEEL_ENOMEM: the system has no such memory left, and any other works, but the
+     * host waits for its copies. NULL: there is none. */
+    keel_status (*allocate_host)(keel_device *d, int64_t bytes, void **out);
+    void (*release_host)(keel_device *d, void *at);
+
+    /* These enqueue. */
+    void (*copy_in)(keel_device *d, keel_device_stream s, void *to, const void *from_host,
+                    int64_t bytes);
+    void (*copy_out)(keel_device *d, keel_device_stream s, void *to_host, const void *from,
+                     int64_t bytes);
+    void (*clear)(keel_device *d, void *at, int64_t bytes);
+    void (*add)(keel_device *d, keel_dtype real, void *to, const void *from, int64_t count);
+
+    void (*copy)(keel_device *d, void *to, const void *from, int64_t bytes); /* within it */
+    /* f is used until this returns. NULL: the host folds the records of rows. */
+    void (*fold)(keel_device *d, const keel_device_fold *f);
+
+    /* An event stands for all that is on the stream when it is recorded, until it is recorded
+     * again. One that was never recorded stands for nothing. event: 0 to KEEL_DEVICE_EVENTS - 1. */
+    void (*record)(keel_device *d, keel_device_stream s, int event);
+    void (*wait)(keel_device *d, keel_device_stream s, int event);
+
+    /* The host waits until all is done that was enqueued: on one stream, and on all. The first
+     * failure since the last time. After a failure, reach waits for all streams, too. */
+    keel_status (*reach)(keel_device *d, keel_device_stream s);
+    keel_status (*finish)(keel_device *d);
+
+    /* The host is about to read or write memory of its own that copies may use. Only devices that
+     * look for missing waits listen. NULL: nobody does. */
+    void (*touches)(keel_device *d, const void *host, int64_t bytes, bool writes);
+
+    /* The kernels of the ops for this kind: as keel_kernels. NULL: none. */
+    const struct keel_kernel *const *kernels;
+    /* Enqueues a reference of the pass, with so many bytes of scratch, which only a device can do
+     * whose processor is the host's. call is used until this returns. NULL: references run on the
+     * host, on copies (graph/staged.h). */
+    void (*launch)(keel_device *d, void (*run)(const struct keel_call *c),
+                   const struct keel_call *call, int pass, int64_t scratch);
+    void (*close)(keel_device *d);
+} keel_device_type;
+
+/* What every kind has first in its own struct. */
+struct keel_device {
+    const keel_device_type *type;
+    char name[64];        /* "cuda:0" */
+    int64_t memory;       /* bytes that it has for this process */
+    int64_t bucket_bytes; /* gradients are copied out while backward runs, in pieces of at least so
+                             many bytes */
+    char lacks[512]; /* what kernels have asked for and did not get, in words; empty: nothing */
+};
+
+static inline keel_status keel_device_finish(keel_device *d)
+{
+    return d->type->finish(d);
+}
+
+static inline keel_status keel_device_reach(keel_device *d, keel_device_stream s)
+{
+    return d->type->reach(d, s);
+}
+
+static inline void keel_device_touches(keel_device *d, const void *host, int64_t bytes, bool writes)
+{
+    if (d->type->touches && bytes > 0) d->type->touches(d, host, bytes, writes);
+}
+
+#endif

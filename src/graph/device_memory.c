@@ -1,0 +1,113 @@
+/* See device_memory.h. Sizes were checked for overflow when the program was planned; here they are
+ * only added, up to INT64_MAX. */
+#include "graph/device_memory.h"
+#include "graph/on_device.h"
+#include <stdio.h>
+
+static int64_t plus(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+static int64_t times(int64_t a, int64_t b)
+{
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+static int64_t bytes_of(const keel_program *p, int worker, keel_arena_kind kind)
+{
+    const keel_on_device *x = p->workspace[worker].on_device;
+    const int64_t element = (int64_t)keel_dtype_size(p->options.real), real = sizeof(double);
+    const bool trains = p->graph->backward;
+    switch (kind) {
+    case KEEL_ARENA_ROWS:
+        return p->rows_bytes;
+    case KEEL_ARENA_SHARD:
+        return p->shard_bytes;
+    case KEEL_ARENA_SCRATCH:
+        return p->scratch_bytes;
+    case KEEL_ARENA_GRAD:
+    case KEEL_ARENA_HOST_GRAD:
+        return trains ? times(p->gradient_elements, element) : 0;
+    case KEEL_ARENA_FOLD:
+        return trains ? p->fold_bytes : 0;
+    case KEEL_ARENA_MERGED:
+    case KEEL_ARENA_HOST_MERGED:
+        return times(p->merged_doubles, real);
+    case KEEL_ARENA_ROW_RECORDS:
+    case KEEL_ARENA_HOST_ROW_RECORDS:
+        return times(p->row_doubles, real);
+    case KEEL_ARENA_INPUTS:
+    case KEEL_ARENA_HOST_INPUTS:
+        return times(x->inputs_bytes, KEEL_ROW_SLOTS);
+    case KEEL_ARENA_WEIGHTS:
+        return times(p->store->n_master, (int64_t)keel_dtype_size(p->store->real));
+    case KEEL_ARENA_DEVICE_RECORD:
+    case KEEL_ARENA_DEVICE_RECORD_LAST:
+        return x->device->type->fold ? times(p->record_doubles, real) : 0;
+    case KEEL_ARENA_HOST_ROW_SUMS:
+        return times(x->sums_doubles, real);
+    case KEEL_ARENA_HOST_SCRATCH:
+        return plus(p->host_scratch_bytes, p->merge_bytes);
+    case KEEL_ARENA_HOST_OUTPUTS:
+        return x->outputs_bytes;
+    default:
+        return 0;
+    }
+}
+
+/* Arenas that are larger for another program stay so. */
+static int64_t held(const keel_program *p, int worker, keel_arena_kind kind)
+{
+    const int64_t now = p->arenas->buffer[worker * KEEL_ARENA_KINDS + (int)kind].bytes;
+    const int64_t own = bytes_of(p, worker, kind);
+    return own > now ? own : now;
+}
+
+int64_t keel_device_bytes(const keel_program *p, int worker)
+{
+    int64_t sum = 0;
+    if (!p->workspace[worker].on_device) return 0;
+    for (int k = 0; k < KEEL_ARENA_HOST; k++)
+        sum = plus(sum, bytes_of(p, worker, (keel_arena_kind)k));
+    return sum;
+}
+
+int64_t keel_device_host_bytes(const keel_program *p, int worker)
+{
+    int64_t sum = 0;
+    if (!p->workspace[worker].on_device) return 0;
+    for (int k = KEEL_ARENA_HOST_SCRATCH; k < KEEL_ARENA_KINDS; k++)
+        sum = plus(sum, bytes_of(p, worker, (keel_arena_kind)k));
+    return sum;
+}
+
+static keel_status refuse(const keel_program *p, int worker, int64_t all)
+{
+    const keel_device *d = p->lanes->device[worker];
+    char parts[400];
+    int n = 0;
+    for (int k = 0; k < KEEL_ARENA_HOST; k++) {
+        const int64_t bytes = held(p, worker, (keel_arena_kind)k);
+        if (bytes == 0) continue;
+        n += snprintf(parts + n, sizeof parts - (size_t)n, "%s%lld for %s", n ? ", " : "",
+                      (long long)bytes, keel_arena_name((keel_arena_kind)k));
+    }
+    return keel_fail(KEEL_ENOMEM,
+                     "%s has %lld bytes for this process, and steps of %lld rows need %lld of it: "
+                     "%s; use smaller batches or more devices",
+                     d->name, (long long)d->memory, (long long)p->options.max_rows, (long long)all,
+                     parts);
+}
+
+keel_status keel_device_memory_check(const keel_program *p)
+{
+    for (int w = 0; w < p->lanes->n_worker && p->workspace[w].on_device; w++) {
+        int64_t all = 0;
+        for (int k = 0; k < KEEL_ARENA_HOST; k++) all = plus(all, held(p, w, (keel_arena_kind)k));
+        if (all > p->lanes->device[w]->memory) return refuse(p, w, all);
+    }
+    return KEEL_OK;
+}

@@ -1,0 +1,120 @@
+/* Inside the graph room: what a worker does whose rows are on a device, besides its calls. Before a
+ * run it copies its rows of the batch there, and the weights, if they have moved; after it come the
+ * gradients and outputs to the host, where owners reduce and apply them as for any worker. Records
+ * come to the host after their call, and merged records go back.
+ *
+ * Copies have streams of their own, so most of them cost no time:
+ *
+ *     copy in    | rows 1 | rows 2 |                  | rows 3 |
+ *     compute             | forward 1 | backward 1    | forward 2 | backward 2 ...
+ *     copy out                            | gradients |
+ *     host                                            | reduce, vote, apply |
+ *
+ * Rows of the next batch (keel_program.coming) go into the other of two slots while a run goes on.
+ * Gradients go out in buckets as backward completes them. A worker waits for its device where a run
+ * ends, and only there, but for what the host itself computes. */
+#ifndef KEEL_GRAPH_ON_DEVICE_H
+#define KEEL_GRAPH_ON_DEVICE_H
+#include "graph/bind.h"
+
+enum { KEEL_ROW_SLOTS = 2, KEEL_OUT_BUCKETS = 8 };
+
+/* Events of a device. */
+enum {
+    KEEL_EVENT_ROWS_THERE,                                      /* [KEEL_ROW_SLOTS] */
+    KEEL_EVENT_BUCKET = KEEL_EVENT_ROWS_THERE + KEEL_ROW_SLOTS, /* [KEEL_OUT_BUCKETS] */
+    KEEL_EVENT_RUN_ENDS = KEEL_EVENT_BUCKET + KEEL_OUT_BUCKETS,
+    KEEL_EVENTS_USED
+};
+_Static_assert((int)KEEL_EVENTS_USED <= (int)KEEL_DEVICE_EVENTS, "a device has these events");
+
+/* Gradients that are complete after the same segment. */
+typedef struct keel_out_bucket {
+    int segment, first, n; /* of keel_on_device.range */
+} keel_out_bucket;
+
+typedef struct keel_out_range {
+    int64_t at, bytes; /* in the worker's gradients */
+    bool merged;       /* the worker with the first row has it, and no other */
+} keel_out_range;
+
+typedef struct keel_on_device {
+    keel_device *device;
+    char *inputs, *staging; /* [KEEL_ROW_SLOTS][inputs_bytes] on the device, and on the host */
+    char *weights;          /* on the device */
+    char *outputs;          /* on the host */
+    int64_t *input_at;      /* [n_input] bytes into a slot; -1: no value reads it */
+    int64_t *input_bytes;   /* [n_input] of a row */
+    int64_t *output_at;     /* [n_output] bytes into outputs */
+    int64_t inputs_bytes, outputs_bytes;
+    double *record[2]; /* on the device, as those of keel_workspace; NULL: the host folds */
+    int32_t held[2][KEEL_FOLD_STACK]; /* rows of the nodes on these stacks */
+    double *row_sums;     /* on the host: records of sums, which are folded when a run has ended */
+    int64_t *row_sums_at; /* [n_node] doubles into row_sums, of row 0 of the worker */
+    int64_t sums_doubles; /* 0: they are folded behind their calls */
+    void **weight;        /* [weight_at[n_node]] */
+    const void **base;    /* [n_input] as p->input, on the device */
+    bool *has;            /* [n_input] rows that are ahead have it */
+    int slot;             /* of the running step */
+    uint64_t seen;        /* the moves of the store's weights that the copy has */
+    int sent;             /* the last segment of the run whose gradients have gone out; -1: none */
+    int n_bucket, n_range;
+    keel_out_bucket bucket[KEEL_OUT_BUCKETS];
+    keel_out_range *range;
+} keel_on_device;
+
+/* For each worker that has a device. Places are known. */
+keel_status keel_on_device_make(keel_program *p);
+void keel_on_device_free(keel_program *p);
+/* Takes the memory of a worker from the arenas. */
+keel_status keel_on_device_settle(keel_program *p, int worker);
+
+/* Whether the worker has copied the rows of this step to its device during the step before. */
+bool keel_on_device_has_rows(const keel_program *p, int worker);
+
+/* In a run, by the worker. Failures come with keel_on_device_end, or before. */
+void keel_on_device_begin(keel_program *p, const keel_bound *b, int worker);
+keel_status keel_on_device_call(const keel_program *p, const keel_bound *b,
+                                const keel_bound_call *c, int worker);
+/* Behind a segment: gradients that it completes go out, and records that it has folded. */
+keel_status keel_on_device_segment(const keel_program *p, const keel_bound *b, int worker,
+                                   int segment);
+keel_status keel_on_device_end(keel_program *p, const keel_bound *b, int worker);
+
+/* Whether the device itself merges the records before this segment: it alone has all rows. */
+bool keel_on_device_merges(const keel_program *p, int segment);
+
+/* The host has written so many of its merged records, which go to the device. */
+void keel_on_device_merged(const keel_workspace *w, const double *at, int64_t doubles);
+
+/* Copies out from now on come behind what the compute stream has so far. */
+static inline void keel_on_device_follow(keel_device *d, int event)
+{
+    d->type->record(d, KEEL_COMPUTE_STREAM, event);
+    d->type->wait(d, KEEL_COPY_OUT_STREAM, event);
+}
+
+/* ---- on_device_out.c: within the above ------------------------------------------------------- */
+
+/* Divides the gradients into buckets, once they have their places. */
+keel_status keel_on_device_divide(const keel_program *p, keel_on_device *x);
+/* Copies out the bucket that a segment completes, behind what is enqueued. False: it completes
+ * none. has_first_row: the worker has row 0 of the step. */
+bool keel_on_device_send(keel_workspace *s, int segment, bool has_first_row);
+/* Before the host reads the gradients. */
+void keel_on_device_read_gradients(const keel_workspace *s, bool has_first_row);
+
+/* ---- on_device_records.c: within the above --------------------------------------------------- */
+
+/* Gives the records of sums their places. */
+keel_status keel_on_device_place_sums(const keel_program *p, keel_on_device *x);
+/* Behind a call that writes records. */
+keel_status keel_on_device_fold(const keel_program *p, const keel_bound *b,
+                                const keel_bound_call *c, int worker);
+/* Behind a segment, what it has folded: to the host, or to the merged records. */
+keel_status keel_on_device_send_records(const keel_program *p, const keel_bound *b, int worker,
+                                        int segment);
+/* When the host has waited for a run: what was not folded yet. */
+void keel_on_device_fold_sums(const keel_program *p, const keel_bound *b, int worker);
+
+#endif

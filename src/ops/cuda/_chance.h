@@ -1,0 +1,47 @@
+/* Random numbers: Philox4x32-10, bit for bit as base/philox.c. Source: Salmon, Moraes, Dror, Shaw
+ * 2011, "Parallel random numbers: as easy as 1, 2, 3". */
+#ifndef KEEL_OPS_CUDA_CHANCE_H
+#define KEEL_OPS_CUDA_CHANCE_H
+#include "ops/cuda/_kernel.h"
+#include <math.h>
+
+struct cuda_chance {
+    uint64_t seed, first_row; /* the position of the call's first row */
+    unsigned epoch, stream;
+};
+
+static inline cuda_chance cuda_chance_of(const keel_call *c)
+{
+    return { c->step->seed, c->step->first_row + (uint64_t)c->row, c->step->epoch,
+             c->node->stream };
+}
+
+/* A uniform draw is at least `rate` where the upper 24 bits of its word are at least this. */
+static inline unsigned cuda_least(double rate)
+{
+    return (unsigned)ceil(rate * 16777216.0);
+}
+
+/* The four words of a block of row `row` of the call. */
+static __device__ __forceinline__ void cuda_philox(unsigned w[4], const cuda_chance &c, int64_t row,
+                                                   unsigned block)
+{
+    const uint64_t at = c.first_row + (uint64_t)row;
+    unsigned k0 = (unsigned)c.seed, k1 = (unsigned)(c.seed >> 32);
+    w[0] = block;
+    w[1] = (unsigned)at;
+    w[2] = ((unsigned)(at >> 32) & 0xffffu) | c.stream << 16;
+    w[3] = c.epoch;
+    for (int i = 0; i < 10; i++) {
+        const unsigned high0 = __umulhi(0xD2511F53u, w[0]), low0 = 0xD2511F53u * w[0];
+        const unsigned high1 = __umulhi(0xCD9E8D57u, w[2]), low1 = 0xCD9E8D57u * w[2];
+        w[0] = high1 ^ w[1] ^ k0;
+        w[1] = low1;
+        w[2] = high0 ^ w[3] ^ k1;
+        w[3] = low0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+}
+
+#endif

@@ -1,0 +1,85 @@
+/* Sums over places of columns that are neighbours, such as the gradient of gamma over all rows. A
+ * block has a warp of columns, and its threads share the places. Many places are cut into pieces,
+ * as many as their number says, and the sums of the pieces are added in their order. */
+#ifndef KEEL_OPS_CUDA_COLUMNS_H
+#define KEEL_OPS_CUDA_COLUMNS_H
+#include "ops/cuda/_kernel.h"
+
+static const int PLACES = CUDA_THREADS / GPU_WARP; /* threads that share the places of a column */
+
+/* The sum over all threads that have one column of a block, in one order; all threads call it.
+ */
+static __device__ __forceinline__ double over_places(double mine, double *room)
+{
+    room[threadIdx.x] = mine;
+    __syncthreads();
+    double sum = 0;
+    for (int p = 0; p < PLACES; p++) sum += room[p * GPU_WARP + (int)threadIdx.x % GPU_WARP];
+    __syncthreads();
+    return sum;
+}
+
+static inline int64_t column_pieces(int64_t places)
+{
+    const int64_t pieces = (places + 127) / 128;
+    return pieces < 64 ? pieces : 64;
+}
+
+/* Bytes of scratch for n columns with N sums each. */
+static inline int64_t column_scratch(int64_t places, int64_t n, int sums)
+{
+    return column_pieces(places) * n * sums * (int64_t)sizeof(double);
+}
+
+/* f(place, column, sum) adds to the N sums of a column. */
+template <int N, class F>
+static __global__ void __launch_bounds__(CUDA_THREADS)
+    columns_kernel(double *to, int64_t places, int64_t n, int64_t pieces, int64_t chunks, const F f)
+{
+    SHARED(double, room, CUDA_THREADS);
+    const int first = (int)threadIdx.x / GPU_WARP;
+    for (int64_t b = blockIdx.x; b < pieces * chunks; b += gridDim.x) {
+        const int64_t piece = b / chunks, k = b % chunks * GPU_WARP + threadIdx.x % GPU_WARP;
+        const int64_t begin = piece * places / pieces, end = (piece + 1) * places / pieces;
+        double sum[N];
+        for (int s = 0; s < N; s++) sum[s] = 0;
+        for (int64_t p = begin + first; k < n && p < end; p += PLACES) f(p, k, sum);
+        for (int s = 0; s < N; s++) {
+            const double all = over_places(sum[s], room);
+            if (first == 0 && k < n) to[(piece * N + s) * n + k] = all;
+        }
+    }
+}
+
+template <int N> struct column_results {
+    float *at[N]; /* NULL: not wanted */
+};
+
+template <int N>
+static __global__ void __launch_bounds__(CUDA_THREADS)
+    column_ends_kernel(const column_results<N> to, const double *from, int64_t n, int64_t pieces,
+                       bool adds)
+{
+    const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
+    for (int64_t k = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; k < n; k += step)
+        for (int s = 0; s < N; s++) {
+            double sum = 0;
+            for (int64_t p = 0; p < pieces; p++) sum += from[(p * N + s) * n + k];
+            if (to.at[s]) to.at[s][k] = (float)sum + (adds ? to.at[s][k] : 0);
+        }
+}
+
+/* to = the sums of the columns, or +=, as the call's weight gradients. Needs column_scratch. */
+template <int N, class F>
+static void columns(const keel_call *c, const column_results<N> &to, int64_t places, int64_t n, F f)
+{
+    const int64_t chunks = (n + GPU_WARP - 1) / GPU_WARP, pieces = column_pieces(places);
+    const int64_t blocks = chunks * pieces, most = CUDA_BLOCKS * 8;
+    double *room = static_cast<double *>(c->scratch);
+    cuda_launch(c, columns_kernel<N, F>, (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, 0,
+                room, places, n, pieces, chunks, f);
+    cuda_launch(c, column_ends_kernel<N>, cuda_blocks(n), CUDA_THREADS, 0, to, room, n, pieces,
+                c->weight_adds);
+}
+
+#endif

@@ -1,0 +1,196 @@
+/* See _conv.h: what is before and after cuDNN's call. */
+#include "ops/cuda/_conv_graph.h"
+extern "C" {
+#include "base/memory.h"
+}
+
+namespace
+{
+struct plan {
+    cuda_geometry g;
+    conv_plan *conv;
+    int64_t filter_at, sums_at; /* bytes into scratch; the workspace is at 0 */
+    bool narrow_gradient;       /* the filter's, in scratch */
+};
+
+/* ---- filters ----------------------------------------------------------------------------------
+ */
+
+const int TILE = 32, LINES = CUDA_THREADS / TILE;
+
+/* to[columns, rows] = from[rows, columns], or +=. A block turns one tile at a time, in shared
+ * memory, so that reads and writes are both of neighbours. */
+template <class T, class R>
+__global__ void __launch_bounds__(CUDA_THREADS)
+    turn_kernel(R *to, const T *from, int64_t rows, int64_t columns, bool adds)
+{
+    SHARED(float, room, TILE *(TILE + 1));
+    const int lane = (int)threadIdx.x % TILE, line = (int)threadIdx.x / TILE;
+    const int64_t across = (columns + TILE - 1) / TILE, tiles = across * ((rows + TILE - 1) / TILE);
+    for (int64_t t = blockIdx.x; t < tiles; t += gridDim.x) {
+        const int64_t r0 = t / across * TILE, c0 = t % across * TILE;
+        for (int l = line; l < TILE; l += LINES)
+            if (r0 + l < rows && c0 + lane < columns)
+                room[l * (TILE + 1) + lane] = to_f(from[(r0 + l) * columns + c0 + lane]);
+        __syncthreads();
+        for (int l = line; l < TILE; l += LINES) {
+            if (c0 + l >= columns || r0 + lane >= rows) continue;
+            R *at = to + (c0 + l) * rows + r0 + lane;
+            const float x = room[lane * (TILE + 1) + l];
+            *at = to_value<R>(adds ? to_f(*at) + x : x);
+        }
+        __syncthreads();
+    }
+}
+
+template <class T, class R>
+void turn(const keel_call *c, R *to, const T *from, int64_t rows, int64_t columns, bool adds)
+{
+    const int64_t tiles = ((columns + TILE - 1) / TILE) * ((rows + TILE - 1) / TILE);
+    cuda_launch(c, turn_kernel<T, R>, (unsigned)(tiles < CUDA_BLOCKS ? tiles : CUDA_BLOCKS),
+                CUDA_THREADS, 0, to, from, rows, columns, adds);
+}
+
+int64_t channels_of(const keel_node *n) /* of the output */
+{
+    const keel_shape *s = &n->out[0].shape;
+    return s->dim[s->rank - 1];
+}
+
+/* ---- prepared ---------------------------------------------------------------------------------
+ */
+
+conv_graph graph_of(const keel_prepare *p, const cuda_geometry *g)
+{
+    static const conv_direction straight[] = { CONV_FORWARD, CONV_DATA, CONV_FILTER },
+                                turned[] = { CONV_DATA, CONV_FORWARD, CONV_FILTER };
+    const keel_node *n = p->node;
+    conv_graph x = {};
+    x.direction = (g->transposed ? turned : straight)[p->pass];
+    x.g = g;
+    x.rows = p->rows;
+    x.narrow = n->held == KEEL_BFLOAT16;
+    x.narrow_filter = x.narrow && p->pass != KEEL_WEIGHTS;
+    x.aligned_x = cuda_alignment(n, g->transposed ? &n->out[0] : &n->in[0]);
+    x.aligned_y = cuda_alignment(n, g->transposed ? &n->in[0] : &n->out[0]);
+    x.adds = p->pass == KEEL_FORWARD    ? n->n_weight > 1 /* a bias is there */
+             : p->pass == KEEL_BACKWARD ? p->in_adds
+                                        : false;
+    x.float32 = p->float32;
+    return x;
+}
+
+/* The filter's gradient is float32 in scratch. Where no engine has that beside bfloat16, it is
+ * rounded to it, as in Keras. */
+keel_status make(const keel_prepare *p, const conv_graph *x, plan *pl, int64_t *scratch)
+{
+    conv_graph narrower = *x;
+    keel_status s = conv_plan_create(p, x, &pl->conv, scratch);
+    if (s != KEEL_EUNSUP || x->direction != CONV_FILTER || !x->narrow) return s;
+    narrower.narrow_filter = true;
+    s = conv_plan_create(p, &narrower, &pl->conv, scratch);
+    pl->narrow_gradient = s >= 0;
+    return s;
+}
+} // namespace
+
+keel_status cuda_conv_prepare(keel_prepare *p, const cuda_geometry *g)
+{
+    const keel_node *n = p->node;
+    int64_t at = 0;
+    if (!cuda_asked(p)) return KEEL_EUNSUP;
+    plan *pl = static_cast<plan *>(keel_calloc(1, sizeof *pl));
+    if (!pl) return KEEL_ENOMEM;
+    pl->g = *g;
+    const conv_graph x = graph_of(p, &pl->g);
+    const keel_status s = make(p, &x, pl, &at);
+    if (s < 0) {
+        keel_free(pl);
+        return s;
+    }
+    const bool narrow = x.narrow_filter || pl->narrow_gradient;
+    pl->filter_at = at;
+    at += cuda_piece(keel_row_count(&n->weight[0]) * (narrow ? 2 : 4));
+    pl->sums_at = at;
+    if (p->pass == KEEL_WEIGHTS && n->n_weight > 1) {
+        const int64_t k = channels_of(n);
+        at += cuda_places_scratch(p->rows * (keel_row_count(&n->out[0]) / k), k);
+    }
+    p->plan = pl;
+    p->scratch = at;
+    return KEEL_OK;
+}
+
+void cuda_conv_release(void *at)
+{
+    plan *pl = static_cast<plan *>(at);
+    if (!pl) return;
+    conv_plan_destroy(pl->conv);
+    keel_free(pl);
+}
+
+/* ---- run --------------------------------------------------------------------------------------
+ */
+
+namespace
+{
+bool is_narrow(const keel_call *c)
+{
+    return c->node->held == KEEL_BFLOAT16;
+}
+
+/* Keras's [taps.., C/G, K] as [K, taps.., C/G], in scratch. */
+void *turned_filter(const keel_call *c)
+{
+    const plan *pl = static_cast<const plan *>(c->plan);
+    void *to = static_cast<char *>(c->scratch) + pl->filter_at;
+    const float *from = static_cast<const float *>(c->weight[0]);
+    const int64_t rows = keel_row_count(&c->node->weight[0]) / pl->g.k;
+    if (is_narrow(c))
+        turn(c, static_cast<bf16 *>(to), from, rows, pl->g.k, false);
+    else
+        turn(c, static_cast<float *>(to), from, rows, pl->g.k, false);
+    return to;
+}
+
+/* in and out: of the op. */
+bool run(const keel_call *c, const void *in, const void *out, void *filter)
+{
+    const plan *pl = static_cast<const plan *>(c->plan);
+    const bool turned = pl->g.transposed;
+    return conv_plan_run(c, pl->conv, turned ? out : in, filter, turned ? in : out, c->scratch);
+}
+} // namespace
+
+void cuda_conv_forward(const keel_call *c)
+{
+    void *filter = turned_filter(c);
+    if (c->node->n_weight > 1) is_narrow(c) ? cuda_fill<bf16>(c) : cuda_fill<float>(c);
+    run(c, c->in[0], c->out[0], filter);
+}
+
+void cuda_conv_backward(const keel_call *c)
+{
+    if (c->in_grad[0]) run(c, c->in_grad[0], c->out_grad[0], turned_filter(c));
+}
+
+void cuda_conv_weights(const keel_call *c)
+{
+    const plan *pl = static_cast<const plan *>(c->plan);
+    char *scratch = static_cast<char *>(c->scratch), *filter = scratch + pl->filter_at;
+    float *dw = static_cast<float *>(c->weight_grad[0]);
+    float *db = c->node->n_weight > 1 ? static_cast<float *>(c->weight_grad[1]) : nullptr;
+    const int64_t rows = keel_row_count(&c->node->weight[0]) / pl->g.k, k = channels_of(c->node);
+    if (dw && !run(c, c->in[0], c->out_grad[0], filter)) return;
+    if (dw && pl->narrow_gradient)
+        turn(c, dw, reinterpret_cast<bf16 *>(filter), pl->g.k, rows, c->weight_adds);
+    else if (dw)
+        turn(c, dw, reinterpret_cast<float *>(filter), pl->g.k, rows, c->weight_adds);
+    if (!db) return;
+    const int64_t places = cuda_count(c) / k;
+    if (is_narrow(c))
+        places_sum(c, db, cuda_out_grad<bf16>(c), places, k, c->weight_adds, scratch + pl->sums_at);
+    else
+        places_sum(c, db, cuda_out_grad<float>(c), places, k, c->weight_adds,
+                   scratch + pl->sums_at);
+}

@@ -1,0 +1,127 @@
+/* Element by element: out = f(in[0], in[1], ...), or +=. */
+#ifndef KEEL_OPS_CUDA_EACH_H
+#define KEEL_OPS_CUDA_EACH_H
+#include "ops/cuda/_kernel.h"
+
+/* f is a struct of numbers with `float operator()(const float *x) const`, x being one element of
+ * each input. */
+template <int N, class T, class F> struct each_args {
+    T *out;
+    const T *in[N];
+    int64_t count;
+    bool adds, wide;
+    F f;
+};
+
+template <int N, class T, class F>
+static __device__ __forceinline__ float each_one(const each_args<N, T, F> &a, int64_t i)
+{
+    float x[N];
+    for (int k = 0; k < N; k++) x[k] = to_f(a.in[k][i]);
+    const float y = a.f(x);
+    return a.adds ? to_f(a.out[i]) + y : y;
+}
+
+template <int N, class T, class F>
+static __global__ void __launch_bounds__(CUDA_THREADS) each_kernel(const each_args<N, T, F> a)
+{
+    const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
+    const int64_t fours = a.wide ? a.count / 4 : 0;
+    const int64_t first = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x;
+    for (int64_t i = first; i < fours; i += step) {
+        float x[N][4], y[4] = { 0, 0, 0, 0 };
+        for (int k = 0; k < N; k++) load4(x[k], a.in[k] + 4 * i);
+        if (a.adds) load4(y, a.out + 4 * i);
+        for (int e = 0; e < 4; e++) {
+            float one[N];
+            for (int k = 0; k < N; k++) one[k] = x[k][e];
+            y[e] = a.adds ? y[e] + a.f(one) : a.f(one);
+        }
+        store4(a.out + 4 * i, y);
+    }
+    for (int64_t i = 4 * fours + first; i < a.count; i += step)
+        a.out[i] = to_value<T>(each_one(a, i));
+}
+
+/* The result may be written over an input. */
+template <int N, class T, class F>
+static void each(const keel_call *c, T *out, bool adds, int64_t count, const T *const (&in)[N], F f)
+{
+    each_args<N, T, F> a = { out, {}, count, adds, wide4(out), f };
+    for (int k = 0; k < N; k++) {
+        a.in[k] = in[k];
+        a.wide = a.wide && wide4(in[k]);
+    }
+    cuda_launch(c, each_kernel<N, T, F>, cuda_blocks(a.wide ? (count + 3) / 4 : count),
+                CUDA_THREADS, 0, a);
+}
+
+/* An op y = value(x), dx = dy slope(...). M, made from the op's arguments, has
+ *
+ *     float value(float x) const;  float slope(float at) const;
+ *
+ * where `at` is y if M::from_out, else x. */
+template <class M> struct each_value {
+    M m;
+    __device__ __forceinline__ float operator()(const float *x) const
+    {
+        return m.value(x[0]);
+    }
+};
+
+template <class M> struct each_slope {
+    M m;
+    __device__ __forceinline__ float operator()(const float *x) const
+    {
+        return x[1] * m.slope(x[0]);
+    }
+};
+
+template <class M, class T> static void each_forward(const keel_call *c)
+{
+    each<1, T>(c, cuda_out<T>(c), false, cuda_count(c), { cuda_in<T>(c, 0) },
+               each_value<M>{ M::of(c) });
+}
+
+template <class M, class T> static void each_backward(const keel_call *c)
+{
+    const T *at = M::from_out ? cuda_out<T>(c) : cuda_in<T>(c, 0);
+    if (!c->in_grad[0]) return;
+    each<2, T>(c, cuda_in_grad<T>(c, 0), c->in_adds[0], cuda_count(c), { at, cuda_out_grad<T>(c) },
+               each_slope<M>{ M::of(c) });
+}
+
+/* The members of such an op's kernel. */
+#define EACH_KERNEL(stem, M)                                                                       \
+    CUDA_KERNEL(stem) = { .op = &keel_op_##stem,                                                   \
+                          .name = "cuda",                                                          \
+                          .prepare = cuda_always,                                                  \
+                          .run = { each_forward<M, float>, each_backward<M, float> },              \
+                          .narrow = { each_forward<M, bf16>, each_backward<M, bf16> } }
+
+/* The whole file of an op without arguments: y as an expression in x, and its slope in x, or in y.
+ */
+#define EACH_OF(stem, reads_out, at, value_of, slope_of)                                           \
+    namespace                                                                                      \
+    {                                                                                              \
+    struct stem##_of {                                                                             \
+        static const bool from_out = reads_out;                                                    \
+        static stem##_of of(const keel_call *)                                                     \
+        {                                                                                          \
+            return {};                                                                             \
+        }                                                                                          \
+        __device__ __forceinline__ float value(float x) const                                      \
+        {                                                                                          \
+            return value_of;                                                                       \
+        }                                                                                          \
+        __device__ __forceinline__ float slope([[maybe_unused]] float at) const                    \
+        {                                                                                          \
+            return slope_of;                                                                       \
+        }                                                                                          \
+    };                                                                                             \
+    }                                                                                              \
+    EACH_KERNEL(stem, stem##_of)
+#define EACH_FROM_IN(stem, value_of, slope_of)  EACH_OF(stem, false, x, value_of, slope_of)
+#define EACH_FROM_OUT(stem, value_of, slope_of) EACH_OF(stem, true, y, value_of, slope_of)
+
+#endif

@@ -1,0 +1,67 @@
+/* Windows over an image, [H, W, C]: see ops/max_pool2d.c. A thread has some channels of a place,
+ * and on the way back of a pixel, which gathers from the windows that have it: nothing is added by
+ * two threads. */
+#ifndef KEEL_OPS_CUDA_POOL_H
+#define KEEL_OPS_CUDA_POOL_H
+#include "ops/cuda/_kernel.h"
+
+struct pool_dim {
+    int64_t in, out, size, stride, pad;
+
+    /* The first pixel of window o, counted with the padding before the image. */
+    __device__ __forceinline__ int64_t first(int64_t o) const
+    {
+        return o * stride - pad;
+    }
+    /* The windows [first, end) that have pixel i. */
+    __device__ __forceinline__ int64_t first_with(int64_t i) const
+    {
+        const int64_t at = i + pad - size + 1;
+        return at > 0 ? (at + stride - 1) / stride : 0;
+    }
+    __device__ __forceinline__ int64_t end_with(int64_t i) const
+    {
+        const int64_t end = (i + pad) / stride + 1;
+        return end < out ? end : out;
+    }
+    /* How many pixels of the image window o has. */
+    __device__ __forceinline__ int64_t covers(int64_t o) const
+    {
+        const int64_t from = first(o), end = from + size;
+        return (end < in ? end : in) - (from > 0 ? from : 0);
+    }
+};
+
+struct pool_shape {
+    pool_dim h, w;
+    int64_t c, groups, rows; /* groups of up to four channels */
+    bool relu;
+};
+
+static inline pool_shape pool_shape_of(const keel_call *c)
+{
+    const keel_pool2d_args *a = cuda_args<keel_pool2d_args>(c);
+    const int64_t *in = c->node->in[0].shape.dim, *out = c->node->out[0].shape.dim;
+    return { { in[0], out[0], a->pool[0], a->strides[0], a->pad[0] },
+             { in[1], out[1], a->pool[1], a->strides[1], a->pad[2] },
+             in[2],
+             (in[2] + 3) / 4,
+             c->rows,
+             a->relu };
+}
+
+/* Where thread t is in an array of [rows, height, width, groups]. */
+struct pool_place {
+    int64_t row, h, w, channel;
+
+    __device__ __forceinline__ pool_place(const pool_shape &s, int64_t t, int64_t height,
+                                          int64_t width)
+    {
+        channel = 4 * take(&t, s.groups);
+        w = take(&t, width);
+        h = take(&t, height);
+        row = t;
+    }
+};
+
+#endif

@@ -1,0 +1,19 @@
+/* See ops/divide.c. */
+#include "ops/cuda/_binary.h"
+
+namespace
+{
+struct divide_of {
+    static __device__ __forceinline__ float value(float a, float b)
+    {
+        return a / b;
+    }
+    static __device__ __forceinline__ float slope(int which, [[maybe_unused]] float a,
+                                                  [[maybe_unused]] float b)
+    {
+        return which == 0 ? 1 / b : -a / (b * b);
+    }
+};
+} // namespace
+
+BINARY_KERNEL(divide, divide_of);

@@ -1,0 +1,161 @@
+/* See ops/gather.c. The gradient of a row of the table is added up by one warp, which owns the row:
+ * that of the first place that asks for it. It goes over all places behind in their order, so that
+ * the bits are those of one sum, and no two threads add to one number. */
+#include "ops/cuda/_move.h"
+#include "ops/cuda/_numbers.h"
+
+namespace
+{
+const int COLUMNS = 4 * GPU_WARP; /* of the table, that a warp has */
+const int64_t NO_ROW = -1;
+
+/* The row of the table that an id asks for; NO_ROW: there is none. */
+__device__ __forceinline__ int64_t row_of(int64_t id, int64_t rows)
+{
+    if (id < 0) id += rows;
+    return id >= 0 && id < rows ? id : NO_ROW;
+}
+
+template <class N> __device__ __forceinline__ int64_t id_of(N x)
+{
+    if constexpr (std::is_integral<N>::value) {
+        return (int64_t)x;
+    } else {
+        const float real = truncf(to_f(x));
+        return fabsf(real) < 0x1p62f ? (int64_t)real : INT64_MAX; /* NaN, too */
+    }
+}
+
+template <class N> __device__ __forceinline__ unsigned bits_of(N x)
+{
+    if constexpr (std::is_integral<N>::value)
+        return cuda_number((int64_t)x);
+    else
+        return cuda_number(truncf(to_f(x)));
+}
+
+/* A thread has up to four numbers of a place. */
+template <class T, class N>
+__global__ void __launch_bounds__(CUDA_THREADS)
+    forward_kernel(T *y, const float *table, const N *ids, int64_t places, int64_t per_row,
+                   int64_t rows, int64_t d, bool wide, const cuda_report report)
+{
+    const int64_t step = (int64_t)gridDim.x * CUDA_THREADS, groups = (d + 3) / 4;
+    for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < places * groups;
+         t += step) {
+        int64_t place = t;
+        const int64_t k = 4 * take(&place, groups), row = row_of(id_of(ids[place]), rows);
+        float x[4] = { 0, 0, 0, 0 };
+        if (row != NO_ROW)
+            load_some(x, table + row * d + k, d - k, wide);
+        else if (k == 0)
+            cuda_fault(report, place / per_row, bits_of(ids[place]));
+        store_some(y + place * d + k, x, d - k, wide);
+    }
+}
+
+template <class N>
+__global__ void __launch_bounds__(CUDA_THREADS)
+    rows_kernel(int32_t *row, const N *ids, int64_t places, int64_t rows)
+{
+    const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
+    for (int64_t i = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; i < places; i += step)
+        row[i] = (int32_t)row_of(id_of(ids[i]), rows);
+}
+
+/* Whether a place before this one asks for the same row. */
+__device__ __forceinline__ bool asked_before(const int32_t *row, int64_t place, int32_t own)
+{
+    const int lane = (int)threadIdx.x % GPU_WARP;
+    for (int64_t j = 0; j < place; j += GPU_WARP) {
+        const int64_t at = j + lane;
+        if (warp_votes(at < place && row[at] == own)) return true;
+    }
+    return false;
+}
+
+template <class T>
+__global__ void __launch_bounds__(CUDA_THREADS)
+    weights_kernel(float *dw, const T *dy, const int32_t *row, int64_t places, int64_t d,
+                   int64_t chunks)
+{
+    const int lane = (int)threadIdx.x % GPU_WARP, warps = CUDA_THREADS / GPU_WARP;
+    const int64_t first = (int64_t)blockIdx.x * warps + threadIdx.x / GPU_WARP;
+    for (int64_t t = first; t < places * chunks; t += (int64_t)gridDim.x * warps) {
+        const int64_t place = t / chunks, begin = t % chunks * COLUMNS;
+        const int32_t own = row[place];
+        if (own < 0 || asked_before(row, place, own)) continue;
+        float sum[4];
+        for (int e = 0; e < 4; e++) {
+            const int64_t k = begin + lane + e * GPU_WARP;
+            sum[e] = k < d ? dw[own * d + k] : 0;
+        }
+        for (int64_t j = place; j < places; j += GPU_WARP) {
+            unsigned same = warp_votes(j + lane < places && row[j + lane] == own);
+            for (int64_t at = j; same; same >>= 1, at++) {
+                if (!(same & 1)) continue;
+                for (int e = 0; e < 4; e++) {
+                    const int64_t k = begin + lane + e * GPU_WARP;
+                    sum[e] += k < d ? to_f(dy[at * d + k]) : 0;
+                }
+            }
+        }
+        for (int e = 0; e < 4; e++) {
+            const int64_t k = begin + lane + e * GPU_WARP;
+            if (k < d) dw[own * d + k] = sum[e];
+        }
+    }
+}
+
+template <class T> void forward(const keel_call *c)
+{
+    const int64_t *table = c->node->weight[0].shape.dim, d = table[1];
+    const int64_t per_row = keel_row_count(&c->node->in[0]), places = c->rows * per_row;
+    const float *w = static_cast<const float *>(c->weight[0]);
+    T *y = cuda_out<T>(c);
+    with_type(c->node->in[0].dtype, c->in[0], [&](const auto *ids) {
+        typedef std::remove_cv_t<std::remove_pointer_t<decltype(ids)>> N;
+        cuda_launch(c, forward_kernel<T, N>, cuda_blocks(places * ((d + 3) / 4)), CUDA_THREADS, 0,
+                    y, w, ids, places, per_row, table[0], d, d % 4 == 0 && wide4(w) && wide4(y),
+                    cuda_report_of(keel_cuda_faults(c), c));
+    });
+}
+
+template <class T> void backward(const keel_call *c)
+{
+    no_gradient<T>(c, 0);
+}
+
+template <class T> void weights(const keel_call *c)
+{
+    const int64_t *table = c->node->weight[0].shape.dim, d = table[1];
+    const int64_t places = c->rows * keel_row_count(&c->node->in[0]);
+    const int64_t chunks = (d + COLUMNS - 1) / COLUMNS, warps = CUDA_THREADS / GPU_WARP;
+    float *dw = static_cast<float *>(c->weight_grad[0]);
+    int32_t *row = static_cast<int32_t *>(c->scratch);
+    if (!dw) return;
+    if (!c->weight_adds) fill(c, dw, 0, table[0] * d);
+    with_type(c->node->in[0].dtype, c->in[0], [&](const auto *ids) {
+        typedef std::remove_cv_t<std::remove_pointer_t<decltype(ids)>> N;
+        cuda_launch(c, rows_kernel<N>, cuda_blocks(places), CUDA_THREADS, 0, row, ids, places,
+                    table[0]);
+    });
+    const int64_t blocks = (places * chunks + warps - 1) / warps, most = CUDA_BLOCKS * 8;
+    cuda_launch(c, weights_kernel<T>, (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, 0,
+                dw, cuda_out_grad<T>(c), row, places, d, chunks);
+}
+
+keel_status prepare(keel_prepare *p)
+{
+    const int64_t places = p->rows * keel_row_count(&p->node->in[0]);
+    if (!knows_type(p->node->in[0].dtype) || p->node->weight[0].shape.dim[0] > INT32_MAX)
+        return KEEL_EUNSUP;
+    return cuda_prepare(p, p->pass == KEEL_WEIGHTS ? places * (int64_t)sizeof(int32_t) : 0);
+}
+} // namespace
+
+CUDA_KERNEL(gather) = { .op = &keel_op_gather,
+                        .name = "cuda",
+                        .prepare = prepare,
+                        .run = { forward<float>, backward<float>, weights<float> },
+                        .narrow = { forward<bf16>, backward<bf16>, weights<bf16> } };

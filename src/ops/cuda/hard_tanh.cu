@@ -1,0 +1,25 @@
+/* See ops/hard_tanh.c. */
+#include "ops/cuda/_each.h"
+
+namespace
+{
+struct hard_tanh_of {
+    static const bool from_out = true;
+
+    static hard_tanh_of of(const keel_call *c)
+    {
+        (void)c;
+        return {};
+    }
+    __device__ float value(float x) const
+    {
+        return x < -1 ? -1.0f : x > 1 ? 1.0f : x;
+    }
+    __device__ float slope(float y) const
+    {
+        return y > -1 && y < 1 ? 1.0f : 0.0f;
+    }
+};
+} // namespace
+
+EACH_KERNEL(hard_tanh, hard_tanh_of);

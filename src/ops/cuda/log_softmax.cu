@@ -1,0 +1,4 @@
+/* See ops/log_softmax.c. */
+#include "ops/cuda/_softmax.h"
+
+SOFTMAX_KERNEL(log_softmax, true);

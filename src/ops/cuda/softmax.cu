@@ -1,0 +1,4 @@
+/* See ops/softmax.c. */
+#include "ops/cuda/_softmax.h"
+
+SOFTMAX_KERNEL(softmax, false);

@@ -1,0 +1,120 @@
+/* The op of losses (train/score.h), for those that have a term in _terms.h. */
+#include "train/cuda/_terms.h"
+extern "C" {
+#include "losses/crossentropy.h"
+#include "losses/huber.h"
+
+extern const keel_loss keel_loss_huber;
+extern const keel_loss keel_loss_log_cosh;
+extern const keel_loss keel_loss_mean_absolute_error;
+extern const keel_loss keel_loss_mean_absolute_percentage_error;
+extern const keel_loss keel_loss_mean_squared_error;
+extern const keel_loss keel_loss_mean_squared_logarithmic_error;
+extern const keel_loss keel_loss_poisson;
+extern const keel_kernel keel_kernel_loss_cuda;
+}
+
+score_run score_of_loss(const keel_loss *l, const void *args)
+{
+    const bool logits = l->logits_of && keel_loss_has_logits(l, args);
+    if (l->whole) return nullptr;
+    if (l == &keel_loss_sparse_categorical_crossentropy)
+        return logits ? score_each<sparse_of_logits> : score_each<sparse_of_probabilities>;
+    if (l == &keel_loss_categorical_crossentropy)
+        return logits ? score_each<categorical_of_logits>
+                      : score_each<categorical_of_probabilities>;
+    if (l == &keel_loss_binary_crossentropy)
+        return logits ? score_each<mean_of<binary_of_logits>>
+                      : score_each<mean_of<binary_of_probabilities>>;
+    if (l == &keel_loss_mean_squared_error) return score_each<mean_of<squared>>;
+    if (l == &keel_loss_mean_absolute_error) return score_each<mean_of<difference>>;
+    if (l == &keel_loss_mean_absolute_percentage_error) return score_each<mean_of<percentage>>;
+    if (l == &keel_loss_mean_squared_logarithmic_error)
+        return score_each<mean_of<squared_logarithm>>;
+    if (l == &keel_loss_huber) return score_each<mean_of<of_huber>>;
+    if (l == &keel_loss_log_cosh) return score_each<mean_of<of_log_cosh>>;
+    if (l == &keel_loss_poisson) return score_each<mean_of<of_poisson>>;
+    return nullptr;
+}
+
+score_options score_options_of(const keel_loss *l, const void *args, int64_t last)
+{
+    score_options o = { 1, 0, 0 };
+    const bool binary = l == &keel_loss_binary_crossentropy;
+    if (binary || l == &keel_loss_categorical_crossentropy) {
+        const double smoothing = static_cast<const keel_crossentropy *>(args)->label_smoothing;
+        o.keep = (float)(1 - smoothing);
+        o.share = (float)(smoothing / (binary ? 2.0 : (double)last));
+    }
+    if (l == &keel_loss_huber) o.limit = (float)static_cast<const keel_huber *>(args)->delta;
+    return o;
+}
+
+double score_left_out(const keel_loss *l, const void *args)
+{
+    if (l != &keel_loss_sparse_categorical_crossentropy) return NAN;
+    return (double)static_cast<const keel_sparse_crossentropy *>(args)->ignore_class;
+}
+
+namespace
+{
+score_frame frame_of(const keel_call *c)
+{
+    const keel_loss_args *a = cuda_args<keel_loss_args>(c);
+    score_frame f = score_frame_of(c, a->loss->target, true);
+    f.options = score_options_of(a->loss, a->args, f.last);
+    return f;
+}
+
+score_seed seed_of(const keel_call *c)
+{
+    const keel_loss_args *a = cuda_args<keel_loss_args>(c);
+    const double *seeds = c->step->loss_seed;
+    if (!a->meets) return { seeds ? seeds[a->index] : a->weight, nullptr, 0 };
+    score_seed s = { seeds[0] * a->weight, c->merged, 1 };
+    switch (keel_loss_reduction(a->loss, a->args)) {
+    case KEEL_REDUCTION_SUM:
+    case KEEL_REDUCTION_NONE:
+        s.divisor = -1;
+        break;
+    case KEEL_MEAN_WITH_SAMPLE_WEIGHT:
+        s.divisor = 2;
+        break;
+    default:
+        break;
+    }
+    return s;
+}
+
+void run(const keel_call *c)
+{
+    const keel_loss_args *a = cuda_args<keel_loss_args>(c);
+    score_frame f = frame_of(c);
+    f.grad = c->in_grad ? cuda_in_grad<float>(c, KEEL_SCORE_PREDICTION) : nullptr;
+    if (f.grad) f.seed = seed_of(c);
+    score_labels(c, f, score_left_out(a->loss, a->args), false);
+    score_of_loss(a->loss, a->args)(c, f);
+    score_rows(c, f, SCORE_LOSS);
+}
+
+/* What rows leave before backward: how many elements count, and their weights. */
+void partial(const keel_call *c)
+{
+    const keel_loss_args *a = cuda_args<keel_loss_args>(c);
+    const score_frame f = frame_of(c);
+    score_labels(c, f, score_left_out(a->loss, a->args), false);
+    score_rows(c, f, SCORE_TERMS);
+}
+
+keel_status prepare(keel_prepare *p)
+{
+    const keel_loss_args *a = static_cast<const keel_loss_args *>(p->node->args);
+    if (!score_of_loss(a->loss, a->args)) return KEEL_EUNSUP;
+    return score_prepare(p, a->loss->target);
+}
+} // namespace
+
+const keel_kernel keel_kernel_loss_cuda = { .op = &keel_loss_op,
+                                            .name = "cuda",
+                                            .prepare = prepare,
+                                            .run = { run, run, nullptr, nullptr, partial } };

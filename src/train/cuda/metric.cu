@@ -1,0 +1,53 @@
+/* The op of metrics that are means (train/score.h), for those that have a term in _terms.h. */
+#include "train/cuda/_terms.h"
+extern "C" {
+#include "metrics/binary_accuracy.h"
+
+extern const keel_metric keel_metric_accuracy;
+extern const keel_metric keel_metric_binary_accuracy;
+extern const keel_metric keel_metric_categorical_accuracy;
+extern const keel_metric keel_metric_mean_absolute_error;
+extern const keel_metric keel_metric_mean_squared_error;
+extern const keel_metric keel_metric_sparse_categorical_accuracy;
+extern const keel_kernel keel_kernel_metric_cuda;
+}
+
+namespace
+{
+score_run run_of(const keel_metric *m, const void *args)
+{
+    if (m->add || m->sums) return nullptr;
+    if (m->loss) return score_of_loss(m->loss, args);
+    if (m == &keel_metric_sparse_categorical_accuracy) return score_each<sparse_hit>;
+    if (m == &keel_metric_categorical_accuracy) return score_each<categorical_hit>;
+    if (m == &keel_metric_binary_accuracy) return score_each<mean_of<same_side>>;
+    if (m == &keel_metric_accuracy) return score_each<mean_of<equal>>;
+    if (m == &keel_metric_mean_squared_error) return score_each<mean_of<squared>>;
+    if (m == &keel_metric_mean_absolute_error) return score_each<mean_of<difference>>;
+    return nullptr;
+}
+
+void forward(const keel_call *c)
+{
+    const keel_metric_args *a = cuda_args<keel_metric_args>(c);
+    const keel_metric *m = a->metric;
+    score_frame f = score_frame_of(c, keel_metric_target(m, a->args), a->weighted);
+    if (m->loss) f.options = score_options_of(m->loss, a->args, f.last);
+    if (m == &keel_metric_binary_accuracy)
+        f.options.limit = (float)static_cast<const keel_binary_accuracy *>(a->args)->threshold;
+    score_labels(c, f, m->loss ? score_left_out(m->loss, a->args) : NAN, !m->loss);
+    run_of(m, a->args)(c, f);
+    score_rows(c, f, SCORE_METRIC);
+}
+
+keel_status prepare(keel_prepare *p)
+{
+    const keel_metric_args *a = static_cast<const keel_metric_args *>(p->node->args);
+    if (!run_of(a->metric, a->args)) return KEEL_EUNSUP;
+    return score_prepare(p, keel_metric_target(a->metric, a->args));
+}
+} // namespace
+
+const keel_kernel keel_kernel_metric_cuda = {
+    .op = &keel_metric_op, .name = "cuda", .prepare = prepare, .run = { forward }
+};

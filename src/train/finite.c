@@ -1,0 +1,63 @@
+/* See finite.h. */
+#include "train/finite.h"
+#include "base/clones.h"
+#include "base/memory.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* Finiteness is tested on the exponent bits, as in reduce.c, without a branch in the loop. */
+KEEL_CLONES static uint32_t any_bad_f32(const char *at, int64_t n)
+{
+    uint32_t bad = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, at + 4 * i, sizeof bits);
+        bad |= (bits & 0x7f800000u) == 0x7f800000u;
+    }
+    return bad;
+}
+
+KEEL_CLONES static uint64_t any_bad_f64(const char *at, int64_t n)
+{
+    uint64_t bad = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t bits;
+        memcpy(&bits, at + 8 * i, sizeof bits);
+        bad |= (bits & 0x7ff0000000000000u) == 0x7ff0000000000000u;
+    }
+    return bad;
+}
+
+static bool is_finite(const keel_store *s, keel_variable v)
+{
+    const char *at = keel_store_data(s, v);
+    return s->real == KEEL_FLOAT64 ? !any_bad_f64(at, s->weight[v].count)
+                                   : !any_bad_f32(at, s->weight[v].count);
+}
+
+keel_status keel_finite_begin(keel_trainer *t)
+{
+    if (!(t->given_bad = keel_calloc((size_t)t->store->n_weight, sizeof *t->given_bad)))
+        return KEEL_ENOMEM;
+    for (int v = 0; v < t->store->n_weight; v++) t->given_bad[v] = !is_finite(t->store, v);
+    return KEEL_OK;
+}
+
+keel_variable keel_finite_lost(const keel_trainer *t)
+{
+    for (int v = 0; t->given_bad && v < t->store->n_weight; v++)
+        if (!t->given_bad[v] && !is_finite(t->store, v)) return v;
+    return -1;
+}
+
+keel_status keel_finite_check(const keel_trainer *t, int64_t epoch, int64_t steps)
+{
+    const keel_variable v = keel_finite_lost(t);
+    if (v < 0) return KEEL_OK;
+    return keel_fail(KEEL_ENUMERIC,
+                     "epoch %" PRId64 ", %s %" PRId64 ": the weight '%s' is not finite, though "
+                     "every gradient was: an update has overflowed. Lower the learning rate or "
+                     "change other arguments of the optimizer",
+                     epoch + 1, steps ? "after step" : "before step", steps ? steps : 1,
+                     t->store->weight[v].info.name);
+}

@@ -1,0 +1,107 @@
+/* Whole fits on one GPU that is divided into 1 to 4 devices: the bits of one, and the numbers of
+ * the host; and after many fits the GPU has as much memory as before. For tools/check_gpu.sh. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdlib.h>
+#include <cmocka.h>
+#include <cuda_runtime_api.h>
+#include "reproducible_works.h"
+#include "device/cuda_plugin.h"
+#include "train/strategy.h"
+
+extern const keel_cuda_plugin keel_cuda;
+
+enum { DEVICES = 4 };
+
+/* What a fit leaves; on the host if devices is 0. */
+static outcome run(const recipe *r, int devices)
+{
+    outcome o = { .model = model_of(r) };
+    keel_device *gpu[DEVICES];
+    keel_strategy *s;
+    keel_dataset *d = rows_of(r);
+    for (int i = 0; i < devices; i++) must(keel_cuda.open(&gpu[i], 0));
+    if (devices)
+        must(keel_strategy_create_devices(&s, gpu, devices));
+    else
+        must(keel_strategy_create(&s, "cpu:0"));
+    must(run_on(&o, r, s, d));
+    keel_strategy_destroy(s);
+    keel_dataset_destroy(d);
+    for (int i = 0; i < devices; i++) gpu[i]->type->close(gpu[i]);
+    return o;
+}
+
+static void bits_do_not_depend_on_how_many_devices(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
+        outcome one = run(&recipes[i], 1);
+        for (int n = 1; n <= DEVICES; n++) {
+            char how[48];
+            outcome many = run(&recipes[i], n);
+            snprintf(how, sizeof how, "%d logical devices", n);
+            compare(&one, &many, &recipes[i], how);
+            forget(&many);
+        }
+        forget(&one);
+    }
+}
+
+static double at(const keel_tensor *t, int64_t i)
+{
+    return t->dtype == KEEL_FLOAT64 ? ((const double *)t->data)[i] : ((const float *)t->data)[i];
+}
+
+/* Numbers are added in other orders, and bfloat16 rounds them to three digits. */
+static void numbers_are_those_of_the_host(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
+        const recipe *r = &recipes[i];
+        const double most = r->policy ? 0.2 : r->dtype == KEEL_FLOAT64 ? 1e-9 : 2e-3;
+        outcome host = run(r, 0), gpu = run(r, 1);
+        for (int64_t k = 0; k < keel_shape_count(&host.predicted.shape); k++)
+            if (!(fabs(at(&host.predicted, k) - at(&gpu.predicted, k)) <= most))
+                fail_msg("%s: prediction %d is %.9g, the host's is %.9g", r->name, (int)k,
+                         at(&gpu.predicted, k), at(&host.predicted, k));
+        forget(&host);
+        forget(&gpu);
+    }
+}
+
+static size_t free_bytes(void)
+{
+    size_t left = 0, all = 0;
+    assert_int_equal(cudaMemGetInfo(&left, &all), cudaSuccess);
+    return left;
+}
+
+static void no_fit_keeps_memory(void **unused)
+{
+    const char *const given = getenv("KEEL_GPU_FITS");
+    const int fits = given ? atoi(given) : 1000;
+    outcome first = run(&recipes[0], 2); /* CUDA loads the kernels then */
+    forget(&first);
+    const size_t before = free_bytes();
+    (void)unused;
+    for (int i = 0; i < fits; i++) {
+        outcome o = run(&recipes[0], 2);
+        forget(&o);
+    }
+    if (free_bytes() < before)
+        fail_msg("%zu bytes of the GPU are gone after %d fits", before - free_bytes(), fits);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bits_do_not_depend_on_how_many_devices),
+        cmocka_unit_test(numbers_are_those_of_the_host),
+        cmocka_unit_test(no_fit_keeps_memory),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}

@@ -1,0 +1,602 @@
+/* Devices for tests, on any machine: threads with memory of their own, one for each stream. Its
+ * pointers are foreign: the host that touches one of them crashes. Work runs later, in the order in
+ * which it was enqueued on its stream, and any call can be made to fail.
+ *
+ * A wait that is missing is reported when the work is enqueued, by the names of both works and of
+ * the memory (standin_clocks.h). To show that, any wait can be left out of the clocks; it is kept
+ * all the same, so that nothing else goes wrong. ThreadSanitizer sees missing waits, too, where the
+ * timing shows them, since the host and the streams learn only in waits that something has run. */
+#ifndef KEEL_TESTS_STANDIN_H
+#define KEEL_TESTS_STANDIN_H
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "base/round.h"
+#include "device/device.h"
+#include "graph/bind.h"
+#include "graph/gradients.h"
+#include "graph/moments.h"
+#include "ops/ranges.h"
+#include "standin_clocks.h"
+
+enum { STANDIN_RING = 4096, STANDIN_BLOCKS = 4096, STANDIN_ALIGN = 4096 };
+static const int64_t STANDIN_SPACE = (int64_t)8 << 30; /* of addresses; memory only where used */
+
+typedef enum standin_work_kind {
+    STANDIN_COPY,
+    STANDIN_CLEAR,
+    STANDIN_ADD,
+    STANDIN_CALL,
+    STANDIN_FOLD,
+    STANDIN_RECORD,
+    STANDIN_WAIT
+} standin_work_kind;
+
+typedef struct standin_work {
+    standin_work_kind kind;
+    void *to;
+    const void *from;
+    int64_t n;
+    keel_dtype real;
+    keel_run run;
+    keel_call *call;
+    keel_device_fold *fold;
+    struct standin_event *event;
+} standin_work;
+
+/* Streams meet at an event only, so each has a lock of its own. */
+typedef struct standin_event {
+    pthread_mutex_t lock;
+    pthread_cond_t ran;
+    int64_t recorded, done; /* by the host's count, and by the streams' */
+} standin_event;
+
+typedef struct standin_stream {
+    struct standin *of;
+    pthread_t thread;
+    standin_work ring[STANDIN_RING];
+    sem_t given, done;
+    int head, tail, seen; /* given, taken, and known to be done */
+    bool ends;
+} standin_stream;
+
+typedef struct standin {
+    keel_device base;
+    char *foreign, *data; /* the same memory: as the host sees it, and as it is */
+    int64_t used;
+    int n_block;
+    struct standin_block {
+        int64_t at, bytes;
+        bool live;
+        const char *what;
+    } block[STANDIN_BLOCKS];
+    standin_stream stream[KEEL_DEVICE_STREAMS];
+    standin_event event[KEEL_DEVICE_EVENTS];
+    pthread_mutex_t failing;
+    keel_failure failure; /* what ran */
+    keel_status refused;  /* of enqueueing, since the last finish */
+    int calls;            /* so far, of any kind */
+    int fail_at;          /* this one fails; 0: none */
+    int allocations;      /* that are live, of the host's memory, too */
+    bool locks_nothing;   /* there is no page-locked memory */
+    clocks clocks;
+    int waits;           /* so far: of streams, and of the host */
+    int ignore_at;       /* this one does not count as one; 0: none */
+    const char *ignored; /* what it was */
+} standin;
+
+static standin *standin_of(keel_device *d)
+{
+    return (standin *)d;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static bool standin_fails(standin *s)
+{
+    return ++s->calls == s->fail_at;
+}
+
+static keel_status standin_allocate(keel_device *d, int64_t bytes, const char *what, void **out)
+{
+    standin *s = standin_of(d);
+    const int64_t held = bytes > 0 ? keel_round_up(bytes, STANDIN_ALIGN) : STANDIN_ALIGN;
+    if (standin_fails(s) || s->n_block == STANDIN_BLOCKS ||
+        held > STANDIN_SPACE - STANDIN_ALIGN - s->used)
+        return keel_fail(KEEL_ENOMEM, "%s has no room for %lld bytes", d->name, (long long)bytes);
+    s->block[s->n_block++] = (struct standin_block){ s->used, bytes, true, what };
+    *out = s->foreign + s->used;
+    s->used += held + STANDIN_ALIGN;
+    s->allocations++;
+    return KEEL_OK;
+}
+
+static struct standin_block *standin_block_of(standin *s, const void *foreign)
+{
+    const int64_t at = (const char *)foreign - s->foreign;
+    for (int i = 0; i < s->n_block; i++)
+        if (s->block[i].live && at >= s->block[i].at && at <= s->block[i].at + s->block[i].bytes)
+            return &s->block[i];
+    fprintf(stderr, "%s: %p is not memory of it\n", s->base.name, foreign);
+    abort();
+}
+
+static keel_status standin_allocate_host(keel_device *d, int64_t bytes, void **out)
+{
+    standin *s = standin_of(d);
+    if (s->locks_nothing) return keel_fail(KEEL_ENOMEM, "%s: nothing can be locked", d->name);
+    char *at = aligned_alloc(64, (size_t)keel_round_up(bytes, 64) + 64);
+    if (!at) abort();
+    memset(at, 0, (size_t)bytes + 64);
+    *out = at + 64;
+    ((int64_t *)*out)[-1] = bytes; /* in front of it */
+    s->allocations++;
+    return KEEL_OK;
+}
+
+/* Where `bytes` at a foreign pointer are. */
+static void *standin_at(standin *s, const void *foreign, int64_t bytes)
+{
+    const struct standin_block *b = standin_block_of(s, foreign);
+    const int64_t at = (const char *)foreign - s->foreign;
+    if (bytes > b->at + b->bytes - at) {
+        fprintf(stderr, "%s: %lld bytes at %p reach beyond their block\n", s->base.name,
+                (long long)bytes, foreign);
+        abort();
+    }
+    return s->data + at;
+}
+
+/* ---- what work touches ----------------------------------------------------------------------- */
+
+static void standin_touch(standin *s, int party, const char *who, const void *at, int64_t bytes,
+                          bool writes)
+{
+    char what[80] = "memory of the host";
+    if (bytes == 0) return;
+    const char *foreign = at;
+    if (foreign >= s->foreign && foreign < s->foreign + STANDIN_SPACE) {
+        const struct standin_block *b = standin_block_of(s, at);
+        snprintf(what, sizeof what, "%s + %lld", b->what,
+                 (long long)(foreign - s->foreign - b->at));
+    }
+    clocks_touch(&s->clocks, party, who, at, bytes, writes, what);
+}
+
+static void standin_host_touches(keel_device *d, const void *host, int64_t bytes, bool writes)
+{
+    standin *s = standin_of(d);
+    s->clocks.now[CLOCKS_HOST][CLOCKS_HOST]++;
+    standin_touch(s, CLOCKS_HOST, "the host", host, bytes, writes);
+}
+
+static void standin_release(keel_device *d, void *at)
+{
+    standin *s = standin_of(d);
+    struct standin_block *b = standin_block_of(s, at);
+    standin_touch(s, CLOCKS_HOST, "releasing", at, b->bytes, true);
+    clocks_forget(&s->clocks, s->foreign + b->at, b->bytes + 1);
+    madvise(s->data + b->at, (size_t)keel_round_up(b->bytes, STANDIN_ALIGN), MADV_DONTNEED);
+    b->live = false;
+    s->allocations--;
+}
+
+static void standin_release_host(keel_device *d, void *at)
+{
+    standin *s = standin_of(d);
+    const int64_t bytes = ((int64_t *)at)[-1];
+    standin_touch(s, CLOCKS_HOST, "releasing", at, bytes, true);
+    clocks_forget(&s->clocks, at, bytes);
+    free((char *)at - 64);
+    s->allocations--;
+}
+
+/* Whether this wait is left out of the clocks. */
+static bool standin_ignores(standin *s, const char *what)
+{
+    if (++s->waits != s->ignore_at) return false;
+    s->ignored = what;
+    return true;
+}
+
+/* ---- work ------------------------------------------------------------------------------------ */
+
+static void standin_set(standin_event *e, int64_t number)
+{
+    pthread_mutex_lock(&e->lock);
+    e->done = number;
+    pthread_cond_broadcast(&e->ran);
+    pthread_mutex_unlock(&e->lock);
+}
+
+static void standin_await(standin_event *e, int64_t number)
+{
+    pthread_mutex_lock(&e->lock);
+    while (e->done < number) pthread_cond_wait(&e->ran, &e->lock);
+    pthread_mutex_unlock(&e->lock);
+}
+
+static void standin_push(const keel_device_fold *w)
+{
+    const keel_fold f = { .length = w->length,
+                          .combine = w->moments ? keel_moments_combine : NULL,
+                          .upward = w->upward };
+    int depth = w->depth;
+    for (int i = 0; i < w->rows; i++, depth++) {
+        const int row = w->upward ? i : w->rows - 1 - i;
+        keel_records_push(w->node, &f, w->stack, depth, w->closes[i], w->leaf + row * w->length);
+        depth -= w->closes[i];
+    }
+}
+
+static void standin_do(standin *s, const standin_work *w)
+{
+    switch (w->kind) {
+    case STANDIN_COPY:
+        memcpy(w->to, w->from, (size_t)w->n);
+        break;
+    case STANDIN_CLEAR:
+        memset(w->to, 0, (size_t)w->n);
+        break;
+    case STANDIN_ADD:
+        keel_gradients_add(w->real, &(keel_addition){ w->to, w->from, w->n });
+        break;
+    case STANDIN_CALL:
+        w->run(w->call);
+        break;
+    case STANDIN_FOLD:
+        standin_push(w->fold);
+        break;
+    case STANDIN_RECORD:
+        standin_set(w->event, w->n);
+        break;
+    case STANDIN_WAIT:
+        standin_await(w->event, w->n);
+        break;
+    }
+    const keel_status failed = keel_call_status_take();
+    if (failed < 0) {
+        pthread_mutex_lock(&s->failing);
+        if (s->failure.status >= 0) keel_failure_take(&s->failure, failed);
+        pthread_mutex_unlock(&s->failing);
+    }
+    free(w->call);
+    free(w->fold);
+}
+
+static void *standin_live(void *context)
+{
+    standin_stream *x = context;
+    for (;;) {
+        sem_wait(&x->given);
+        if (x->ends) return NULL;
+        standin_do(x->of, &x->ring[x->tail++ % STANDIN_RING]);
+        sem_post(&x->done);
+    }
+}
+
+static void standin_empty(standin_stream *x)
+{
+    for (; x->seen < x->head; x->seen++) sem_wait(&x->done);
+}
+
+static keel_status standin_finish(keel_device *d)
+{
+    standin *s = standin_of(d);
+    const keel_status refused = s->refused;
+    const bool ignores = standin_ignores(s, "the host for all streams");
+    for (int i = 0; i < KEEL_DEVICE_STREAMS; i++) {
+        standin_empty(&s->stream[i]);
+        if (!ignores) clocks_join(s->clocks.now[CLOCKS_HOST], s->clocks.now[i]);
+    }
+    keel_failure ran = s->failure;
+    s->failure = (keel_failure){ 0 };
+    s->refused = KEEL_OK;
+    if (ran.status < 0) return keel_failure_raise(&ran);
+    return refused < 0 ? keel_fail(refused, "%s: the test says so", d->name) : KEEL_OK;
+}
+
+static keel_status standin_reach(keel_device *d, keel_device_stream stream)
+{
+    standin *s = standin_of(d);
+    standin_empty(&s->stream[stream]);
+    pthread_mutex_lock(&s->failing);
+    const bool failed = s->failure.status < 0 || s->refused < 0;
+    pthread_mutex_unlock(&s->failing);
+    if (failed) return standin_finish(d);
+    if (!standin_ignores(s, stream == KEEL_COMPUTE_STREAM   ? "the host for the compute stream"
+                            : stream == KEEL_COPY_IN_STREAM ? "the host for copies in"
+                                                            : "the host for copies out"))
+        clocks_join(s->clocks.now[CLOCKS_HOST], s->clocks.now[stream]);
+    return KEEL_OK;
+}
+
+/* False: nothing is enqueued. */
+static bool standin_takes(standin *s)
+{
+    if (s->refused >= 0 && standin_fails(s)) s->refused = KEEL_EDEVICE;
+    return s->refused >= 0;
+}
+
+static void standin_give(standin *s, int stream, standin_work w)
+{
+    standin_stream *x = &s->stream[stream];
+    for (; x->head - x->seen >= STANDIN_RING; x->seen++) sem_wait(&x->done);
+    x->ring[x->head++ % STANDIN_RING] = w;
+    sem_post(&x->given);
+}
+
+static void standin_copy_in(keel_device *d, keel_device_stream stream, void *to,
+                            const void *from_host, int64_t bytes)
+{
+    standin *s = standin_of(d);
+    if (!standin_takes(s)) return;
+    clocks_enqueue(&s->clocks, (int)stream);
+    standin_touch(s, (int)stream, "a copy in", from_host, bytes, false);
+    standin_touch(s, (int)stream, "a copy in", to, bytes, true);
+    standin_give(
+        s, (int)stream,
+        (standin_work){
+            .kind = STANDIN_COPY, .to = standin_at(s, to, bytes), .from = from_host, .n = bytes });
+}
+
+static void standin_copy_out(keel_device *d, keel_device_stream stream, void *to_host,
+                             const void *from, int64_t bytes)
+{
+    standin *s = standin_of(d);
+    if (!standin_takes(s)) return;
+    clocks_enqueue(&s->clocks, (int)stream);
+    standin_touch(s, (int)stream, "a copy out", from, bytes, false);
+    standin_touch(s, (int)stream, "a copy out", to_host, bytes, true);
+    standin_give(
+        s, (int)stream,
+        (standin_work){
+            .kind = STANDIN_COPY, .to = to_host, .from = standin_at(s, from, bytes), .n = bytes });
+}
+
+static void standin_clear(keel_device *d, void *at, int64_t bytes)
+{
+    standin *s = standin_of(d);
+    if (!standin_takes(s)) return;
+    clocks_enqueue(&s->clocks, KEEL_COMPUTE_STREAM);
+    standin_touch(s, KEEL_COMPUTE_STREAM, "clearing", at, bytes, true);
+    standin_give(
+        s, KEEL_COMPUTE_STREAM,
+        (standin_work){ .kind = STANDIN_CLEAR, .to = standin_at(s, at, bytes), .n = bytes });
+}
+
+static void standin_add(keel_device *d, keel_dtype real, void *to, const void *from, int64_t count)
+{
+    standin *s = standin_of(d);
+    const int64_t bytes = count * (int64_t)keel_dtype_size(real);
+    if (!standin_takes(s)) return;
+    clocks_enqueue(&s->clocks, KEEL_COMPUTE_STREAM);
+    standin_touch(s, KEEL_COMPUTE_STREAM, "adding", from, bytes, false);
+    standin_touch(s, KEEL_COMPUTE_STREAM, "adding", to, bytes, true);
+    standin_give(s, KEEL_COMPUTE_STREAM,
+                 (standin_work){ .kind = STANDIN_ADD,
+                                 .to = standin_at(s, to, bytes),
+                                 .from = standin_at(s, from, bytes),
+                                 .n = count,
+                                 .real = real });
+}
+
+static void standin_copy(keel_device *d, void *to, const void *from, int64_t bytes)
+{
+    standin *s = standin_of(d);
+    if (!standin_takes(s)) return;
+    clocks_enqueue(&s->clocks, KEEL_COMPUTE_STREAM);
+    standin_touch(s, KEEL_COMPUTE_STREAM, "a copy", from, bytes, false);
+    standin_touch(s, KEEL_COMPUTE_STREAM, "a copy", to, bytes, true);
+    standin_give(s, KEEL_COMPUTE_STREAM,
+                 (standin_work){ .kind = STANDIN_COPY,
+                                 .to = standin_at(s, to, bytes),
+                                 .from = standin_at(s, from, bytes),
+                                 .n = bytes });
+}
+
+/* Writes the stack from the lowest node on that its pushes complete. */
+static void standin_fold(keel_device *d, const keel_device_fold *f)
+{
+    standin *s = standin_of(d);
+    const int64_t record = (f->length + 1) * (int64_t)sizeof(double);
+    const int64_t leaves = f->rows * f->length * (int64_t)sizeof(double);
+    int depth = f->depth, least = f->depth, most = f->depth;
+    if (!standin_takes(s)) return;
+    for (int i = 0; i < f->rows; i++, depth++) {
+        most = depth > most ? depth : most;
+        depth -= f->closes[i];
+        least = depth < least ? depth : least;
+    }
+    double *low = f->stack + least * (f->length + 1);
+    const int64_t bytes = (most + 1 - least) * record;
+    keel_device_fold *own = malloc(sizeof *own);
+    if (!own) abort();
+    *own = *f;
+    clocks_enqueue(&s->clocks, KEEL_COMPUTE_STREAM);
+    standin_touch(s, KEEL_COMPUTE_STREAM, "folding", f->leaf, leaves, false);
+    standin_touch(s, KEEL_COMPUTE_STREAM, "folding", low, bytes, true);
+    own->leaf = standin_at(s, f->leaf, leaves);
+    own->stack = (double *)standin_at(s, low, bytes) - least * (f->length + 1);
+    standin_give(s, KEEL_COMPUTE_STREAM, (standin_work){ .kind = STANDIN_FOLD, .fold = own });
+}
+
+static void standin_record(keel_device *d, keel_device_stream stream, int event)
+{
+    standin *s = standin_of(d);
+    if (!standin_takes(s)) return;
+    clocks_enqueue(&s->clocks, (int)stream);
+    memcpy(s->clocks.event[event], s->clocks.now[stream], sizeof s->clocks.event[event]);
+    standin_give(s, (int)stream,
+                 (standin_work){ .kind = STANDIN_RECORD,
+                                 .event = &s->event[event],
+                                 .n = ++s->event[event].recorded });
+}
+
+static void standin_wait(keel_device *d, keel_device_stream stream, int event)
+{
+    standin *s = standin_of(d);
+    if (!standin_takes(s)) return;
+    clocks_enqueue(&s->clocks, (int)stream);
+    if (!standin_ignores(s, stream == KEEL_COMPUTE_STREAM   ? "the compute stream"
+                            : stream == KEEL_COPY_IN_STREAM ? "copies in"
+                                                            : "copies out"))
+        clocks_join(s->clocks.now[stream], s->clocks.event[event]);
+    standin_give(s, (int)stream,
+                 (standin_work){ .kind = STANDIN_WAIT,
+                                 .event = &s->event[event],
+                                 .n = s->event[event].recorded });
+}
+
+/* ---- references ------------------------------------------------------------------------------ */
+
+static void *standin_pointers(void **next, const void *from, int n)
+{
+    void **to = *next;
+    if (n > 0 && from) memcpy(to, from, (size_t)n * sizeof *to);
+    *next = to + n;
+    return to;
+}
+
+static const char *const standin_pass[KEEL_PASS_COUNT] = {
+    [KEEL_FORWARD] = "forward",   [KEEL_PARTIAL] = "records",
+    [KEEL_BACKWARD] = "backward", [KEEL_PARTIAL_BACKWARD] = "records of backward",
+    [KEEL_WEIGHTS] = "weights",
+};
+
+/* A copy of the call, whose pointers are where the memory is: with its arrays one block. */
+static keel_call *standin_call(standin *s, const keel_call *c, int pass, int64_t scratch)
+{
+    const keel_node *n = c->node;
+    char who[CLOCKS_WHO];
+    const int pointers = 2 * (n->n_in + n->n_out + n->n_weight) + n->n_saved;
+    keel_call *x = calloc(1, sizeof *x + (size_t)pointers * sizeof(void *));
+    keel_range *range = calloc((size_t)keel_ranges_most(n), sizeof *range);
+    if (!x || !range) abort();
+    void *next = x + 1;
+    *x = *c;
+    x->in = standin_pointers(&next, c->in, n->n_in);
+    x->in_grad = standin_pointers(&next, c->in_grad, n->n_in);
+    x->out = standin_pointers(&next, c->out, n->n_out);
+    x->out_grad = standin_pointers(&next, c->out_grad, n->n_out);
+    x->saved = standin_pointers(&next, c->saved, n->n_saved);
+    x->weight = standin_pointers(&next, c->weight, n->n_weight);
+    x->weight_grad =
+        standin_pointers(&next, c->weight_grad, pass == KEEL_WEIGHTS ? n->n_weight : 0);
+    const int n_range = keel_ranges_of(x, (keel_pass)pass, range);
+    snprintf(who, sizeof who, "%.22s %s", n->layer, standin_pass[pass]);
+    for (int writes = 0; writes < 2; writes++)
+        for (int i = 0; i < n_range; i++)
+            if (writes ? range[i].writes : range[i].reads)
+                standin_touch(s, KEEL_COMPUTE_STREAM, who, *range[i].at, range[i].bytes, writes);
+    if (scratch > 0) standin_touch(s, KEEL_COMPUTE_STREAM, who, c->scratch, scratch, true);
+    for (int i = 0; i < n_range; i++) *range[i].at = standin_at(s, *range[i].at, range[i].bytes);
+    x->scratch = scratch > 0 ? standin_at(s, c->scratch, scratch) : NULL;
+    free(range);
+    return x;
+}
+
+static void standin_launch(keel_device *d, keel_run run, const keel_call *call, int pass,
+                           int64_t scratch)
+{
+    standin *s = standin_of(d);
+    if (!standin_takes(s)) return;
+    clocks_enqueue(&s->clocks, KEEL_COMPUTE_STREAM);
+    standin_give(s, KEEL_COMPUTE_STREAM,
+                 (standin_work){ .kind = STANDIN_CALL,
+                                 .run = run,
+                                 .call = standin_call(s, call, pass, scratch) });
+}
+
+/* ---- opened and closed ----------------------------------------------------------------------- */
+
+static void standin_close(keel_device *d)
+{
+    standin *s = standin_of(d);
+    standin_finish(d);
+    for (int i = 0; i < KEEL_DEVICE_STREAMS; i++) {
+        standin_stream *x = &s->stream[i];
+        x->ends = true;
+        sem_post(&x->given);
+        pthread_join(x->thread, NULL);
+        sem_destroy(&x->given);
+        sem_destroy(&x->done);
+    }
+    for (int i = 0; i < KEEL_DEVICE_EVENTS; i++) {
+        pthread_mutex_destroy(&s->event[i].lock);
+        pthread_cond_destroy(&s->event[i].ran);
+    }
+    pthread_mutex_destroy(&s->failing);
+    munmap(s->foreign, (size_t)STANDIN_SPACE);
+    munmap(s->data, (size_t)STANDIN_SPACE);
+    free(s->clocks.range);
+    free(s);
+}
+
+/* Runs references itself; or has the host run them on copies, as a GPU does. */
+static const keel_device_type standin_runs = { .name = "standin",
+                                               .allocate = standin_allocate,
+                                               .release = standin_release,
+                                               .allocate_host = standin_allocate_host,
+                                               .release_host = standin_release_host,
+                                               .copy_in = standin_copy_in,
+                                               .copy_out = standin_copy_out,
+                                               .clear = standin_clear,
+                                               .add = standin_add,
+                                               .copy = standin_copy,
+                                               .fold = standin_fold,
+                                               .record = standin_record,
+                                               .wait = standin_wait,
+                                               .reach = standin_reach,
+                                               .touches = standin_host_touches,
+                                               .finish = standin_finish,
+                                               .launch = standin_launch,
+                                               .close = standin_close };
+static const keel_device_type standin_stores = { .name = "standin",
+                                                 .allocate = standin_allocate,
+                                                 .release = standin_release,
+                                                 .allocate_host = standin_allocate_host,
+                                                 .release_host = standin_release_host,
+                                                 .copy_in = standin_copy_in,
+                                                 .copy_out = standin_copy_out,
+                                                 .clear = standin_clear,
+                                                 .add = standin_add,
+                                                 .copy = standin_copy,
+                                                 .record = standin_record,
+                                                 .wait = standin_wait,
+                                                 .reach = standin_reach,
+                                                 .touches = standin_host_touches,
+                                                 .finish = standin_finish,
+                                                 .close = standin_close };
+
+static keel_device *standin_open(const keel_device_type *type, int number)
+{
+    standin *s = calloc(1, sizeof *s);
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    if (!s) abort();
+    s->base.type = type;
+    s->base.memory = STANDIN_SPACE;
+    s->base.bucket_bytes = 256;
+    snprintf(s->base.name, sizeof s->base.name, "standin:%d", number);
+    s->foreign = mmap(NULL, (size_t)STANDIN_SPACE, PROT_NONE, flags, -1, 0);
+    s->data = mmap(NULL, (size_t)STANDIN_SPACE, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (s->foreign == MAP_FAILED || s->data == MAP_FAILED) abort();
+    pthread_mutex_init(&s->failing, NULL);
+    for (int i = 0; i < KEEL_DEVICE_EVENTS; i++) {
+        pthread_mutex_init(&s->event[i].lock, NULL);
+        pthread_cond_init(&s->event[i].ran, NULL);
+    }
+    for (int i = 0; i < KEEL_DEVICE_STREAMS; i++) {
+        standin_stream *x = &s->stream[i];
+        x->of = s;
+        if (sem_init(&x->given, 0, 0) || sem_init(&x->done, 0, 0) ||
+            pthread_create(&x->thread, NULL, standin_live, x))
+            abort();
+    }
+    return &s->base;
+}
+
+#endif

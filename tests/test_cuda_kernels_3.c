@@ -1,0 +1,3 @@
+/* Another part of the kernels for CUDA, so that no test takes long. */
+#define PART 2
+#include "test_cuda_kernels.c"
