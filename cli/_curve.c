@@ -206,9 +206,9 @@ bool keel_curve_html(FILE *f, const void *curve)
                 "<tr><td>%d</td><td>%d</td><td>%lld</td><td>%.3f</td><td>%d</td><td>%s</td>"
                 "<td>%.3f</td><td>%.3f</td><td>%.0f</td><td>%.1f %%</td><td>%s</td></tr>\n",
                 p->machines, p->processes, (long long)p->rows, 1e3 * p->compute_seconds,
-                p->exchanges, keel_bytes_text(a, p->sent_bytes), 1e3 * p->exchange_seconds,
+                p->exchanges, keel_size_text(a, p->sent_bytes), 1e3 * p->exchange_seconds,
                 1e3 * p->step_seconds, p->rows_per_second, 100 * p->efficiency,
-                keel_bytes_text(b, p->memory_bytes));
+                keel_size_text(b, p->memory_bytes));
     }
     fputs("</table>\n<p>", f);
     escaped(f,

@@ -404,3 +404,10 @@ int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
     if ((code = keel_processes_agree(&n_bytes)) >= 0) return code;
     return n_bytes > 0 ? receive_description(out, n_bytes) : open_own(out, spec, use, o, m);
 }
+
+int keel_setup_input_memory(int64_t *out, const char *text)
+{
+    *out = 0;
+    if (!text || keel_size_parse(out, text)) return -1;
+    return keel_complain(EXIT_USAGE, "--input-memory '%s': give bytes, as 512M or 2G", text);
+}

@@ -70,7 +70,7 @@ static int try_room(const char *path, int64_t bytes)
     return keel_complain(EXIT_FAILED,
                          "-o '%s': the model takes %s at least, and they cannot be written there: "
                          "%s; make room, or name a file elsewhere",
-                         path, keel_bytes_text(a, bytes), strerror(failed));
+                         path, keel_size_text(a, bytes), strerror(failed));
 }
 
 static void put_name(FILE *f, const char *name)
@@ -244,7 +244,7 @@ void keel_keeper_rescue(keel_keeper *k, const char *why)
         return;
     }
     complain_of_rescue(k, text, s, path);
-    if (!k->output) keel_complaints_print();
+    if (!k->output) keel_processes_speak();
 }
 
 void keel_keeper_stand_in(keel_keeper *k)
@@ -257,7 +257,7 @@ void keel_keeper_stand_in(keel_keeper *k)
         return;
     }
     complain_of_rescue(k, "the first process is lost", s, path);
-    keel_complaints_print();
+    keel_processes_speak();
 }
 
 void keel_keeper_leave(void *keeper, const char *why)

@@ -1,15 +1,14 @@
-/* See processes.h. The plug-in for the launcher's MPI is loaded when the program runs, so that a
- * keel without any MPI is the same program. */
-#define _GNU_SOURCE /* dladdr, RTLD_DEFAULT */
+/* See processes.h. How they are connected: connection.h; how they tell each other something:
+ * telling.h. */
 #include "processes.h"
+#include "connection.h"
 #include "follow.h"
-#include "launchers.h"
+#include "process_options.h"
 #include "progress.h"
 #include "signals.h"
-#include <dlfcn.h>
+#include "telling.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <keel/mpi_open.h>
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
@@ -20,10 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { AGREEMENT = KEEL_EXCHANGES_MAX - 1 };
 enum { FINALE = 5 }; /* seconds that MPI may take to end */
-/* A process may read for long before it trains, or save for long afterwards, while others wait. */
-static const double PATIENCE = 10;
 
 /* What each process tells all others at the beginning and at the end. */
 typedef struct word {
@@ -38,15 +34,19 @@ static keel_launch launch;
 static const char *running = "";
 static bool silent;
 static keel_process_group group; /* size 0: this process is alone */
-static keel_machines *machines;  /* whose group it then is; NULL: --apart */
-static bool connected;           /* there was a group */
-static bool opening, given;      /* a strategy is being made of it; it was */
-static bool failed;              /* it ended, or has to end, without waiting for others */
-static bool common;              /* --instructions common, of any process */
-static int of_name = 1;          /* see keel_processes_number */
+static int (*plain_test)(void *context, int number, char *error, size_t size); /* of it */
+static keel_machines *machines; /* whose group it then is; NULL: --apart */
+static bool connected;          /* there was a group */
+static bool opening, given;     /* a strategy is being made of it; it was */
+static bool failed;             /* it ended, or has to end, without waiting for others */
+static bool common;             /* --instructions common, of any process */
+static int of_name = 1;         /* see keel_processes_number */
 static double timeout = 60;
+static bool trains;             /* this is a fit, */
+static const char *checkpoints; /* which writes checkpoints there; NULL: none */
 static int final_code;
 static int lost = -1;      /* once the group is closed: the process that did not answer */
+static bool spoke;         /* it has saved in place of the first process, and said so */
 static bool ends_first;    /* if this process ends by a failure, so does the first one */
 static atomic_bool closed; /* the group, if there was one */
 
@@ -58,6 +58,11 @@ bool keel_processes_first(void)
 bool keel_processes_several(void)
 {
     return group.size && group.count > 1;
+}
+
+const keel_process_group *keel_processes_group(void)
+{
+    return group.size ? &group : NULL;
 }
 
 int keel_processes_started(void)
@@ -111,6 +116,7 @@ static void linger(double seconds)
 
 void keel_processes_leave(void)
 {
+    if (spoke) linger(1);
     if (!silent || !keel_complaints_kept()) return;
     if (!connected && launch.local > 0) return; /* wrong usage: the first on this machine says it */
     const bool waits = failed && ends_first;
@@ -143,79 +149,42 @@ int keel_processes_look(const keel_command *c)
                          c->name, launch.name, launch.size);
 }
 
-/* ---- the plug-in ----------------------------------------------------------------------------- */
+/* ---- one group of all, and its end ------------------------------------------------------------
+ */
 
-static bool folder_of(char out[PATH_MAX], const char *file)
+static int open_group(bool asked)
 {
-    char path[PATH_MAX];
-    if (!file || !realpath(file, path)) return false;
-    char *slash = strrchr(path, '/');
-    if (!slash) return false;
-    *slash = 0;
-    strcpy(out, path);
-    return true;
-}
-
-/* Beside libkeel.so, where a build has it, or in its folder keel/, where it is installed. */
-static bool find_plugin(char out[PATH_MAX], const char *name, char folder[PATH_MAX])
-{
-    static const char *const below[] = { "/keel", "" };
-    Dl_info library;
-    void *in_library = dlsym(RTLD_DEFAULT, "keel_fit");
-    if (!in_library || !dladdr(in_library, &library) || !folder_of(folder, library.dli_fname))
-        snprintf(folder, PATH_MAX, ".");
-    for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
-        const int n = snprintf(out, PATH_MAX, "%s%s/%s", folder, below[i], name);
-        if (n < PATH_MAX && !access(out, R_OK)) return true;
-    }
-    return false;
-}
-
-static int complain_missing(const char *name, const char *folder)
-{
-    const bool mpich = launch.mpi && !strcmp(launch.mpi, "mpich");
-    char who[128] = "";
-    if (launch.name && launch.size)
-        snprintf(who, sizeof who, "%s started %d processes, but ", launch.name, launch.size);
-    return keel_complain(
-        EXIT_FAILED,
-        "%sthe plug-in that connects processes is missing: no %s in %s/keel; install "
-        "%s and build Keel again",
-        who, name, folder, mpich ? "libmpich-dev and mpich" : "libopenmpi-dev and openmpi-bin");
-}
-
-static int open_group(void)
-{
-    char name[64], path[PATH_MAX], folder[PATH_MAX], text[1024], error[512] = "";
-    keel_mpi_opener *open_it = NULL;
-    snprintf(name, sizeof name, "libkeel_mpi%s%s.so", launch.mpi ? "_" : "",
-             launch.mpi ? launch.mpi : "");
-    if (!find_plugin(path, name, folder)) return complain_missing(name, folder);
-    void *plugin = dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* see keel/mpi_open.h */
-    if (!plugin)
-        return keel_complain(EXIT_FAILED, "%s", keel_printable(text, sizeof text, dlerror()));
-    *(void **)&open_it = dlsym(plugin, KEEL_MPI_OPEN);
-    if (!open_it) return keel_complain(EXIT_FAILED, "%s has no function " KEEL_MPI_OPEN, path);
-    keel_process_group g = { 0 };
-    if (open_it(&g, KEEL_MPI_ABI, error, sizeof error) < 0)
-        return keel_complain(EXIT_FAILED, "%s: %s", path, error);
-    if (launch.size && (g.count != launch.size || g.rank != launch.rank)) {
-        const int count = g.count;
-        g.close(g.context, true);
-        return keel_complain(
-            EXIT_FAILED,
-            "%s started %d processes, but MPI connects %d: it is not the launcher of this "
-            "MPI (%s)",
-            launch.name, launch.size, count, name);
-    }
-    launch.rank = g.rank;
-    launch.size = g.count;
+    const int code = keel_connect(&group, &launch, asked);
+    if (code >= 0) return code;
+    launch.rank = group.rank;
+    launch.size = group.count;
     be_silent();
-    group = g;
     connected = true;
     /* the launcher of MPICH ends only those on the machine of the one that failed */
     ends_first = !launch.mpi || strcmp(launch.mpi, "mpich") ||
-                 !strcmp(g.host(g.context, 0), g.host(g.context, g.rank));
+                 !strcmp(group.host(group.context, 0), group.host(group.context, group.rank));
+    return -1;
+}
+
+/* In place of the plug-in's own. Who is asked to end does not wait for long: Open MPI ends all
+ * processes a second after SIGTERM, which it sends when one of them is gone, and by then the model
+ * shall be saved. After Ctrl-C there is more time, for a long step of another process, unless it
+ * comes twice; also after SIGTERM of Slurm, which waits for 30 s, its KillWait. */
+static int test_with_patience(void *context, int number, char *error, size_t size)
+{
+    static double since;
+    const int got = plain_test(context, number, error, size);
+    const int asked = keel_signal_got();
+    if (got != 0 || !asked) {
+        since = 0;
+        return got;
+    }
+    const bool mild = asked != SIGTERM || launch.slurm;
+    const double now = keel_now(), most = keel_signal_again() ? 0 : mild ? 10 : 0.5;
+    if (since == 0) since = now;
+    if (now - since < most) return 0;
+    snprintf(error, size, "this process is asked to end and has waited for %.1f s", now - since);
+    since = 0;
     return -1;
 }
 
@@ -261,8 +230,16 @@ static int join_machines(const char *devices)
     }
     int code = keel_follow(machines);
     const bool gone = code < 0;
-    if (gone) code = keel_complain_status(KEEL_EREMOTE);
     failed = gone && keel_machines_group(machines).count > 1; /* other machines save */
+    if (gone && !failed && trains) {
+        char text[512], left[PATH_MAX + 256];
+        snprintf(text, sizeof text, "%s", keel_error());
+        keel_follow_left(left, sizeof left, checkpoints);
+        code = keel_complain(EXIT_FAILED, "%s; %s", text, left);
+        if (keel_machines_place(machines) == 0) keel_complaints_print(); /* while there is time */
+    } else if (gone) {
+        code = keel_complain_status(KEEL_EREMOTE);
+    }
     end_in_any_case(code);
     keel_machines_end(machines, code, gone);
     machines = NULL;
@@ -270,50 +247,26 @@ static int join_machines(const char *devices)
     return code;
 }
 
-/* srun tells all of its processes apart, so one of them says it for all. */
-static int complain_unconnected(void)
+void keel_processes_train(const char *folder)
 {
-    keel_complain(EXIT_USAGE,
-                  "%s started %d processes without connecting them; use srun --mpi=pmix (Open MPI) "
-                  "or --mpi=pmi2 (MPICH), whichever srun --mpi=list shows, or mpirun",
-                  launch.name, launch.size);
-    if (launch.rank > 0) keel_complaints_drop();
-    return EXIT_USAGE;
-}
-
-/* KEEL_CPU may have set a lower limit, which stays. */
-static void limit_instructions(int chosen)
-{
-    enum { COMMON = 1, NAMES = 2 }; /* of the words of --instructions */
-    static const char *const names[] = { "base", "avx2", "avx512", "avx512_bf16", "amx" };
-    const char *now = keel_instructions();
-    int level = 0;
-    common = chosen == COMMON;
-    while (level < 4 && strcmp(names[level], now)) level++;
-    if (chosen >= NAMES && chosen - NAMES < level) keel_instructions_limit(names[chosen - NAMES]);
+    trains = true;
+    checkpoints = folder;
 }
 
 int keel_processes_begin(const keel_processes_options *o, const char *devices)
 {
-    char text[2048];
     const bool several = launch.name && launch.size != 1;
-    if (!isnan(o->timeout) && !(o->timeout > 0 && o->timeout < 1e9))
-        return keel_complain(EXIT_USAGE, "--timeout %g: must be above 0", o->timeout);
-    if (!isnan(o->timeout) && !launch.name && !o->mpi)
-        return keel_complain(EXIT_USAGE, "--timeout is for several processes, which mpirun starts; "
-                                         "leave it out");
-    if (o->apart && !launch.name && !o->mpi)
-        return keel_complain(EXIT_USAGE, "--apart is for several processes, which mpirun starts; "
-                                         "leave it out");
+    const int wrong = keel_processes_check(o, &launch, running);
+    if (wrong >= 0) return wrong;
     if (!isnan(o->timeout)) timeout = o->timeout;
-    limit_instructions(o->instructions);
-    if (!launch.name && keel_launch_refuses_tensorflow(text, sizeof text, running))
-        return keel_complain(EXIT_USAGE, "%s", text);
+    common = keel_processes_limit(o);
     if (!several && !o->mpi) return -1;
-    if (!launch.mpi && launch.name && !o->mpi) return complain_unconnected();
-    const int code = open_group();
+    int code = open_group(o->mpi);
     group.timeout = timeout;
-    return code >= 0 || o->apart ? code : join_machines(devices);
+    if (code < 0 && !o->apart) code = join_machines(devices);
+    plain_test = group.test;
+    if (group.size) group.test = test_with_patience;
+    return code;
 }
 
 /* ---- in place of the first process ----------------------------------------------------------- */
@@ -337,21 +290,23 @@ static int find_lost(void)
     return rank;
 }
 
-/* As in the library, for the last checkpoint: if the first process is lost, the others have their
- * turn by rank; else it is probably there, and gets time to save. */
 double keel_processes_turn(void)
 {
     const int rank = group.size ? find_lost() : lost;
-    const double after = 0.02 * (launch.rank - 1);
     if (launch.rank == 0 || rank < 0) return -1;
-    if (rank == 0) return after < 0.3 ? after : 0.3;
-    if (keel_signal_got()) return 0.15;
-    return timeout < 10 ? timeout : 10;
+    return keel_claim_turn(launch.rank, rank, timeout, keel_signal_got() != 0);
 }
 
 bool keel_processes_first_lost(void)
 {
     return launch.rank > 0 && lost == 0;
+}
+
+/* The launcher may end the others when this one ends, and the first one may be there after all. */
+void keel_processes_speak(void)
+{
+    keel_complaints_print();
+    spoke = true;
 }
 
 void keel_processes_told(void)
@@ -362,96 +317,12 @@ void keel_processes_told(void)
 
 /* ---- agreements ------------------------------------------------------------------------------ */
 
-static int lose(const char *error)
-{
-    char safe[512];
-    const int rank = group.awaited(group.context, AGREEMENT);
-    const char *host = rank >= 0 ? group.host(group.context, rank) : NULL;
-    const int number = rank >= 0 && group.number ? group.number(group.context, rank) : rank;
-    failed = true;
-    keel_printable(safe, sizeof safe, error);
-    if (rank < 0)
-        return keel_complain(EXIT_FAILED, "the other processes cannot be reached: %s", safe);
-    return keel_complain(EXIT_FAILED, "process %d (%s) does not answer%s%s", number,
-                         host ? host : "?", *error ? ": " : "", safe);
-}
-
-/* In place of the plug-in's own. Who is asked to end does not wait for long: Open MPI ends all
- * processes a second after SIGTERM, which it sends when one of them is gone, and by then the model
- * shall be saved. After Ctrl-C there is more time, for a long step of another process, unless it
- * comes twice; also after SIGTERM of Slurm, which waits for 30 s, its KillWait. */
-static int test_with_patience(void *context, int number, char *error, size_t size)
-{
-    static double since;
-    const int got = group.test(context, number, error, size);
-    const int asked = keel_signal_got();
-    if (got != 0 || !asked) {
-        since = 0;
-        return got;
-    }
-    const bool mild = asked != SIGTERM || launch.slurm;
-    const double now = keel_now(), most = keel_signal_again() ? 0 : mild ? 10 : 0.5;
-    if (since == 0) since = now;
-    if (now - since < most) return 0;
-    snprintf(error, size, "this process is asked to end and has waited for %.1f s", now - since);
-    since = 0;
-    return -1;
-}
-
-/* Wait for the exchange. Returns -1, or an exit code after an error was printed. */
-static int wait_for_all(void)
-{
-    char error[512] = "";
-    const double end = keel_now() + PATIENCE * timeout;
-    for (;;) {
-        const int got = test_with_patience(group.context, AGREEMENT, error, sizeof error);
-        if (got > 0) return -1;
-        if (got < 0 || keel_now() > end) return lose(error);
-        nanosleep(&(struct timespec){ .tv_nsec = 200000 }, NULL);
-    }
-}
-
-/* Every process gets what all say, all[count] of so many bytes; of one of no bytes nothing. Returns
- * as above. */
-static int exchange(const void *own, const size_t *own_bytes, char *all, const size_t *bytes)
-{
-    const size_t n = (size_t)group.count;
-    const void **send = calloc(n, sizeof *send);
-    void **receive = calloc(n, sizeof *receive);
-    char error[512] = "";
-    int code;
-    if (!send || !receive) {
-        failed = true;
-        code = keel_complain(EXIT_FAILED, "out of memory");
-        goto out;
-    }
-    for (size_t q = 0; q < n; q++) {
-        send[q] = own;
-        receive[q] = all;
-        all += bytes[q];
-    }
-    const keel_exchange e = { send, own_bytes, receive, bytes };
-    code = group.start(group.context, AGREEMENT, &e, error, sizeof error) < 0 ? lose(error)
-                                                                              : wait_for_all();
-out:
-    free(send);
-    free(receive);
-    return code;
-}
-
-/* Every process gets the words of all, all[count]. Returns as above. */
+/* Every process gets the words of all, all[count]. Returns -1, or an exit code after an error was
+ * printed. */
 static int tell_all(const word *own, word *all)
 {
-    size_t *bytes = calloc((size_t)group.count, sizeof *bytes);
-    if (!bytes || !all) {
-        free(bytes);
-        failed = true;
-        return keel_complain(EXIT_FAILED, "out of memory");
-    }
-    for (int q = 0; q < group.count; q++) bytes[q] = sizeof *own;
-    all[group.rank] = *own;
-    const int code = exchange(own, bytes, (char *)all, bytes);
-    free(bytes);
+    const int code = keel_tell_all(&group, own, all, sizeof *own);
+    failed = failed || code >= 0;
     return code;
 }
 
@@ -494,15 +365,8 @@ int keel_processes_agree(int64_t *number)
 int keel_processes_broadcast(void *data, size_t n_bytes)
 {
     if (!group.size) return -1;
-    size_t *bytes = calloc(2 * (size_t)group.count, sizeof *bytes), *comes = bytes + group.count;
-    if (!bytes) {
-        failed = true;
-        return keel_complain(EXIT_FAILED, "out of memory");
-    }
-    for (int q = 1; q < group.count && group.rank == 0; q++) bytes[q] = n_bytes;
-    if (group.rank > 0) comes[0] = n_bytes;
-    const int code = exchange(data, bytes, data, comes);
-    free(bytes);
+    const int code = keel_tell_from_first(&group, data, n_bytes);
+    failed = failed || code >= 0;
     return code;
 }
 
@@ -540,8 +404,6 @@ int keel_processes_strategy(keel_strategy **out, const char *devices)
     const int code = keel_processes_agree(&(int64_t){ 0 });
     if (code >= 0) return code;
     keel_process_group shared = group;
-    shared.timeout = timeout;
-    shared.test = test_with_patience;
     shared.close = close_all;
     opening = true;
     s = common ? keel_instructions_common(&shared) : KEEL_OK;

@@ -3,6 +3,7 @@
  * per row so far, including validation. */
 #include "progress.h"
 #include "processes.h"
+#include "voice.h"
 #include <langinfo.h>
 #include <math.h>
 #include <signal.h>
@@ -46,8 +47,7 @@ static void on_interrupt(int signal)
         "\nkeel: stopping after this step; press Ctrl-C again to quit at once\n";
     (void)signal;
     interrupted = 1;
-    if (keel_processes_first() && write(STDERR_FILENO, text, sizeof text - 1) < 0)
-        return; /* a failure cannot be reported */
+    if (keel_processes_first()) keel_voice_cry(text, sizeof text - 1);
 }
 
 void keel_interrupt_catch(void)

@@ -4,6 +4,7 @@
 #include "follow.h"
 #include "processes.h"
 #include "progress.h"
+#include "voice.h"
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -27,9 +28,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     if (!first) {
         first = number;
         keel_interrupt();
-        if (number == SIGINT && keel_processes_first() &&
-            write(STDERR_FILENO, text, sizeof text - 1) < 0)
-            return;
+        if (number == SIGINT && keel_processes_first()) keel_voice_cry(text, sizeof text - 1);
         return;
     }
     if (!second) second = number;

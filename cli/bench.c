@@ -209,7 +209,7 @@ static void print_profile(const keel_profile *p)
     printf("inside   kernels %.1f%%, reduce and update %.1f%%, waiting for each other %.1f%%; host "
            "%.3f ms per step\n",
            100 * l.kernels, 100 * l.updates, 100 * l.waiting, l.host_ms);
-    printf("moved    %s per step by the kernels\n", keel_bytes_text(a, (int64_t)l.bytes));
+    printf("moved    %s per step by the kernels\n", keel_size_text(a, (int64_t)l.bytes));
     printf("peak     of one core, measured: %s\n\n", keel_profile_peaks(peaks, p));
     printf("%-26s %9s %9s %6s  %s\n", "op, ms per step, all cores", "forward", "backward", "share",
            "GFLOP/s per core, of its peak");
@@ -297,8 +297,8 @@ static void print_text(job *j)
     printf("speed    %s rows/s\n", keel_grouped(a, (int64_t)(r.rows_per_second + 0.5)));
     printf("share    steps %.1f%%, waiting for input %.1f%%, between steps %.1f%%\n",
            100 * r.in_steps, 100 * r.waiting, 100 * r.else_);
-    printf("memory   %s planned", keel_bytes_text(a, h->memory_planned));
-    if (h->memory_used >= 0) printf(", %s used", keel_bytes_text(a, h->memory_used));
+    printf("memory   %s planned", keel_size_text(a, h->memory_planned));
+    if (h->memory_used >= 0) printf(", %s used", keel_size_text(a, h->memory_used));
     printf("\ncompile  %s\n", keel_seconds_text(a, h->compile_seconds));
     if (j->profiled.profile) print_profile(j->profiled.profile);
 }

@@ -1,5 +1,6 @@
 /* Shared by all commands: parsing of options by their table, error messages, readable numbers. */
 #include "command.h"
+#include "fnv.h"
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -14,11 +15,16 @@ static uint64_t kind;
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
+/* In one piece: other processes, and their launcher, may write there at the same time. */
 static void print(const char *text)
 {
-    fputs(speaker, stderr);
-    fprintf(stderr, running ? "keel %s: " : "keel: ", running);
-    fprintf(stderr, "%s\n", text);
+    char line[4096 + 256];
+    const char *space = running ? " " : "", *name = running ? running : "";
+    const int n = snprintf(line, sizeof line, "%skeel%s%s: %s\n", speaker, space, name, text);
+    if (n > 0 && (size_t)n < sizeof line)
+        fwrite(line, 1, (size_t)n, stderr);
+    else
+        fprintf(stderr, "%skeel%s%s: %s\n", speaker, space, name, text);
 }
 
 int keel_complain(int code, const char *format, ...)
@@ -70,8 +76,7 @@ uint64_t keel_complaints_kind(void)
 void keel_complain_about(const char *text)
 {
     if (kind) return;
-    kind = 0xcbf29ce484222325; /* FNV-1a */
-    for (; *text; text++) kind = (kind ^ (unsigned char)*text) * 0x100000001b3;
+    kind = fnv_add(FNV_BEGIN, text, strlen(text));
     if (!kind) kind = 1;
 }
 
@@ -312,7 +317,7 @@ const char *keel_grouped(char *out, int64_t n)
     return out;
 }
 
-const char *keel_bytes_text(char *out, int64_t bytes)
+const char *keel_size_text(char *out, int64_t bytes)
 {
     static const char *const unit[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
     double x = (double)bytes;

@@ -101,7 +101,7 @@ enum { KEEL_NUMBER_MAX = 40 };
 
 /* Each writes a number to a buffer of KEEL_NUMBER_MAX bytes and returns it. */
 const char *keel_grouped(char *out, int64_t n);           /* 1,031 */
-const char *keel_bytes_text(char *out, int64_t bytes);    /* 17.3 MiB */
+const char *keel_size_text(char *out, int64_t bytes);     /* 17.3 MiB */
 const char *keel_seconds_text(char *out, double seconds); /* 1:05 min, 12.3 s, 450 ms */
 
 /* Parse "512M", "2GiB" or "1000000" as bytes; K, M, G and T are powers of 1024. False: the text has

@@ -11,7 +11,7 @@
 
 typedef struct data_options {
     const char *image_size, *label, *skip_list, *html;
-    int64_t rows, threads, seed;
+    int64_t rows, threads, seed, batch_size;
     double seconds, input_timeout;
     bool stages, no_header, verify;
 } data_options;
@@ -182,8 +182,26 @@ static int write_html(const keel_dataset *d, const data_options *o, const keel_p
     return code == EXIT_OK ? -1 : code;
 }
 
+/* Once all rows were read. */
+static void print_memory(const keel_dataset *d, int64_t batch_size)
+{
+    keel_dataset_memory m;
+    char least[KEEL_NUMBER_MAX], row[KEEL_NUMBER_MAX], name[512];
+    const keel_status s = keel_dataset_least_memory(&m, d, batch_size);
+    if (s < 0) {
+        printf("memory   not known: %s\n", keel_printable(name, sizeof name, keel_error()));
+        return;
+    }
+    printf("memory   a fit needs --input-memory %lld (%s) or more", (long long)m.n_bytes,
+           keel_size_text(least, m.n_bytes));
+    if (!keel_dataset_is_batched(d))
+        printf(", in batches of %lld", (long long)(batch_size ? batch_size : 32));
+    printf("; to read a row takes up to %s", keel_size_text(row, m.row_bytes));
+    printf("%s%s\n", *m.row ? ": " : "", keel_printable(name, sizeof name, m.row));
+}
+
 /* Read everything once, and name what cannot be read. */
-static int verify(const keel_dataset *d, const keel_reader_options *r)
+static int verify(const keel_dataset *d, const keel_reader_options *r, int64_t batch_size)
 {
     enum { SHOWN = 20 };
     keel_reader *reader;
@@ -214,6 +232,7 @@ static int verify(const keel_dataset *d, const keel_reader_options *r)
         return keel_complain(EXIT_FAILED, "%s %s can be read, %s cannot%s", good, what, bad,
                              s == KEEL_END ? "" : "; the rest was not tried");
     printf("all %s %s can be read\n", good, what);
+    print_memory(d, batch_size);
     return EXIT_OK;
 }
 
@@ -268,7 +287,7 @@ static int run(const void *options, int n_arg, char **arg)
     r.watch = with.watch;
     print_spec(d);
     if (o->verify) {
-        const int code = verify(d, &r);
+        const int code = verify(d, &r, o->batch_size);
         keel_dataset_destroy(d);
         return code;
     }
@@ -306,8 +325,13 @@ static const keel_option options[] = {
       "leave out the rows that this file lists, as the argument quarantine of stages writes it",
       offsetof(T, skip_list) },
     { "verify", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
-      "read everything once, name what cannot be read, and exit with 1 if there is any",
+      "read everything once, name what cannot be read, and exit with 1 if there is any; tells the "
+      "least --input-memory of a fit",
       offsetof(T, verify) },
+    { "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
+      "rows of a step of the fit for which --verify tells the least --input-memory; of data that "
+      "comes in batches, those",
+      offsetof(T, batch_size) },
     { "html", 0, false, KEEL_OPTION_TEXT, "P.html", NULL,
       "write what is shown as one page with pictures: images, sounds as curves, texts, and the "
       "speed of "

@@ -14,7 +14,7 @@ static int run(const void *options, int n_arg, char **arg)
     const keel_status s = keel_devices(info, MOST, &count);
     for (int i = 0; s >= 0 && i < count && i < MOST; i++)
         printf("%-8s %s, %s\n", info[i].name, info[i].description,
-               info[i].memory ? keel_bytes_text(text, info[i].memory) : "memory unknown");
+               info[i].memory ? keel_size_text(text, info[i].memory) : "memory unknown");
     if (s >= 0 && count > MOST) printf("and %d more\n", count - MOST);
     if (s >= 0) printf("computing with %s\n", keel_computes_with());
     free(info);
@@ -29,6 +29,7 @@ const keel_command keel_command_devices = {
         "Starts and allocates nothing on any device. --devices of fit, evaluate, predict and "
         "plan takes these names: cpu:0-3 is four logical devices of one core each (with fewer "
         "cores, a core runs several), cpu:0+1 one device of two cores, cpu:0,cpu:1 two devices. "
+        "cuda:0-1 names NVIDIA GPUs, cuda all of them, and cuda:0x4 four logical devices on one. "
         "The default is one device per core. The last line names the instructions in use and the "
         "version of oneDNN.",
     .example = "keel devices",

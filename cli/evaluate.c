@@ -6,7 +6,7 @@
 #include <math.h>
 
 typedef struct options {
-    const char *weights, *plugin;
+    const char *weights, *plugin, *input_memory;
     keel_data_options data;
     keel_pad_options pad;
     keel_compile_options compile;
@@ -20,6 +20,7 @@ typedef struct options {
 typedef struct job {
     keel_model *model;
     keel_padding padding;
+    int64_t input_memory;
     keel_program_counts counts;
     keel_dataset *whole, *training, *part; /* part: the validation part, if a split is given */
     keel_strategy *strategy;
@@ -31,6 +32,7 @@ static int prepare(job *j, const options *o, const char *path)
     keel_status s = KEEL_OK;
     if ((code = keel_processes_begin(&o->processes, o->devices.list)) >= 0) return code;
     if ((code = keel_padding_read(&j->padding, &o->pad)) >= 0) return code;
+    if ((code = keel_setup_input_memory(&j->input_memory, o->input_memory)) >= 0) return code;
     if ((code = keel_setup_plugin(o->plugin)) >= 0) return code;
     if ((code = keel_setup_model(&j->model, path, o->weights, o->dtype)) >= 0) return code;
     keel_compile_options compile = o->compile;
@@ -61,6 +63,7 @@ static int evaluate(job *j, const options *o)
         .programs = o->pad.programs,
         .counts = &j->counts,
         .batch_size = o->batch_size,
+        .input_memory = j->input_memory,
         .float32 = (keel_float32)o->float32,
         .callbacks = KEEL_CALLBACKS(&meter.callback),
     };
@@ -99,6 +102,7 @@ static const keel_option table[] = {
     KEEL_PAD_ROWS(options, pad),
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
                     "rows per step (default: 32; of data that comes in batches, those)"),
+    KEEL_INPUT_MEMORY_ROW(options, input_memory),
     KEEL_DEVICES_ROWS(options, devices),
     KEEL_PROCESSES_ROWS(options, processes),
     KEEL_PLUGIN_ROW(options, plugin),

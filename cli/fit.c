@@ -30,7 +30,7 @@ typedef struct options {
     int64_t keep;
     double validation_split;
     int64_t batch_size, epochs, seed, steps_per_epoch, threads;
-    int end, dtype, float32;
+    int end, dtype, float32, compress;
     bool no_shuffle, reset_states, quiet, profile, resume, explain_input;
 } options;
 
@@ -63,6 +63,10 @@ static int check(const options *o)
     if (!isnan(o->validation_split) && !(o->validation_split > 0 && o->validation_split < 1))
         return keel_complain(EXIT_USAGE, "--validation-split %g: must be above 0 and below 1",
                              o->validation_split);
+    code = keel_processes_check_compress(
+        o->compress, o->devices.reproducible,
+        keel_processes_started() > 1 ? NULL : "which mpirun starts; leave it out");
+    if (code >= 0) return code;
     if (!keel_processes_first()) return -1; /* the first process writes all files */
     if ((code = keel_setup_output("-o", o->output, ".keras")) >= 0) return code;
     if (o->history && (code = keel_setup_output("--history", o->history, ".csv")) >= 0) return code;
@@ -92,6 +96,13 @@ static void explain(void *context, const char *line)
 {
     keel_meter_clear(context);
     printf("input    %s\n", line);
+    fflush(stdout);
+}
+
+static void explain_devices(void *context, const char *line)
+{
+    keel_meter_clear(context);
+    printf("devices  %s\n", line);
     fflush(stdout);
 }
 
@@ -219,16 +230,21 @@ static int open_data(job *j)
     return s < 0 ? keel_complain_status(s) : keel_setup_class_names(j->model, j->data);
 }
 
+/* Gradients travel, and are compressed. */
+static bool travels_compressed(const job *j)
+{
+    return j->o->compress && keel_strategy_processes(j->strategy) > 1;
+}
+
 static int prepare(job *j, const char *path)
 {
     int code;
+    keel_processes_train(j->o->checkpoint);
     if ((code = keel_processes_begin(&j->o->processes, j->o->devices.list)) >= 0) return code;
     if ((code = check(j->o)) >= 0) return code;
     if ((code = keel_padding_read(&j->padding, &j->o->pad)) >= 0) return code;
     if ((code = read_class_weight(j, j->o->class_weight)) >= 0) return code;
-    if (j->o->input_memory && !keel_size_parse(&j->input_memory, j->o->input_memory))
-        return keel_complain(EXIT_USAGE, "--input-memory '%s': give bytes, as 512M or 2G",
-                             j->o->input_memory);
+    if ((code = keel_setup_input_memory(&j->input_memory, j->o->input_memory)) >= 0) return code;
     if ((code = read_checkpoint(j)) >= 0) return code;
     const bool validates = j->o->validation || !isnan(j->o->validation_split);
     code = keel_callbacks_make(&j->callbacks, &j->o->callbacks, j->o->output, validates);
@@ -247,7 +263,10 @@ static int prepare(job *j, const char *path)
     if ((code = keel_setup_outputs(j->model, j->data, true)) >= 0) return code;
     if (j->validation && (code = keel_setup_outputs(j->model, j->validation, false)) >= 0)
         return code;
-    return keel_setup_devices(&j->strategy, &j->o->devices);
+    if ((code = keel_setup_devices(&j->strategy, &j->o->devices)) >= 0) return code;
+    if (!travels_compressed(j)) return -1;
+    const keel_status s = keel_strategy_compress(j->strategy, (keel_compress)j->o->compress);
+    return s < 0 ? keel_complain_status(s) : -1;
 }
 
 /* ---- after ----------------------------------------------------------------------------------- */
@@ -278,9 +297,9 @@ static void print_input(const job *j, const keel_input_stats *in)
     if (j->o->explain_input || j->o->input_memory)
         printf("input    %d %s, %d %s ahead, at most %s of memory%s%s\n", in->threads,
                in->threads == 1 ? "thread" : "threads", in->batches,
-               in->batches == 1 ? "batch" : "batches", keel_bytes_text(a, in->memory_peak),
+               in->batches == 1 ? "batch" : "batches", keel_size_text(a, in->memory_peak),
                in->memory_limit ? " of " : "",
-               in->memory_limit ? keel_bytes_text(b, in->memory_limit) : "");
+               in->memory_limit ? keel_size_text(b, in->memory_limit) : "");
 }
 
 static void report(const job *j)
@@ -297,8 +316,9 @@ static void report(const job *j)
     putchar('\n');
     print_rows(j, "split    ", h->full_rows);
     if (h->last_rows) print_rows(j, "; last step ", h->last_rows);
-    printf("\nmemory   %s planned", keel_bytes_text(a, h->memory_planned));
-    if (h->memory_used >= 0) printf(", %s used", keel_bytes_text(a, h->memory_used));
+    printf("\nmemory   %s planned", keel_size_text(a, h->memory_planned));
+    if (h->device_memory) printf(", %s on a device", keel_size_text(b, h->device_memory));
+    if (h->memory_used >= 0) printf(", %s used", keel_size_text(a, h->memory_used));
     printf("\ntime     first step after %s (compile %s), steps %s, waiting for input %s",
            keel_seconds_text(d, j->before + h->first_step_seconds),
            keel_seconds_text(a, h->compile_seconds), keel_seconds_text(b, h->step_seconds),
@@ -311,6 +331,8 @@ static void report(const job *j)
     if (!strcmp(keel_model_dtype_policy(j->model), "float32") &&
         (j->o->float32 != KEEL_FLOAT32_EXACT || strncmp(products, "fma", 3)))
         printf("float32  %s\n", products);
+    if (travels_compressed(j))
+        puts("compress bf16: gradients travelled between the processes as bfloat16");
     keel_programs_print(&j->counts, &j->o->pad);
     if (h->note) printf("note     %s\n", h->note);
 }
@@ -393,6 +415,8 @@ static int train(job *j)
         .input_memory = j->input_memory,
         .explain_input = o->explain_input ? explain : NULL,
         .explain_context = &meter,
+        .explain_devices = o->quiet ? NULL : explain_devices,
+        .explain_devices_context = &meter,
         .input_report = keel_processes_first() ? o->input_report : NULL,
     };
     const int64_t count = keel_dataset_cardinality(j->data);
@@ -410,10 +434,13 @@ static int train(job *j)
     say_devices(j, n);
     if (strcmp(keel_model_dtype_policy(j->model), "float32"))
         printf(", %s", keel_model_dtype_policy(j->model));
+    if (travels_compressed(j)) fputs(", gradients travel as bf16", stdout);
     putchar('\n');
+    if (o->compress && !travels_compressed(j))
+        puts("--compress bf16 changes nothing: the processes act as one, so no gradients travel");
     if (keel_processes_apart(j->strategy))
         puts("these processes do not act as one, which would be faster: they were started with "
-             "different words, or cannot use each other's cores");
+             "different command lines, or cannot use each other's cores");
     if (!o->no_shuffle && !o->resume && !o->initial_epoch && keel_model_steps_done(j->model) > 0)
         printf(
             "the model was trained before, for %s steps; the order of the rows begins again as in "
@@ -473,6 +500,7 @@ static const keel_option table[] = {
                     "next, up to --epochs"),
     KEEL_DEVICES_ROWS(options, devices),
     KEEL_PROCESSES_ROWS(options, processes),
+    KEEL_COMPRESS_ROW(options, compress),
     KEEL_PLUGIN_ROW(options, plugin),
     KEEL_WEIGHTS_ROW(options, weights),
     KEEL_DTYPE_ROW(options, dtype),
@@ -528,11 +556,7 @@ static const keel_option table[] = {
                     "go on from the newest checkpoint of the same run; without one, begin anew"),
     KEEL_OPTION_ROW(options, threads, "threads", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
                     "threads that read data (default: chosen by Keel)"),
-    KEEL_OPTION_ROW(options, input_memory, "input-memory", 0, false, KEEL_OPTION_TEXT, "SIZE", NULL,
-                    "what all buffers of the input may take, to the byte: batches, rows that are "
-                    "read ahead, shuffle buffers, caches, those of decoders; as 512M or 2G "
-                    "(default: half of what the control group of the process leaves free; without "
-                    "one as much as they need)"),
+    KEEL_INPUT_MEMORY_ROW(options, input_memory),
     KEEL_OPTION_ROW(options, explain_input, "explain-input", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
                     "tell each change of the number of threads that read, and of how far they read "
                     "ahead, and why"),

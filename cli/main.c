@@ -1,6 +1,7 @@
 /* keel: finds the command, parses its options, runs it. */
 #include "command.h"
 #include "processes.h"
+#include "voice.h"
 #include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -33,6 +34,7 @@ static int run(const keel_command *c, int argc, char **argv)
 int main(int argc, char **argv)
 {
     setlocale(LC_CTYPE, "");
+    keel_voice_begin();
     signal(SIGXFSZ, SIG_IGN); /* a file beyond the limit is an error of its write */
     if (argc < 2) {
         keel_help_all(stderr);

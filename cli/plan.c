@@ -1,5 +1,6 @@
 /* keel plan: prints the split of each step among devices, the fate of the last rows, and the memory
  * of a fit. It runs nothing, except with --reproducible, whose cost is measured. */
+#include "processes.h"
 #include "setup.h"
 #include "shapes.h"
 #include <limits.h>
@@ -12,7 +13,7 @@ typedef struct options {
     keel_devices_options devices;
     const char *shape, *plugin;
     int64_t rows, batch_size, processes;
-    int end, dtype;
+    int end, dtype, compress;
 } options;
 
 static int count_rows(int64_t *rows, const options *o, const keel_model *m)
@@ -72,8 +73,8 @@ static void print_input_memory(void)
         return;
     }
     printf("input      at most %s: half of what control group %s leaves free of its %s\n",
-           keel_bytes_text(a, left / 2), keel_printable(safe, sizeof safe, group),
-           keel_bytes_text(b, limit));
+           keel_size_text(a, left / 2), keel_printable(safe, sizeof safe, group),
+           keel_size_text(b, limit));
 }
 
 static void print_memory(const keel_plan *p)
@@ -85,16 +86,23 @@ static void print_memory(const keel_plan *p)
         int lanes = 0;
         for (int i = 0; i < p->devices; i++) lanes += p->worker_of[i] == w;
         printf("worker %-3d %8d %12s %12s %12s\n", w, lanes,
-               keel_bytes_text(a, p->activation_bytes[w]), keel_bytes_text(b, p->gradient_bytes[w]),
-               keel_bytes_text(c, p->scratch_bytes[w]));
+               keel_size_text(a, p->activation_bytes[w]), keel_size_text(b, p->gradient_bytes[w]),
+               keel_size_text(c, p->scratch_bytes[w]));
     }
     printf("shared     weights %s, optimizer state %s, packed copies %s\n",
-           keel_bytes_text(a, p->weight_bytes), keel_bytes_text(b, p->moment_bytes),
-           keel_bytes_text(c, p->packed_bytes));
+           keel_size_text(a, p->weight_bytes), keel_size_text(b, p->moment_bytes),
+           keel_size_text(c, p->packed_bytes));
     printf("bound      any plan needs at least %s for a worker's activations\n",
-           keel_bytes_text(a, p->activation_bound));
+           keel_size_text(a, p->activation_bound));
+    for (int w = 0; p->device_bytes && w < p->workers; w++)
+        printf("device %-3d %s of the %s that it has%s\n", w, keel_size_text(a, p->device_bytes[w]),
+               keel_size_text(b, p->device_memory[w]),
+               p->device_bytes[w] <= p->device_memory[w]
+                   ? ""
+                   : ": too little; use smaller batches or more devices");
+    if (p->staged) printf("staged     runs staged through the host: %s\n", p->staged);
     printf("total      %s, without the batches that are read ahead\n",
-           keel_bytes_text(a, p->total_bytes));
+           keel_size_text(a, p->total_bytes));
     print_input_memory();
 }
 
@@ -108,7 +116,7 @@ static void print_shares(const char *what, const int64_t *rows, int n)
 }
 
 /* How processes share the steps, and what travels. */
-static void print_processes(const keel_plan *p)
+static void print_processes(const keel_plan *p, int compress)
 {
     char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], c[KEEL_NUMBER_MAX];
     if (p->processes == 1) return;
@@ -117,13 +125,13 @@ static void print_processes(const keel_plan *p)
     if (p->process_full[0])
         print_shares("rows       of a full step:", p->process_full, p->processes);
     if (p->last_rows) print_shares("rows       of the last step:", p->process_last, p->processes);
-    printf("sends      in a full step, to all others together: gradients %s, statistics %s, other "
-           "%s\n",
-           keel_bytes_text(a, p->sent_gradients), keel_bytes_text(b, p->sent_statistics),
-           keel_bytes_text(c, p->sent_others));
+    printf("sends      in a full step, to all others together: gradients %s%s, statistics %s, "
+           "other %s\n",
+           keel_size_text(a, p->sent_gradients), compress ? " (as bf16)" : "",
+           keel_size_text(b, p->sent_statistics), keel_size_text(c, p->sent_others));
     printf(
         "exchanges  %d a step at most, gradients while backward runs; buffers for what comes %s\n",
-        p->exchanges, keel_bytes_text(a, p->exchange_bytes));
+        p->exchanges, keel_size_text(a, p->exchange_bytes));
 }
 
 /* A failure to measure is printed, but does not fail the plan. */
@@ -156,9 +164,11 @@ static int plan(const options *o, keel_model *m, const char *path)
     if (code >= 0) return code;
     if ((code = keel_shapes_read(&shapes, o->shape, m)) >= 0) return code;
     if ((code = keel_setup_strategy(&s, &o->devices)) >= 0) goto out;
-    const keel_status status =
-        keel_plan_processes(&p, m, s, (int)(o->processes > INT_MAX ? INT_MAX : o->processes), rows,
-                            o->batch_size, (keel_end_of_data)o->end, shapes);
+    keel_status status = keel_strategy_compress(s, (keel_compress)o->compress);
+    if (status >= 0)
+        status =
+            keel_plan_processes(&p, m, s, (int)(o->processes > INT_MAX ? INT_MAX : o->processes),
+                                rows, o->batch_size, (keel_end_of_data)o->end, shapes);
     if (status < 0) {
         code = keel_complain_status(status);
         goto out;
@@ -171,7 +181,7 @@ static int plan(const options *o, keel_model *m, const char *path)
            p.workers == 1 ? "worker" : "workers");
     print_split(&p, s);
     print_tail(&p, o->end);
-    print_processes(&p);
+    print_processes(&p, o->compress);
     print_memory(&p);
     print_cost(&p, m, s, shapes);
     code = EXIT_OK;
@@ -187,7 +197,10 @@ static int run(const void *given, int n_arg, char **arg)
     const options *o = given;
     keel_model *m = NULL;
     (void)n_arg;
-    int code = keel_setup_plugin(o->plugin);
+    int code = keel_processes_check_compress(
+        o->compress, o->devices.reproducible,
+        o->processes > 1 ? NULL : "of which --processes N gives the number");
+    if (code < 0) code = keel_setup_plugin(o->plugin);
     if (code < 0) code = keel_setup_model(&m, arg[0], NULL, o->dtype);
     if (code >= 0) return code;
     if ((code = keel_setup_compile(m, &o->compile, arg[0])) < 0) code = plan(o, m, arg[0]);
@@ -208,6 +221,7 @@ static const keel_option table[] = {
     KEEL_OPTION_ROW(options, processes, "processes", 0, false, KEEL_OPTION_POSITIVE, "N", "1",
                     "so many processes share the steps, each with these devices, as under mpirun: "
                     "show their rows and what travels"),
+    KEEL_COMPRESS_ROW(options, compress),
     KEEL_PLUGIN_ROW(options, plugin),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_END_ROW(options, end, "rows that do not fill a step; see keel fit"),

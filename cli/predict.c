@@ -8,7 +8,7 @@
 #include <string.h>
 
 typedef struct options {
-    const char *weights, *plugin;
+    const char *weights, *plugin, *input_memory;
     keel_data_options data;
     const char *output, *classes;
     keel_devices_options devices;
@@ -21,6 +21,7 @@ typedef struct options {
 typedef struct job {
     keel_model *model;
     keel_padding padding;
+    int64_t input_memory;
     keel_program_counts counts;
     keel_dataset *data;
     keel_strategy *strategy;
@@ -151,6 +152,7 @@ static int prepare(job *j, const options *o, const char *path)
     const keel_setup_file inputs[] = { { "--data", o->data.data }, { 0 } };
     if ((code = keel_processes_begin(&o->processes, o->devices.list)) >= 0) return code;
     if ((code = keel_padding_read(&j->padding, &o->pad)) >= 0) return code;
+    if ((code = keel_setup_input_memory(&j->input_memory, o->input_memory)) >= 0) return code;
     if (keel_processes_first()) {
         if ((code = keel_setup_output("-o", o->output, ".npy")) >= 0) return code;
         if (o->classes && (code = keel_setup_output("--classes", o->classes, ".csv")) >= 0)
@@ -201,7 +203,8 @@ static int save(const job *j, const options *o, double seconds)
     return EXIT_OK;
 }
 
-/* Straight into the files: by several processes each its own rows. */
+/* Straight into the files, so that no more than a step's rows are in memory; by several processes
+ * each its own. */
 static int predict_files(job *j, const options *o, const keel_fit_options *f, keel_meter *meter)
 {
     enum { NAME = 4096 };
@@ -240,11 +243,12 @@ static int predict(job *j, const options *o)
         .programs = o->pad.programs,
         .counts = &j->counts,
         .batch_size = o->batch_size,
+        .input_memory = j->input_memory,
         .float32 = (keel_float32)o->float32,
         .callbacks = KEEL_CALLBACKS(&meter.callback),
     };
     const double start = keel_now();
-    if (keel_processes_several() && !o->classes && !o->show) {
+    if (!o->classes && !o->show) {
         j->n_out = keel_model_output_count(j->model);
         const int code = predict_files(j, o, &f, &meter);
         if (code != EXIT_OK || !keel_processes_first()) return code;
@@ -292,6 +296,7 @@ static const keel_option table[] = {
                     "file OUT_name.npy each"),
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
                     "rows per step (default: 32; of data that comes in batches, those)"),
+    KEEL_INPUT_MEMORY_ROW(options, input_memory),
     KEEL_DEVICES_ROWS(options, devices),
     KEEL_PROCESSES_ROWS(options, processes),
     KEEL_PLUGIN_ROW(options, plugin),

@@ -13,17 +13,21 @@ typedef struct keel_processes_options {
     int instructions; /* which word of the option */
 } keel_processes_options;
 
-#define KEEL_PROCESSES_ROWS(T, member)                                                             \
+#define KEEL_MPI_ROW(T, member)                                                                    \
     KEEL_OPTION_ROW(T, member.mpi, "mpi", 0, false, KEEL_OPTION_FLAG, NULL, NULL,                  \
                     "connect the processes by MPI also where no launcher is recognised; those "    \
-                    "that mpirun, mpiexec or srun started find each other without it"),            \
+                    "that mpirun, mpiexec or srun started find each other without it")
+#define KEEL_TIMEOUT_ROW(T, member)                                                                \
+    KEEL_OPTION_ROW(T, member.timeout, "timeout", 0, false, KEEL_OPTION_REAL, "S", NULL,           \
+                    "of several processes: end with an error if one is silent for S seconds "      \
+                    "(default: 60)")
+#define KEEL_PROCESSES_ROWS(T, member)                                                             \
+    KEEL_MPI_ROW(T, member),                                                                       \
         KEEL_OPTION_ROW(T, member.apart, "apart", 0, false, KEEL_OPTION_FLAG, NULL, NULL,          \
                         "processes of one machine share each step by copies, each with its own "   \
                         "devices (default: the first one runs the devices of all, and the "        \
                         "others wait, which is faster)"),                                          \
-        KEEL_OPTION_ROW(T, member.timeout, "timeout", 0, false, KEEL_OPTION_REAL, "S", NULL,       \
-                        "of several processes: end with an error if one is silent for S seconds "  \
-                        "(default: 60)"),                                                          \
+        KEEL_TIMEOUT_ROW(T, member),                                                               \
         KEEL_OPTION_ROW(T, member.instructions, "instructions", 0, false, KEEL_OPTION_CHOICE,      \
                         "own|common|base|avx2|avx512|avx512_bf16|amx", "own",                      \
                         "what the processor may compute with: all that it has (own); of several "  \
@@ -31,9 +35,24 @@ typedef struct keel_processes_options {
                         "they differ; or no more than the set that is named, so that another "     \
                         "machine computes the same")
 
+/* The words are in the order of keel_compress, which _process_options.c asserts. */
+#define KEEL_COMPRESS_ROW(T, member)                                                               \
+    KEEL_OPTION_ROW(T, member, "compress", 0, false, KEEL_OPTION_CHOICE, "none|bf16", "none",      \
+                    "how gradients travel between processes: as they are (none), or as bfloat16 "  \
+                    "(bf16), in half the bytes: each process rounds its own to 8 bits of "         \
+                    "precision, they are added in float32, and all use the same rounded sum, so "  \
+                    "weights stay equal; not with --reproducible")
+
+/* Refuse --compress with --reproducible, and where nothing travels. otherwise: what to do, if there
+ * is one process; NULL: there are several. Returns as keel_processes_look. */
+int keel_processes_check_compress(int compress, bool reproducible, const char *otherwise);
+
 /* Before options are parsed: see whether and where a launcher started this process, and be silent
  * if others speak. Returns -1 to continue, or an exit code after an error was printed. */
 int keel_processes_look(const keel_command *c);
+
+/* Before keel_processes_begin: this is a fit, with checkpoints in that folder (NULL: none). */
+void keel_processes_train(const char *folder);
 
 /* Connect the processes, or see that there is only this one. Those of one machine act as one
  * (keel/machines.h); in one that follows another this returns when the work is done, with its exit
@@ -52,6 +71,9 @@ bool keel_processes_apart(const keel_strategy *s);
 
 /* True if there are others. */
 bool keel_processes_several(void);
+
+/* The group of all, for what is no step; NULL: this process is alone. */
+const keel_process_group *keel_processes_group(void);
 
 /* All processes come here, or fail before: *number becomes that of process 0. Alone, it stays.
  * Returns as above. */
@@ -83,6 +105,9 @@ int keel_processes_number_agreed(void);
  * by then. -1: it does not, since it is the first process, which saves at once, or none is lost. */
 double keel_processes_turn(void);
 bool keel_processes_first_lost(void); /* after keel_processes_end */
+
+/* This process has saved it in place of the first one: print errors now. */
+void keel_processes_speak(void);
 
 /* Another process has saved it and says so: nothing is printed here. */
 void keel_processes_told(void);

@@ -102,6 +102,16 @@ void keel_setup_watch_rescue(void (*rescue)(void *context, const char *why), voi
     "end with an error if no rows come for S seconds, because a program, a pipe or a file hangs; " \
     "which one, is said after a minute in any case (default: wait)"
 
+/* "512M" as bytes; NULL: 0. Returns -1, or the exit code after it has complained. */
+int keel_setup_input_memory(int64_t *out, const char *text);
+
+#define KEEL_INPUT_MEMORY_ROW(T, member)                                                           \
+    KEEL_OPTION_ROW(T, member, "input-memory", 0, false, KEEL_OPTION_TEXT, "SIZE", NULL,           \
+                    "what all buffers of the input may take, to the byte: batches, rows that are " \
+                    "read ahead, shuffle buffers, caches, those of decoders; as 512M or 2G "       \
+                    "(default: half of what the control group of the process leaves free; "        \
+                    "without one as much as they need)")
+
 #define KEEL_DATA_ROWS(T, member, required)                                                        \
     KEEL_OPTION_ROW(                                                                               \
         T, member.data, "data", 0, required, KEEL_OPTION_TEXT, "SRC", NULL,                        \

@@ -1,6 +1,7 @@
 /* keel simulate: predicts the steps of a fit on many machines like this one. What it prints is in
  * the struct keel_simulation of keel/simulate.h. */
 #include "curve.h"
+#include "processes.h"
 #include "progress.h"
 #include "setup.h"
 #include "shapes.h"
@@ -16,7 +17,7 @@ typedef struct options {
     const char *machines, *network, *shape, *plugin, *output;
     int64_t batch_size, process_batch_size, processes_per_machine;
     double seconds;
-    int dtype, float32;
+    int dtype, float32, compress;
     bool json;
 } options;
 
@@ -98,9 +99,9 @@ static void print_row(const keel_simulated *p)
     char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], c[KEEL_NUMBER_MAX], d[KEEL_NUMBER_MAX];
     printf("%8d %7s %10.3f %9d %11s %10.3f %10.3f %12s %9.1f%% %11s\n", p->machines,
            keel_grouped(a, p->rows), 1e3 * p->compute_seconds, p->exchanges,
-           keel_bytes_text(b, p->sent_bytes), 1e3 * p->exchange_seconds, 1e3 * p->step_seconds,
+           keel_size_text(b, p->sent_bytes), 1e3 * p->exchange_seconds, 1e3 * p->step_seconds,
            keel_grouped(c, llround(p->rows_per_second)), 100 * p->efficiency,
-           keel_bytes_text(d, p->memory_bytes));
+           keel_size_text(d, p->memory_bytes));
 }
 
 static void print_table(const keel_simulation *s)
@@ -141,15 +142,16 @@ static void print_point_json(const keel_simulated *p)
            (long long)p->measured_steps);
 }
 
-static void print_json(const keel_simulation *s)
+static void print_json(const options *o, const keel_simulation *s)
 {
     const keel_network *n = &s->network;
     printf("{\"version\": \"%s\", \"network\": {\"bytes_per_s\": %.0f, \"latency_us\": %.3f, "
            "\"message_us\": %.3f, \"eager_bytes\": %.0f, \"local_bytes_per_s\": %.0f, "
            "\"local_latency_us\": %.3f}, \"processes_per_machine\": %d, \"at_once\": %d, "
-           "\"one\": ",
+           "\"compress\": \"%s\", \"one\": ",
            KEEL_VERSION, n->bytes_per_second, 1e6 * n->latency, 1e6 * n->message, n->eager,
-           n->local_bytes_per_second, 1e6 * n->local_latency, s->processes_per_machine, s->at_once);
+           n->local_bytes_per_second, 1e6 * n->local_latency, s->processes_per_machine, s->at_once,
+           o->compress ? "bf16" : "none");
     print_point_json(&s->one);
     fputs(", \"points\": [", stdout);
     for (int i = 0; i < s->count; i++) {
@@ -193,14 +195,15 @@ static int simulate(const options *o, keel_model *m, const char *path, keel_simu
     const keel_status status = keel_simulate(&found, m, s);
     if (status == KEEL_END) return EXIT_STOPPED;
     if (status < 0) return keel_complain_status(status);
-    snprintf(head, sizeof head, "%s, %s parameters, %s rows a %s, %s",
+    snprintf(head, sizeof head, "%s, %s parameters, %s rows a %s, %s%s",
              keel_printable(name, sizeof name, slash ? slash + 1 : path),
              keel_grouped(a, keel_model_count_params(m, NULL)),
              keel_grouped(b, s->batch_size ? s->batch_size : s->process_batch_size),
-             s->batch_size ? "step" : "step of each process", keel_model_dtype_policy(m));
+             s->batch_size ? "step" : "step of each process", keel_model_dtype_policy(m),
+             o->compress ? ", gradients travel as bf16" : "");
     int code = o->output ? write_picture(o, &found, head) : EXIT_OK;
     if (code == EXIT_OK && o->json)
-        print_json(&found);
+        print_json(o, &found);
     else if (code == EXIT_OK)
         print_text(o, &found, head);
     keel_simulation_free(&found);
@@ -223,6 +226,10 @@ static int check(const options *o, keel_simulate_options *s, machines *m)
                              "%lld processes on each of %d machines: at most %d processes are "
                              "possible",
                              (long long)per, m->number[m->n - 1], MACHINES_MOST);
+    code = keel_processes_check_compress(
+        o->compress, o->devices.reproducible,
+        per * m->number[m->n - 1] > 1 ? NULL : "of which --machines gives the number");
+    if (code >= 0) return code;
     if (!(o->seconds > 0 && o->seconds <= 3600))
         return keel_complain(EXIT_USAGE, "--seconds %g: must be above 0, and at most 3600",
                              o->seconds);
@@ -241,6 +248,7 @@ static int check(const options *o, keel_simulate_options *s, machines *m)
     s->process_batch_size = o->process_batch_size;
     s->devices = o->devices.list;
     s->float32 = (keel_float32)o->float32;
+    s->compress = (keel_compress)o->compress;
     s->seconds = o->seconds;
     s->progress = progress;
     s->context = (void *)o;
@@ -307,6 +315,7 @@ static const keel_option table[] = {
     KEEL_PLUGIN_ROW(options, plugin),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),
+    KEEL_COMPRESS_ROW(options, compress),
     KEEL_OPTIMIZER_ROWS(options, compile),
     KEEL_LOSS_ROWS(options, compile),
     KEEL_OPTION_ROW(options, json, "json", 0, false, KEEL_OPTION_FLAG, NULL, NULL,

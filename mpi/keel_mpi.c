@@ -9,12 +9,14 @@
  *
  * libkeel is not among the libraries that this one names: the program has it already, as the shared
  * library or linked into itself, and must not get a second copy. */
+#include "end.h"
 #include <keel/mpi.h>
 #include <keel/mpi_open.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { PIECE = 1 << 30, ALIGN = 16 };
 
@@ -109,15 +111,16 @@ static int start(void *context, int number, const keel_exchange *e, char *error,
     if (x->open)
         return fail(error, size, MPI_SUCCESS, "exchange %d is started before it has ended", number);
     x->n = 0;
+    const int n = e->with ? e->n_with : g->count - 1;
     /* what is expected before what is sent: a message that finds its place is not copied */
-    for (int d = 1; d < g->count; d++) {
-        const int q = (g->rank + g->count - d) % g->count;
+    for (int d = 0; d < n; d++) {
+        const int q = e->with ? e->with[d] : (g->rank + g->count - 1 - d) % g->count;
         if (add_message(g, number, q, e->receive[q], e->receive_bytes[q], true, error, size) < 0)
             return -1;
     }
     /* each begins with the process after itself, so that not all send to the same one first */
-    for (int d = 1; d < g->count; d++) {
-        const int q = (g->rank + d) % g->count;
+    for (int d = 0; d < n; d++) {
+        const int q = e->with ? e->with[d] : (g->rank + 1 + d) % g->count;
         if (add_message(g, number, q, (void *)e->send[q], e->send_bytes[q], false, error, size) < 0)
             return -1;
     }
@@ -186,18 +189,54 @@ static const char *host(void *context, int rank)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Memory that is waiting for messages goes back to the caller, so nothing may be written there any
- * more. Both calls concern this process alone. */
-static void cancel(group *g)
+/* Message i, which is to be cancelled, has come to its end: if it came after all, as it should. */
+static void end_cancelled(exchange *x, int i, MPI_Status *status)
 {
+    message *m = &x->message[i];
+    int cancelled = 0;
+    if (MPI_Test_cancelled(status, &cancelled) != MPI_SUCCESS || cancelled) return;
+    m->left -= (size_t)m->piece;
+    if (m->left == 0) x->open--;
+}
+
+/* How many messages that were to come have not come to their end. */
+static int look_at_cancelled(group *g)
+{
+    int n = 0;
     for (int k = 0; k < KEEL_EXCHANGES_MAX; k++) {
         exchange *x = &g->exchange[k];
         for (int i = 0; x->open && i < x->n; i++) {
-            if (x->request[i] == MPI_REQUEST_NULL) continue;
-            if (x->message[i].comes) MPI_Cancel(&x->request[i]);
-            MPI_Request_free(&x->request[i]);
+            int done = 0;
+            MPI_Status status;
+            if (x->request[i] == MPI_REQUEST_NULL || !x->message[i].comes) continue;
+            if (MPI_Test(&x->request[i], &done, &status) == MPI_SUCCESS && done)
+                end_cancelled(x, i, &status);
+            n += x->request[i] != MPI_REQUEST_NULL;
         }
-        x->open = 0;
+    }
+    return n;
+}
+
+/* Memory that is waiting for messages goes back to the caller, so nothing may be written there any
+ * more. Any call of MPI may do so, as long as a message is not cancelled, and cancelling one is a
+ * call: so all is done while the caller still has the memory. It concerns this process alone; only
+ * a long message that is coming right now may need the other one, and gets a moment. */
+static void stop(void *context)
+{
+    enum { LOOKS = 50, NAP_NS = 1000000 };
+    group *g = context;
+    for (int k = 0; k < KEEL_EXCHANGES_MAX; k++) {
+        exchange *x = &g->exchange[k];
+        for (int i = 0; x->open && i < x->n; i++)
+            if (x->request[i] != MPI_REQUEST_NULL && x->message[i].comes)
+                MPI_Cancel(&x->request[i]);
+    }
+    for (int i = 0; look_at_cancelled(g) > 0 && i < LOOKS; i++)
+        nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+    for (int k = 0; k < KEEL_EXCHANGES_MAX; k++) {
+        exchange *x = &g->exchange[k];
+        for (int i = 0; x->open && i < x->n; i++)
+            if (x->request[i] != MPI_REQUEST_NULL) MPI_Request_free(&x->request[i]);
     }
 }
 
@@ -209,11 +248,12 @@ static void close_group(void *context, bool failed)
     int ended = 1;
     if (!g) return;
     if (MPI_Finalized(&ended) == MPI_SUCCESS && !ended) {
-        cancel(g);
+        stop(g);
         any_failed = any_failed || failed;
         groups--;
+        if (failed) keel_mpi_end_lost();
         if (!failed) MPI_Comm_free(&g->comm);
-        if (began && groups == 0 && !any_failed) MPI_Finalize();
+        if (began && groups == 0 && !any_failed) keel_mpi_end();
     }
     free(g);
 }
@@ -301,6 +341,14 @@ static int gather_hosts(group *g)
     return MPI_Allgather(own, sizeof own, MPI_CHAR, g->host, sizeof own, MPI_CHAR, g->comm);
 }
 
+/* All processes there are are here: see whether all of them end MPI by mpi/end.c. */
+static int agree_on_end(MPI_Comm comm)
+{
+    int own = began || keel_mpi_end_is_ours(), all = 0;
+    const int code = MPI_Allreduce(&own, &all, 1, MPI_INT, MPI_MIN, comm);
+    return code == MPI_SUCCESS && all ? keel_mpi_end_together(comm) : code;
+}
+
 /* What all processes of comm do together. One that has no memory still takes part until all know
  * it. */
 static keel_status connect_all(group **out, MPI_Comm comm, char *error, size_t size)
@@ -317,7 +365,7 @@ static keel_status connect_all(group **out, MPI_Comm comm, char *error, size_t s
         return KEEL_EARG;
     }
     group *g = make(rank, count);
-    int has = g != NULL, all = 0;
+    int has = g != NULL, all = 0, how = MPI_UNEQUAL;
     MPI_Comm copy = MPI_COMM_NULL;
     int code = MPI_Comm_dup(comm, &copy);
     if (code == MPI_SUCCESS) code = MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
@@ -326,6 +374,8 @@ static keel_status connect_all(group **out, MPI_Comm comm, char *error, size_t s
         g->comm = copy;
         code = gather_hosts(g);
     }
+    if (code == MPI_SUCCESS && all) code = MPI_Comm_compare(comm, MPI_COMM_WORLD, &how);
+    if (code == MPI_SUCCESS && all && how != MPI_UNEQUAL) code = agree_on_end(copy);
     if (code == MPI_SUCCESS && all) {
         *out = g;
         return KEEL_OK;
@@ -350,7 +400,8 @@ static keel_status open_group(keel_process_group *out, const MPI_Comm *comm, cha
     groups++;
     *out = (keel_process_group){ KEEL_PROCESS_GROUP, .rank = g->rank,    .count = g->count,
                                  .context = g,       .host = host,       .start = start,
-                                 .test = test,       .awaited = awaited, .close = close_group };
+                                 .test = test,       .awaited = awaited, .close = close_group,
+                                 .stop = stop };
     return KEEL_OK;
 }
 

@@ -2,15 +2,8 @@
 #ifndef KEEL_TESTS_PROCESS_WORKS_H
 #define KEEL_TESTS_PROCESS_WORKS_H
 #include "reproducible_works.h"
-#include "thread_group.h"
-#include "device/discover.h"
-#include "train/strategy.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SLOW = 1 };
-#else
-enum { SLOW = 0 };
-#endif
+#include "slow.h"
+#include "thread_processes.h"
 
 /* One process: it opens `lanes` devices and runs the work. */
 typedef struct process {
@@ -40,13 +33,8 @@ static void *live(void *context)
 {
     process *p = context;
     keel_strategy *s = NULL;
-    keel_cores real, cores = { .n = p->workers };
-    char devices[32];
-    p->status = keel_cores_find(&real);
     p->group.timeout = p->timeout;
-    for (int i = 0; i < p->workers; i++) cores.os[i] = real.os[i % real.n];
-    snprintf(devices, sizeof devices, p->lanes == 1 ? "cpu:0" : "cpu:0-%d", p->lanes - 1);
-    if (p->status >= 0) p->status = keel_strategy_create_group_on(&s, devices, &p->group, &cores);
+    p->status = open_lanes(&s, &p->group, p->lanes, p->workers);
     if (s && s->comm && !p->measured) s->comm->bucket_bytes = 0;
     const keel_callback callback = { KEEL_CALLBACK, .on_train_batch_end = step_ended,
                                      .context = p };
@@ -61,10 +49,7 @@ static void *live(void *context)
 
 static inline void run_all(process *p, int n)
 {
-    pthread_t thread[THREADS_MAX];
-    for (int i = 1; i < n; i++) assert_int_equal(pthread_create(&thread[i], NULL, live, &p[i]), 0);
-    live(&p[0]);
-    for (int i = 1; i < n; i++) pthread_join(thread[i], NULL);
+    live_together(live, p, sizeof *p, n);
 }
 
 #endif

@@ -2,6 +2,7 @@
  * what does not belong to a run, or is damaged, is refused or passed over by name. */
 #include "checkpoint_runs.h"
 #include <dirent.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -737,6 +738,31 @@ static void one_of_several_writes_a_file_for_all(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+static void each_process_has_its_turn_to_write(void **state)
+{
+    static const struct {
+        const char *what;
+        int rank, lost;
+        double timeout;
+        bool hurried;
+        double want;
+    } cases[] = {
+        { "the next after a first process that is lost: at once", 1, 0, 60, false, 0 },
+        { "the third waits for the second", 2, 0, 60, false, 0.02 },
+        { "the last of many", 1023, 0, 60, false, 0.3 },
+        { "it is hurried, but nobody else will write", 2, 0, 60, true, 0.02 },
+        { "another is lost: the first one writes", 1, 2, 60, false, 10 },
+        { "nobody waits for longer than the timeout", 1, 2, 3, false, 3 },
+        { "who is hurried cannot wait", 1, 2, 60, true, 0.15 },
+        { "nobody knows who is lost", 1, -1, 60, false, 10 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (fabs(keel_claim_turn(cases[i].rank, cases[i].lost, cases[i].timeout, cases[i].hurried) -
+                 cases[i].want) > 1e-9)
+            fail_msg("%s", cases[i].what);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -744,6 +770,7 @@ int main(void)
         cmocka_unit_test(a_claim_is_of_one_process_at_a_time),
         cmocka_unit_test(a_claim_waits_for_one_that_is_about_to_end),
         cmocka_unit_test(one_of_several_writes_a_file_for_all),
+        cmocka_unit_test(each_process_has_its_turn_to_write),
         cmocka_unit_test(a_fit_goes_on_from_any_step_with_the_same_bits),
         cmocka_unit_test(what_is_read_again_is_told_before_and_after),
         cmocka_unit_test(the_input_takes_less_than_4_kb_of_a_checkpoint),

@@ -41,13 +41,13 @@ process() # RANK: its number, found by what the launcher has put into its enviro
     done
 }
 
-signalled() # SIGNAL RANK: a long run in the background gets it; its exit code is $got
+signalled() # SIGNAL RANK N ARGUMENT...: a long run of N in the background gets it; its exit code is $got
 {
     : >out.txt
-    launch 2 "$KEEL" "${fit[@]}" --epochs 2000000 --timeout 1 -o long.keras &
+    launch "$3" "$KEEL" "${fit[@]}" --epochs 2000000 --timeout 1 -o long.keras "${@:4}" &
     local running=$!
     for _ in $(seq 200); do
-        grep -q '^epoch' out.txt && break
+        grep -q '^epoch' out.txt && { (($# == 3)) || compgen -G 'ck/*.keras' >/dev/null; } && break
         sleep 0.05
     done
     kill -"$1" "$(process "$2")" || fail "$mpi: no process $2"
@@ -70,6 +70,8 @@ for mpi in openmpi mpich; do
     (($(grep -c '^saved' out.txt) == 1)) || fail "$mpi: not one process speaks"
     "$KEEL" predict $mpi.keras --data "$DATA" -o $mpi.npy >/dev/null || fail "$mpi: predict"
     cmp -s one.npy $mpi.npy || fail "$mpi: one process and three learned other weights"
+    want 0 '^--compress bf16 changes nothing: the processes act as one, so no gradients travel' 2 \
+        "$KEEL" fit m.keras --data "$DATA" --batch-size 16 --compress bf16 -o compressed.keras
     want 0 ' 103 rows; 3 processes on 1 machine, the first with' 3 "$KEEL" "${fit[@]}" --apart --shards 64 -o apart.keras
     want 0 ' 103 rows; 2 processes on 1 machine, the first with 1 device' 2 "$KEEL" "${fit[@]}" --devices cpu:0 -o apart.keras
     grep -q '^these processes do not act as one, ' out.txt || fail "$mpi: it is not said that processes are slower"
@@ -79,14 +81,29 @@ for mpi in openmpi mpich; do
     want 1 'is not finite' 2 "$KEEL" fit m.keras --data "$DATA" --optimizer sgd --learning-rate 1e38 -o x.keras
     want 0 '103 in' 2 "$KEEL" evaluate one.keras --data "$DATA"
 
-    signalled TERM 1
+    signalled TERM 1 2
     ((got == 143)) || fail "$mpi: exit code $got after SIGTERM to the second process: $(head -c 600 err.txt)"
     grep -q 'stopped by SIGTERM; the model after step .* is saved' err.txt || fail "$mpi: $(head -c 600 err.txt)"
-    signalled STOP 0
+    signalled STOP 0 2
     ((got != 0)) || fail "$mpi: exit code 0 although the first process was stopped"
     grep -q 'rank 1 (.*): keel fit: process 0 (.*) has been stopped (SIGSTOP) for 1 s' err.txt ||
         fail "$mpi: $(head -c 600 err.txt)"
-    rm -f ./*.interrupted*.keras
+
+    # the only process that knew the model: what is left is named, and goes on
+    for kept in '' '--checkpoint ck --checkpoint-every 5'; do
+        signalled KILL 0 3 $kept
+        ((got != 0)) || fail "$mpi: exit code 0 although the first process was killed"
+        n=$(grep -c 'rank [12] (.*): keel fit: process 0 (.*), which ran the devices of this one, was killed; ' err.txt)
+        left=$(sed -nE 's/.*the newest checkpoint is left, (.*): the same command with --resume goes on from it$/\1/p' err.txt)
+        # mpiexec of MPICH may be faster than they are
+        [[ $mpi == mpich && $n == 0 ]] && continue
+        ((n == 1)) || fail "$mpi: killed: $n processes say so: $(head -c 600 err.txt)"
+        [[ -z $kept || -s $left ]] || fail "$mpi: killed: the newest checkpoint is not named: $(head -c 600 err.txt)"
+        [[ $kept ]] || grep -q 'nothing is left of what was learned; with --checkpoint DIR,' err.txt || fail "$mpi: killed: $(head -c 600 err.txt)"
+    done
+    signalled TERM 0 3 $kept --resume
+    grep -q 'goes on from the checkpoint after' err.txt || fail "$mpi: killed: does not go on: $(head -c 600 err.txt)"
+    rm -rf ./*.interrupted*.keras ck
 done
 [[ -n $found ]] || { echo "no launcher of an MPI was found"; exit 77; }
 ((failed == 0)) || { echo "$failed failed"; exit 1; }

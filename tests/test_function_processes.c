@@ -5,10 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "device/discover.h"
 #include "loops.h"
-#include "thread_group.h"
-#include "train/strategy.h"
+#include "thread_processes.h"
 
 enum { SHARDS = 16, SEEN = 8, PIXELS = 64 };
 
@@ -21,13 +19,13 @@ typedef struct process {
     const loop_case *of;
     loop l;
     keel_function *f[FUNCTIONS + 1], *look;
-    keel_process_group group;
-    bool alone;
+    keel_process_group group; /* of no processes: it is alone */
+    bool rounds;              /* gradients travel as bfloat16 */
     int lanes, workers, steps;
     seen step[STEPS];
     keel_tensor rows; /* gathered after the last step */
     /* what is wrong with it, from step `from` on */
-    enum { NOTHING, OTHER_ROWS, OTHER_RATE, OTHER_WEIGHTS, OTHER_ANSWER, FAILS } wrong;
+    enum { NOTHING, OTHER_ROWS, OTHER_RATE, OTHER_WEIGHTS, OTHER_ANSWER, OTHER_TYPE, FAILS } wrong;
     int from, at;
     keel_status status;
     char error[1024];
@@ -76,16 +74,11 @@ static void *live(void *context)
 {
     process *p = context;
     keel_strategy *s = NULL;
-    keel_cores real, cores = { .n = p->workers };
-    char devices[32];
-    p->status = keel_cores_find(&real);
-    p->group.timeout = 20;
-    for (int i = 0; i < p->workers; i++) cores.os[i] = real.os[i % real.n];
-    snprintf(devices, sizeof devices, p->lanes == 1 ? "cpu:0" : "cpu:0-%d", p->lanes - 1);
+    p->group.timeout = PATIENT;
+    p->status = open_lanes(&s, &p->group, p->lanes, p->workers);
     if (p->status >= 0)
-        p->status = p->alone ? keel_strategy_create_on(&s, devices, &cores)
-                             : keel_strategy_create_group_on(&s, devices, &p->group, &cores);
-    if (p->status >= 0) p->status = keel_strategy_reproducible(s, SHARDS);
+        p->status = p->rounds ? keel_strategy_compress(s, KEEL_COMPRESS_BF16)
+                              : keel_strategy_reproducible(s, SHARDS);
     for (int i = 0; i < p->steps && p->status >= 0; i++) p->status = run_step(p, s, i);
     if (p->status < 0) snprintf(p->error, sizeof p->error, "%s", keel_error());
     for (int k = 0; p->f[k]; k++) keel_function_destroy(p->f[k]);
@@ -113,14 +106,6 @@ static void end(process *p)
 {
     keel_tensor_free(&p->rows);
     loop_free(&p->l);
-}
-
-static void run_all(process *p, int n)
-{
-    pthread_t thread[THREADS_MAX];
-    for (int i = 1; i < n; i++) assert_int_equal(pthread_create(&thread[i], NULL, live, &p[i]), 0);
-    live(&p[0]);
-    for (int i = 1; i < n; i++) pthread_join(thread[i], NULL);
 }
 
 static bool same_weights(const process *a, const process *b)
@@ -163,7 +148,7 @@ static void loops_have_the_bits_of_one_process(void **unused)
     static const int counts[] = { 2, 3, 4, 7, 8 };
     (void)unused;
     for (int c = 0; c < LOOPS; c++) {
-        process one = { .alone = true };
+        process one = { 0 };
         begin(&one, &loops[c], STEPS);
         live(&one);
         if (one.status < 0) fail_msg("%s: %s", loops[c].golden, one.error);
@@ -179,12 +164,36 @@ static void loops_have_the_bits_of_one_process(void **unused)
                 p[i].lanes = 1 + (i + k) % (n > 4 ? 2 : 4);
                 p[i].workers = p[i].lanes > 1 ? 1 + (c + k) % 2 : 1;
             }
-            run_all(p, n);
+            live_together(live, p, sizeof *p, n);
             for (int i = 0; i < n; i++) compare(&one, &p[i], i, n);
             for (int i = 0; i < n; i++) end(&p[i]);
             thread_group_end(&group);
         }
         end(&one);
+    }
+}
+
+/* Gradients that are rounded on their way leave equal weights, and show equal losses. */
+static void rounded_gradients_leave_equal_weights(void **unused)
+{
+    enum { PROCESSES = 3 };
+    (void)unused;
+    for (int c = 0; c < LOOPS; c++) {
+        thread_group group;
+        process p[PROCESSES] = { { 0 } };
+        thread_group_begin(&group, PROCESSES);
+        for (int i = 0; i < PROCESSES; i++) {
+            begin(&p[i], &loops[c], STEPS);
+            p[i].group = thread_group_of(&group, i);
+            p[i].rounds = true;
+        }
+        live_together(live, p, sizeof *p, PROCESSES);
+        for (int i = 0; i < PROCESSES; i++) {
+            if (p[i].status < 0) fail_msg("%s: %s", loops[c].golden, p[i].error);
+            compare(&p[0], &p[i], i, PROCESSES);
+        }
+        for (int i = 0; i < PROCESSES; i++) end(&p[i]);
+        thread_group_end(&group);
     }
 }
 
@@ -223,6 +232,7 @@ static void what_differs_between_processes_is_refused_by_all(void **unused)
         { OTHER_RATE, KEEL_EDATA, "other inputs, weights or learning rates" },
         { OTHER_WEIGHTS, KEEL_EDATA, "all must run the same on the same" },
         { OTHER_ANSWER, KEEL_ECALLBACK, "`when` of an optimizer says something else" },
+        { OTHER_TYPE, KEEL_EDATA, "or sends gradients in another type" },
         { FAILS, KEEL_EDATA, "the step returned" },
     };
     static const loop_case descent = { "descent", loop_create_siamese, { .loss = { { "loss" } } } };
@@ -235,6 +245,7 @@ static void what_differs_between_processes_is_refused_by_all(void **unused)
             p[i].wrong = i == 1 ? rows[r].wrong : NOTHING;
             begin(&p[i], &descent, 4);
             p[i].from = 2;
+            p[i].rounds = p[i].wrong == OTHER_TYPE;
             p[i].group = thread_group_of(&group, i);
             must(keel_function_create(
                 &p[i].f[0],
@@ -242,7 +253,7 @@ static void what_differs_between_processes_is_refused_by_all(void **unused)
                                           .dtype = p[i].l.dtype, .input = p[i].l.input,
                                           .n_input = p[i].l.n_input }));
         }
-        run_all(p, TROUBLED);
+        live_together(live, p, sizeof *p, TROUBLED);
         for (int i = 0; i < TROUBLED; i++) {
             if (p[i].status != rows[r].status || !strstr(p[i].error, rows[r].says))
                 fail_msg("case %d, process %d: %s: %s", (int)r, i, keel_status_name(p[i].status),
@@ -261,6 +272,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_differs_between_processes_is_refused_by_all),
         cmocka_unit_test(loops_have_the_bits_of_one_process),
+        cmocka_unit_test(rounded_gradients_leave_equal_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

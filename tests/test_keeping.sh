@@ -221,12 +221,14 @@ says 'a training that is complete, after 300 epochs'
 
 case="stopped and resumed"
 rm -rf ck
+: >out.txt # of the run before
 "$KEEL" "${kept[@]}" --epochs 2000000 >out.txt 2>err.txt &
 pid=$!
 until_epoch
 kill -TERM $pid
 wait $pid
 code 143 $?
+: >out.txt # of the run before
 "$KEEL" "${kept[@]}" --epochs 2000000 >out.txt 2>err.txt &
 pid=$!
 until_epoch

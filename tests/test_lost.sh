@@ -6,7 +6,7 @@ set -u
 cd "$KEEL_TEST_TMP" || exit 2
 failed=0
 export OMPI_MCA_btl=self,vader OMPI_MCA_hwloc_base_binding_policy=none TMPDIR=$KEEL_TEST_TMP
-DATA='synthetic(x=float32(4),y=int(3),rows=4001)'
+DATA='synthetic(x=float32(4),y=int(3),rows=6001)'
 SAVED='the model after step [0-9]+ of epoch [0-9]+ is saved as o.interrupted.keras'
 
 fail()
@@ -59,15 +59,15 @@ saved() # the model beside the output, once, whole; and a checkpoint
 weights() { "$KEEL" predict "$1" --data "$DATA" --reproducible -o "$1.npy" >/dev/null 2>&1 && sha256sum <"$1.npy"; }
 goes_on() # by two processes, to the bits of one that never stopped
 {
-    timeout -k 5 60 $(launcher) -n 2 "$KEEL" "${fit[@]}" --resume --epochs 6 >out.txt 2>err.txt || fail "does not go on"
+    timeout -k 5 60 $(launcher) -n 2 "$KEEL" "${fit[@]}" --resume --epochs 10 >out.txt 2>err.txt || fail "does not go on"
     said 'goes on from the checkpoint after step [0-9]+ of epoch'
     [[ $(weights o.keras) == "$expected" ]] || fail "other weights than without a stop"
 }
 
-lose() # RANK SIGNAL PATTERN
+lose() # RANK SIGNAL PATTERN: rank 1 has the first turn to save, but on a busy machine another may be faster
 {
     local victim since=$SECONDS
-    begin "rank-$1-SIG$2" --epochs 6
+    begin "rank-$1-SIG$2" --epochs 10
     victim=$(process $1)
     kill -$2 "$victim"
     wait $job && fail "exit code 0"
@@ -75,13 +75,13 @@ lose() # RANK SIGNAL PATTERN
     said "$3"
     saved
     goes_on
-    ((SECONDS - since < 25)) || fail "$((SECONDS - since)) s"
+    ((SECONDS - since < 40)) || fail "$((SECONDS - since)) s"
     cd ..
 }
 
 "$KEEL" new mlp --input 4 --classes 3 --sizes 8 -o m.keras >/dev/null || exit 2
 mkdir one && cd one
-"$KEEL" fit ../m.keras --data "$DATA" --batch-size 16 --seed 7 --reproducible --epochs 6 -o o.keras >/dev/null || exit 2
+"$KEEL" fit ../m.keras --data "$DATA" --batch-size 16 --seed 7 --reproducible --epochs 10 -o o.keras >/dev/null || exit 2
 expected=$(weights o.keras)
 cd ..
 
@@ -89,8 +89,8 @@ cd ..
 with_openmpi()
 {
     mpi=openmpi
-    lose 0 KILL "^rank 1 .*process 0 \(.*(does not|has not) answer.*; $SAVED"
-    lose 0 STOP "^rank 1 .*process 0 \(.*has not answered for 1 s.*; $SAVED"
+    lose 0 KILL "^rank [12] .*process 0 \(.*(does not|has not) answer.*; $SAVED"
+    lose 0 STOP "^rank [12] .*process 0 \(.*has not answered for [0-9]+ s.*; $SAVED"
     ((failed == 0))
 }
 
@@ -99,15 +99,15 @@ with_mpich()
 {
     mpi=mpich
     # in the middle of an epoch: the rest of it is trained later
-    begin sigterm --epochs 6
+    begin sigterm --epochs 10
     kill -TERM "$(process 1)"
     wait $job && fail "exit code 0"
     said "stopped by SIGTERM; $SAVED"
     saved
     goes_on
     cd ..
-    lose 0 STOP "^rank 1 .*process 0 \(.*has not answered for 1 s.*; $SAVED"
-    lose 2 STOP "^keel fit: .*process 2 \(.*has not answered for 1 s.*; $SAVED"
+    lose 0 STOP "^rank [12] .*process 0 \(.*has not answered for [0-9]+ s.*; $SAVED"
+    lose 2 STOP "^keel fit: .*process 2 \(.*has not answered for [0-9]+ s.*; $SAVED"
     [[ $("$KEEL" --version) != *avx512* ]] || unlike_processors
     ((failed == 0))
 }

@@ -1,7 +1,6 @@
 /* Processes of one machine that act as one: who follows whom, the devices of all, and how those
  * that follow learn the end. Processes are threads here; tests/test_follow.sh has real ones. */
 #define _GNU_SOURCE /* sched_setaffinity */
-#include "thread_group.h"
 #include "base/memory.h"
 #include "train/machines.h"
 #include <sched.h>
@@ -9,6 +8,7 @@
 #include <stdarg.h>
 #include <time.h>
 #include <cmocka.h>
+#include "thread_processes.h"
 
 /* ---- the devices of all ---------------------------------------------------------------------- */
 
@@ -160,9 +160,7 @@ static void *live(void *context)
 
 static void run_all(process *p, int n)
 {
-    pthread_t thread[THREADS_MAX];
-    for (int i = 0; i < n; i++) assert_int_equal(pthread_create(&thread[i], NULL, live, &p[i]), 0);
-    for (int i = 0; i < n; i++) pthread_join(thread[i], NULL);
+    live_together(live, p, sizeof *p, n);
 }
 
 static const struct {

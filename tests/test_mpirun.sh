@@ -67,10 +67,18 @@ TF_CONFIG=$cluster alone 2 'TF_CONFIG names 4 workers.*: mpirun -n 4 --host c,a,
 OMPI_COMM_WORLD_SIZE=x OMPI_COMM_WORLD_RANK=0 PMI_SIZE=3 PMI_RANK=3 SLURM_PROCID=0 SLURM_NTASKS=4 \
     alone 0 '103 in' evaluate m.keras --data "$DATA"
 alone 2 '--timeout is for several processes' evaluate m.keras --data "$DATA" --timeout 5
+alone 2 '--compress is for several processes, which mpirun starts; leave it out' fit m.keras --data "$DATA" --compress bf16 -o x.keras
+alone 2 "--compress.*fp16" fit m.keras --data "$DATA" --compress fp16 -o x.keras
+alone 2 'no option --compress' evaluate m.keras --data "$DATA" --compress bf16
+alone 2 '--compress is for several processes, of which --processes N' plan m.keras --rows 99 --compress bf16
+alone 2 '--compress bf16 and --reproducible' plan m.keras --rows 99 --processes 2 --reproducible --compress bf16
+alone 0 'gradients [^,]* \(as bf16\), statistics' plan m.keras --rows 99 --processes 2 --compress bf16
 alone 2 '--timeout -1: must be above 0' evaluate m.keras --data "$DATA" --timeout -1
 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=3 SLURM_PROCID=0 \
     alone 2 'srun started 3 processes without connecting them; use srun --mpi=pmix' evaluate m.keras --data "$DATA"
 PMI_RANK=0 PMI_SIZE=3 alone 2 'bench works in one process' bench m.keras --batch-size 8
+alone 2 'there is one process, so there is nothing to measure' network
+alone 2 '--timeout is for several processes' network --timeout 5
 
 # a keel that was built without MPI
 mkdir bare
@@ -118,6 +126,27 @@ for mpi in openmpi mpich; do
     cmp -s alone.npy together.npy || fail "$mpi: one process and two predict other values"
     want 0 0 '103 in' $mpi 2 evaluate one.keras --data "$DATA" --reproducible
     grep -v '^rows' out.txt | cmp -s - one.txt || fail "$mpi: one process and two evaluate differently"
+
+    # gradients as bfloat16: that is said, and a run that is repeated has the same bits
+    rounded=(fit m.keras --data "$DATA" --batch-size 16 --epochs 2 --seed 7 --compress bf16)
+    for i in 1 2; do
+        want 0 0 ', gradients travel as bf16$' $mpi 2 "${rounded[@]}" --apart --devices cpu:0 -o $mpi-$i.keras
+        grep -q '^compress bf16' out.txt || fail "$mpi: the report does not say how gradients travelled"
+        alone 0 '103 x 3' predict $mpi-$i.keras --data "$DATA" -o $i.npy
+    done
+    cmp -s 1.npy 2.npy || fail "$mpi: gradients as bfloat16 give other weights again"
+    cmp -s 1.npy one.npy && fail "$mpi: gradients as bfloat16 have the bits of float32"
+    want 0 0 '^saved' $mpi 2 "${rounded[@]}" --epochs 1 --apart --devices cpu:0 -o $mpi-rounded.keras --checkpoint $mpi-rounded
+    alone 0 'the checkpoint is used, but its gradients travelled in another type' fit m.keras --data "$DATA" \
+        --batch-size 16 --epochs 2 --seed 7 --devices cpu:0 -o $mpi-rounded.keras --checkpoint $mpi-rounded --resume
+    want 2 1 '^keel fit: --compress bf16 and --reproducible' $mpi 2 "${rounded[@]}" --reproducible -o x.keras
+    want 2 1 '^keel fit: .*process 1 \(.*\): its compress is "none", that of process 0 is "bf16"' $mpi 1 "${rounded[@]}" --apart -o x.keras \
+        : 1 fit m.keras --data "$DATA" --batch-size 16 --epochs 2 --seed 7 --apart -o x.keras
+
+    # what connects them, as keel simulate takes it
+    want 0 1 '^25.000Gbit,50.000us,local=[0-9.]+GB,local-latency=[0-9.]+us$' $mpi 3 network
+    alone 0 '^ +2 +16 ' simulate m.keras --batch-size 64 --machines 2 --processes-per-machine 2 --devices cpu:0 --seconds 0.000001 \
+        --network "$(cat out.txt)"
 
     # a program is started by the first process alone, whose rows go to all
     rm started.txt

@@ -146,6 +146,7 @@ static int prepare(void **unused)
     snprintf(folder, sizeof folder, "%s/ckpt", tmp ? tmp : "/tmp");
     snprintf(drawn_folder, sizeof drawn_folder, "%s", tmp ? tmp : "/tmp");
     drawn_fill();
+    drawn_files_begin();
     for (int i = 0; i < LANES; i++) {
         char text[32];
         snprintf(text, sizeof text, i ? "cpu:0-%d" : "cpu:0", i);
@@ -159,6 +160,7 @@ static int finish(void **unused)
 {
     (void)unused;
     empty_folder();
+    files_end();
     for (int i = 0; i < LANES; i++) keel_strategy_destroy(strategy[i]);
     return 0;
 }

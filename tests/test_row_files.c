@@ -43,18 +43,12 @@ static keel_status write_files(process *p, keel_strategy *s, const keel_callback
     return st < 0 ? st : keel_predict_npy(p->outcome.model, s, p->data, &o, path, w->made);
 }
 
-static void *live_writer(void *context)
-{
-    return live(&((writer *)context)->p);
-}
-
 /* Writer i of n; those of the set `blind` name files in a folder that is not there. */
 static void run_writers(writer *w, int n, int wide, int64_t batch, const char *folder, int blind)
 {
     static const recipe plain = { "plain",   products, KEEL_FLOAT32, NULL, "adam",
                                   KEEL_KEEP, 40,       16,           false };
     thread_group group;
-    pthread_t thread[THREADS_MAX];
     thread_group_begin(&group, n);
     for (int i = 0; i < n; i++) {
         w[i] = (writer){ .batch = batch };
@@ -64,16 +58,13 @@ static void run_writers(writer *w, int n, int wide, int64_t batch, const char *f
                             .outcome.model = two_outputs(wide),
                             .lanes = 1 + i % 2,
                             .workers = 1,
-                            .timeout = SLOW ? 60 : 20,
+                            .timeout = PATIENT,
                             .run = write_files };
         for (int k = 0; k < OUTPUTS; k++)
             snprintf(w[i].path[k], sizeof w[i].path[k], "%s%s/%d.npy", folder,
                      blind >> i & 1 ? "/nowhere" : "", k);
     }
-    for (int i = 1; i < n; i++)
-        assert_int_equal(pthread_create(&thread[i], NULL, live_writer, &w[i]), 0);
-    live_writer(&w[0]);
-    for (int i = 1; i < n; i++) pthread_join(thread[i], NULL);
+    live_together(live, w, sizeof *w, n);
     thread_group_end(&group);
 }
 

@@ -1,18 +1,14 @@
 /* Steps on many machines: the replay of recorded steps gives exact times; a better network is never
  * slower; what a simulated process sends is what the plan says; each bad number is refused. */
 #include "must.h"
+#include "slow.h"
 #include <math.h>
 #include <string.h>
 #include "base/memory.h"
 #include "simulate/measure.h"
 #include "simulate/timeline.h"
 #include "tensor/shape.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SLOW = 1 };
-#else
-enum { SLOW = 0 };
-#endif
+#include "thread_processes.h"
 
 static void near(double a, double b, const char *what)
 {
@@ -33,7 +29,7 @@ static void an_exchange_takes_what_its_bytes_and_messages_take(void **unused)
         const char *what;
         keel_load load;
         int together;
-        double want;
+        double want, copies;
     } cases[] = {
         { "nothing travels", { 0 }, 1, 0 },
         { "a short message to another machine", { .out = 1000 }, 1, 1e-3 + 1e-6 },
@@ -44,13 +40,16 @@ static void an_exchange_takes_what_its_bytes_and_messages_take(void **unused)
         { "inside a machine bytes are copied in and out",
           { .local_out = 1e6, .local_in = 1e6 },
           4,
-          1e-4 + 1e-3 },
-        { "the longer of the two counts", { .out = 1e6, .local_out = 1e6 }, 1, 2e-3 },
+          1e-4,
+          1e-3 },
+        { "the longer of two latencies counts", { .out = 1e6, .local_out = 1e6 }, 1, 2e-3, 5e-4 },
     };
     (void)unused;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         near(keel_load_seconds(&plain, &cases[i].load, cases[i].together), cases[i].want,
              cases[i].what);
+        near(keel_load_copies(&plain, &cases[i].load), cases[i].copies, cases[i].what);
+    }
 }
 
 static keel_event_of_step starts(double at, int number, double out, int messages)
@@ -97,6 +96,19 @@ static void a_step_is_compute_and_what_is_not_hidden_behind_it(void **unused)
           { starts(0.01, 0, 1e6, 0), starts(0.01, 1, 1e6, 0), waits(0.01, 0), waits(0.01, 1) },
           0.02,
           0.024 },
+        { "copies inside a machine are hidden by nothing",
+          2,
+          { { .at = 0.01, .starts = true, .load = { .local_out = 1e6, .local_in = 1e6 } },
+            waits(0.015, 0) },
+          0.02,
+          0.021 },
+        { "they are made once",
+          3,
+          { { .at = 0.01, .starts = true, .load = { .local_out = 1e6, .local_in = 1e6 } },
+            waits(0.015, 0),
+            waits(0.016, 0) },
+          0.02,
+          0.021 },
     };
     (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -237,9 +249,92 @@ static void other_texts_are_refused_by_name(void **unused)
     assert_int_equal(keel_network_parse(NULL, "1bit,1s"), KEEL_EARG);
 }
 
+/* ---- the connection of processes ------------------------------------------------------------- */
+
+typedef struct measurer {
+    keel_process_group group;
+    keel_network found;
+    keel_status status;
+} measurer;
+
+static void *measure(void *context)
+{
+    measurer *m = context;
+    m->found = (keel_network){ KEEL_NETWORK };
+    m->group.timeout = m->group.timeout > 0 ? m->group.timeout : PATIENT;
+    m->status = keel_network_measure(&m->found, &m->group);
+    return NULL;
+}
+
+static void all_measure_the_same_connection(void **unused)
+{
+    static const struct {
+        const char *what;
+        int n;
+        const char *host[4];
+        bool near, far;
+    } cases[] = {
+        { "two on one machine", 2, { "a", "a" }, true, false },
+        { "two machines", 2, { "a", "b" }, false, true },
+        { "machines of two and of one, in turn", 3, { "a", "b", "a" }, true, true },
+        { "two machines of two", 4, { "a", "a", "b", "b" }, true, true },
+    };
+    const keel_network before = { KEEL_NETWORK };
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        thread_group group;
+        measurer m[4] = { 0 };
+        const int n = cases[i].n;
+        thread_group_begin(&group, n);
+        for (int q = 0; q < n; q++) group.member[q].host = cases[i].host[q];
+        for (int q = 0; q < n; q++) m[q].group = thread_group_of(&group, q);
+        live_together(measure, m, sizeof *m, n);
+        for (int q = 0; q < n; q++) {
+            const keel_network *f = &m[q].found;
+            must(m[q].status);
+            assert_false(group.member[q].closed);
+            assert_memory_equal(f, &m[0].found, sizeof *f);
+            assert_true((f->bytes_per_second != before.bytes_per_second) == cases[i].far);
+            assert_true((f->local_bytes_per_second > 0) == cases[i].near);
+        }
+        thread_group_end(&group);
+    }
+}
+
+static void a_connection_that_cannot_be_measured_is_an_error_of_all(void **unused)
+{
+    enum { N = 3 };
+    const keel_network before = { KEEL_NETWORK };
+    keel_network n = before;
+    (void)unused;
+    assert_int_equal(keel_network_measure(&n, NULL), KEEL_EARG);
+    assert_int_equal(keel_network_measure(&n, &(keel_process_group){ .count = 1 }), KEEL_EARG);
+    const int64_t live = keel_memory_live();
+    for (int k = 0; k < 60; k += SLOW ? 17 : 7) {
+        thread_group group;
+        measurer m[N] = { 0 };
+        thread_group_begin(&group, N);
+        for (int q = 0; q < N; q++) {
+            m[q].group = thread_group_of(&group, q);
+            m[q].group.timeout = 0.2;
+        }
+        if (k % 2) group.member[k % N].mute_at = k / 2;
+        if (k % 2 == 0) keel_memory_fail_at(k / 2);
+        live_together(measure, m, sizeof *m, N);
+        keel_memory_fail_at(-1);
+        for (int q = 0; q < N; q++) {
+            if (m[q].status != KEEL_EREMOTE && m[q].status != KEEL_ENOMEM)
+                fail_msg("case %d, process %d: %s", k, q, keel_status_name(m[q].status));
+            assert_memory_equal(&m[q].found, &before, sizeof before);
+        }
+        assert_int_equal(keel_memory_live(), live);
+        thread_group_end(&group);
+    }
+}
+
 /* ---- whole simulations ----------------------------------------------------------------------- */
 
-enum { CONVOLUTIONS, DENSE };
+enum { CONVOLUTIONS, DENSE, GAPS };
 
 static keel_model *model_of(int kind, const char *optimizer)
 {
@@ -253,12 +348,16 @@ static keel_model *model_of(int kind, const char *optimizer)
         x = must_call(m, "BatchNormalization", NULL, x);
         x = must_call(m, "Flatten", NULL, x);
     } else {
-        must(keel_model_input(m, KEEL_DIMS(20), NULL, &x));
+        const int units = kind == GAPS ? 8 : 33;
+        must(keel_model_input(m, KEEL_DIMS(kind == GAPS ? 4 : 20), NULL, &x));
         x = must_call(m, "Dense",
-                      KEEL_ARGS(KEEL_ARG_INT("units", 33), KEEL_ARG_STR("activation", "relu")), x);
+                      KEEL_ARGS(KEEL_ARG_INT("units", units), KEEL_ARG_STR("activation", "relu")),
+                      x);
     }
+    const int classes = kind == GAPS ? 3 : 5;
     x = must_call(m, "Dense",
-                  KEEL_ARGS(KEEL_ARG_INT("units", 5), KEEL_ARG_STR("activation", "softmax")), x);
+                  KEEL_ARGS(KEEL_ARG_INT("units", classes), KEEL_ARG_STR("activation", "softmax")),
+                  x);
     must(keel_model_outputs(m, &x, 1));
     must(keel_model_compile(m,
                             &(keel_compile){ KEEL_COMPILE, .optimizer = { optimizer },
@@ -280,7 +379,8 @@ static keel_simulate_options options_of(void)
     return o;
 }
 
-static void is_consistent(const keel_simulation *s, const keel_model *m, int shards)
+static void is_consistent(const keel_simulation *s, const keel_model *m, int shards,
+                          keel_compress compress)
 {
     const int per = s->processes_per_machine;
     for (int i = 0; i < s->count; i++) {
@@ -289,6 +389,7 @@ static void is_consistent(const keel_simulation *s, const keel_model *m, int sha
         keel_strategy *alone;
         must(keel_strategy_create(&alone, "cpu:0"));
         if (shards) must(keel_strategy_reproducible(alone, shards));
+        if (p->processes > 1) must(keel_strategy_compress(alone, compress));
         must(keel_plan_processes(&plan, m, alone, p->processes, p->batch_size, p->batch_size,
                                  KEEL_KEEP, NULL));
         assert_int_equal(p->processes, p->machines * per);
@@ -316,6 +417,7 @@ static void what_a_simulated_process_sends_is_what_is_planned(void **unused)
         const char *what, *optimizer;
         int kind, per_machine, shards;
         int64_t each; /* rows of each process; 0: 24 of all */
+        keel_compress compress;
     } cases[] = {
         { "dense layers", "sgd", DENSE, 1, 0, 0 },
         { "batch statistics, more rows with more machines", "adam", CONVOLUTIONS, 1, 0, 3 },
@@ -323,6 +425,7 @@ static void what_a_simulated_process_sends_is_what_is_planned(void **unused)
         { "a reproducible step", "sgd", CONVOLUTIONS, 1, 16, 0 },
         { "two processes on each machine", "sgd", DENSE, 2, 0, 0 },
         { "more processes than cores", "adam", DENSE, 100, 0, 1 },
+        { "gradients as bfloat16", "adam", CONVOLUTIONS, 1, 0, 3, KEEL_COMPRESS_BF16 },
     };
     (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -331,12 +434,41 @@ static void what_a_simulated_process_sends_is_what_is_planned(void **unused)
         keel_simulation s;
         o.processes_per_machine = cases[i].per_machine;
         o.shards = cases[i].shards;
+        o.compress = cases[i].compress;
         if (cases[i].each) o.batch_size = 0, o.process_batch_size = cases[i].each;
         if (keel_simulate(&s, m, &o) < 0) fail_msg("%s: %s", cases[i].what, keel_error());
         assert_int_equal(s.count, 4);
-        is_consistent(&s, m, cases[i].shards);
+        is_consistent(&s, m, cases[i].shards, cases[i].compress);
         assert_true((*s.note != 0) == (s.at_once < cases[i].per_machine));
         keel_simulation_free(&s);
+        keel_model_destroy(m);
+    }
+}
+
+/* What is made up for the others stays like what this process has, also after many steps: here all
+ * four parts of the flat range end in gaps, of which the second process has weights in its place.
+ */
+static void many_steps_stay_finite(void **unused)
+{
+    static const keel_noticed at_once = { 0 };
+    static const keel_cores cores[2] = { { .n = 1 }, { .n = 1 } };
+    (void)unused;
+    for (int compressed = 0; compressed < 2; compressed++) {
+        keel_model *m = model_of(GAPS, "adam");
+        keel_simulate_options o = options_of();
+        keel_simulated one = { 0 };
+        o.seconds = SLOW ? 3 : 0.3;
+        o.compress = compressed ? KEEL_COMPRESS_BF16 : KEEL_COMPRESS_NONE;
+        const keel_measuring x = { .model = m,
+                                   .options = &o,
+                                   .network = &o.network,
+                                   .noticed = &at_once,
+                                   .processes = 4,
+                                   .per_machine = 2,
+                                   .batch_size = 24,
+                                   .at_once = 2,
+                                   .cores = cores };
+        must(keel_measure_steps(&x, &one));
         keel_model_destroy(m);
     }
 }
@@ -377,7 +509,7 @@ static void options_that_make_no_sense_are_refused(void **unused)
     (void)unused;
     keel_model *m = model_of(DENSE, "sgd");
     keel_simulation s = { .count = 77 };
-    for (int i = 0; i < 16; i++) {
+    for (int i = 0; i < 19; i++) {
         keel_simulate_options o = options_of();
         if (i == 0) o.size = 8;
         if (i == 1) o.machine_count = 0;
@@ -395,6 +527,9 @@ static void options_that_make_no_sense_are_refused(void **unused)
         if (i == 13) o.network.bytes_per_second = 0;
         if (i == 14) o.shards = 4; /* of 8 processes */
         if (i == 15) o.devices = "cpu:x";
+        if (i == 16) o.compress = (keel_compress)2;
+        if (i == 17) o.compress = KEEL_COMPRESS_BF16, o.shards = 16;
+        if (i == 18) o.compress = KEEL_COMPRESS_BF16, o.machine_count = 1; /* of one process */
         if (keel_simulate(&s, m, &o) != KEEL_EARG) fail_msg("case %d is not refused", i);
         assert_int_equal(s.count, 77);
     }
@@ -419,6 +554,7 @@ static void an_allocation_that_fails_leaves_nothing(void **unused)
     keel_simulate_options o = options_of();
     o.machines = &some_machines[1];
     o.machine_count = 1;
+    o.compress = KEEL_COMPRESS_BF16; /* which takes more memory */
     const keel_measuring measuring = { .model = m,
                                        .options = &o,
                                        .network = &o.network,
@@ -460,7 +596,10 @@ int main(void)
         cmocka_unit_test(a_better_network_is_never_slower),
         cmocka_unit_test(a_network_is_read_from_a_text),
         cmocka_unit_test(other_texts_are_refused_by_name),
+        cmocka_unit_test(all_measure_the_same_connection),
+        cmocka_unit_test(a_connection_that_cannot_be_measured_is_an_error_of_all),
         cmocka_unit_test(what_a_simulated_process_sends_is_what_is_planned),
+        cmocka_unit_test(many_steps_stay_finite),
         cmocka_unit_test(the_model_stays_as_it_is),
         cmocka_unit_test(options_that_make_no_sense_are_refused),
         cmocka_unit_test(an_allocation_that_fails_leaves_nothing),

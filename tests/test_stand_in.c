@@ -1,18 +1,12 @@
 /* A fit whose first process is lost at any exchange: of the others one writes the last checkpoint,
  * and a fit that goes on from it has the bits of one that never stopped. Processes are threads. */
 #include "reproducible_works.h"
-#include "thread_group.h"
-#include "device/discover.h"
-#include "train/strategy.h"
+#include "slow.h"
+#include "thread_processes.h"
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SLOW = 1 };
-#else
-enum { SLOW = 0 };
-#endif
 enum { N = 3, EPOCHS = 3 };
 
 static const recipe work = { "a small work", products, KEEL_FLOAT32, NULL, "adam",
@@ -45,11 +39,8 @@ static void *live(void *context)
 {
     process *p = context;
     keel_strategy *s = NULL;
-    keel_cores real, cores = { .n = 1 };
-    p->status = keel_cores_find(&real);
     p->group.timeout = p->timeout;
-    cores.os[0] = real.os[p->group.rank % real.n];
-    if (p->status >= 0) p->status = keel_strategy_create_group_on(&s, "cpu:0", &p->group, &cores);
+    p->status = open_lanes(&s, &p->group, 1, 1);
     if (s) s->comm->bucket_bytes = 0; /* as many exchanges in each run */
     if (p->status >= 0) p->status = fit(p, s);
     keel_strategy_destroy(s);
@@ -97,18 +88,16 @@ static int entries(const char *folder, bool removes)
 static int run(process *p, const char *const *folder, int k)
 {
     thread_group group;
-    pthread_t thread[N];
     thread_group_begin(&group, N);
     for (int i = 0; i < N; i++) {
         p[i] = (process){ .group = thread_group_of(&group, i),
                           .data = rows_of(&work),
                           .outcome.model = model_of(&work),
                           .folder = folder[i],
-                          .timeout = k ? SLOW ? 2 : 0.25 : 20 };
+                          .timeout = k ? SLOW ? 2 : 0.25 : PATIENT };
     }
     group.member[0].mute_at = k;
-    for (int i = 0; i < N; i++) assert_int_equal(pthread_create(&thread[i], NULL, live, &p[i]), 0);
-    for (int i = 0; i < N; i++) pthread_join(thread[i], NULL);
+    live_together(live, p, sizeof *p, N);
     const int all = group.member[0].exchanges;
     thread_group_end(&group);
     return all;

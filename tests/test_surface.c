@@ -151,6 +151,44 @@ static const struct {
     { "SeparableConv", "its kernel is no weight of a layer" },
 };
 
+/* What a model's file holds besides, which is read by code of its own: what Keel does with each
+ * name of these groups. */
+#define QUANTIZED                                                                                  \
+    "missing: what `quantize()` makes of a layer is for inference, and without its kernels in "    \
+    "float32. Train the model as it was before, and quantize it then"
+static const struct {
+    const char *group, *title, *name, *what;
+} others[] = {
+    { "models", "Models", "Sequential", "trains here" },
+    { "models", "Models", "Model",
+      "trains here where it is made of inputs and outputs (Functional). missing: a subclass, whose "
+      "`call` is Python code" },
+    { "dtype_policies", "Dtype policies", "DTypePolicy",
+      "trains here: `float32`, `mixed_bfloat16` and `mixed_float16`. missing: `bfloat16` and "
+      "`float16`, whose weights lose small updates; `float64`, which is for checks, from C" },
+    { "dtype_policies", "Dtype policies", "FloatDTypePolicy", "DTypePolicy by another name" },
+    { "dtype_policies", "Dtype policies", "DTypePolicyMap",
+      "missing: what is inside a layer has the layer's policy" },
+    { "dtype_policies", "Dtype policies", "QuantizedDTypePolicy", QUANTIZED " (`int8`)" },
+    { "dtype_policies", "Dtype policies", "Int4DTypePolicy", QUANTIZED " (`int4`)" },
+    { "dtype_policies", "Dtype policies", "GPTQDTypePolicy", QUANTIZED " (`gptq`)" },
+    { "dtype_policies", "Dtype policies", "AWQDTypePolicy", QUANTIZED " (`awq`)" },
+    { "dtype_policies", "Dtype policies", "QuantizedFloat8DTypePolicy",
+      "missing: products in float8, with scales that Keras trains. Kernel and bias are float32 in "
+      "such a file: the first weights of each layer, which `set_weights` takes in a model that was "
+      "not quantized" },
+    { "quantizers", "Quantizers", "AbsMaxQuantizer", "left alone inside `quantization_config`" },
+    { "quantizers", "Quantizers", "Quantizer", "left alone inside `quantization_config`" },
+    { "quantizers", "Quantizers", "QuantizationConfig", "left alone" },
+    { "quantizers", "Quantizers", "Int8QuantizationConfig", "left alone" },
+    { "quantizers", "Quantizers", "Int4QuantizationConfig", "left alone" },
+    { "quantizers", "Quantizers", "Float8QuantizationConfig", "left alone" },
+    { "quantizers", "Quantizers", "GPTQConfig", "left alone" },
+    { "quantizers", "Quantizers", "AWQConfig", "left alone" },
+    { "random", "Random numbers", "SeedGenerator",
+      "read as its seed; numbers are drawn as ARCHITECTURE.md says" },
+};
+
 static const char *reason(const char *class_name)
 {
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
@@ -252,6 +290,36 @@ static void add_group(keel_text *out, const json_t *names, int group)
     }
 }
 
+static void add_others(keel_text *out, const json_t *surface)
+{
+    const char *group = "", *name;
+    json_t *v;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const json_t *names = json_object_get(surface, others[i].group);
+        if (!json_object_get(names, others[i].name))
+            fail_msg("keras.%s has no %s", others[i].group, others[i].name);
+        if (strcmp(group, others[i].group)) {
+            group = others[i].group;
+            keel_text_add(out, "\n## %s\n", others[i].title);
+            if (!strcmp(group, "quantizers"))
+                keel_text_add(out,
+                              "What a layer that is not quantized has as `quantization_config` "
+                              "is for a later `quantize()`: it changes no number, and stays in "
+                              "the file.\n");
+            keel_text_add(out, "\n| name | state |\n|---|---|\n");
+            json_object_foreach((json_t *)names, name, v)
+            {
+                bool said = false;
+                for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+                    said =
+                        said || (!strcmp(others[k].group, group) && !strcmp(others[k].name, name));
+                if (!said) fail_msg("keras.%s.%s: nothing is said of it", group, name);
+            }
+        }
+        keel_text_add(out, "| %s | %s |\n", others[i].name, others[i].what);
+    }
+}
+
 static void add_nodeless(keel_text *out, const json_t *names)
 {
     const char *name;
@@ -281,6 +349,7 @@ static void make_page(keel_text *out)
              "[custom.md](custom.md).\n");
     for (int i = 0; i < GROUPS; i++) add_group(out, json_object_get(surface, groups[i].group), i);
     add_nodeless(out, json_object_get(surface, "ops"));
+    add_others(out, surface);
     json_decref(surface);
     assert_false(out->failed);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include "keel/process_group.h"
 
-enum { THREADS_MAX = 8 };
+enum { THREADS_MAX = 16 };
 
 typedef struct thread_message {
     struct thread_message *next;
@@ -28,6 +28,7 @@ typedef struct thread_group {
         const char *host; /* NULL: "here" */
         void *receive[KEEL_EXCHANGES_MAX][THREADS_MAX];
         size_t receive_bytes[KEEL_EXCHANGES_MAX][THREADS_MAX];
+        int with[KEEL_EXCHANGES_MAX][THREADS_MAX], n_with[KEEL_EXCHANGES_MAX];
         bool closed;
         int exchanges;     /* so far */
         int fail_at;       /* its start fails at this exchange; 0: never */
@@ -56,7 +57,9 @@ static int thread_start(void *context, int number, const keel_exchange *e, char 
         return -1;
     }
     pthread_mutex_lock(&g->lock);
-    for (int q = 0; q < g->count; q++) {
+    m->n_with[number] = e->with ? e->n_with : g->count;
+    for (int i = 0; i < m->n_with[number]; i++) {
+        const int q = m->with[number][i] = e->with ? e->with[i] : i;
         m->receive[number][q] = e->receive[q];
         m->receive_bytes[number][q] = q == m->rank ? 0 : e->receive_bytes[q];
         if (q == m->rank || e->send_bytes[q] == 0) continue;
@@ -84,7 +87,8 @@ static int thread_test(void *context, int number, char *error, size_t size)
     }
     if (m->late && m->calls++ < (m->exchanges * 7919 + m->rank * 104729) % m->late) return 0;
     pthread_mutex_lock(&g->lock);
-    for (int q = 0; q < g->count && state >= 0; q++) {
+    for (int i = 0; i < m->n_with[number] && state >= 0; i++) {
+        const int q = m->with[number][i];
         thread_message **at = &g->queue[q][m->rank];
         if (m->receive_bytes[number][q] == 0) continue;
         while (*at && (*at)->number != number) at = &(*at)->next;
@@ -111,8 +115,8 @@ static int thread_test(void *context, int number, char *error, size_t size)
 static int thread_awaited(void *context, int number)
 {
     const struct thread_member *m = context;
-    for (int q = 0; q < m->group->count; q++)
-        if (m->receive_bytes[number][q] > 0) return q;
+    for (int i = 0; i < m->n_with[number]; i++)
+        if (m->receive_bytes[number][m->with[number][i]] > 0) return m->with[number][i];
     return -1;
 }
 

@@ -71,6 +71,17 @@ keel_status keel_claim_take(keel_claim **out, const char *path);
  * Cost     waits while another process writes, up to 30 s */
 keel_status keel_claim_first(keel_claim **out, const char *path, double seconds);
 
+/* How long process `rank` lets others be before it claims a file first, once process `lost` does
+ * not answer: `seconds` of keel_claim_first. If that is process 0, the others have their turn by
+ * rank. Else process 0 is probably there and writes, for which it gets as much as `timeout`, at
+ * most 10 s; little if this process is hurried, since whoever asked it to end will not wait for
+ * long.
+ *
+ * Returns  seconds
+ * Owns     nothing changes hands
+ * Threads  any */
+double keel_claim_turn(int rank, int lost, double timeout, bool hurried);
+
 /* End a claim, and remove its lock file. NULL is allowed.
  *
  * Returns  nothing

@@ -25,7 +25,8 @@ typedef struct keel_machines keel_machines;
 /* Find out who is on whose machine. All processes of the group call this, each with the devices
  * that it would open. Two act as one if they are on one machine, gave the same `alike`, which is to
  * be a fingerprint of all that they were started with, and may use each other's cores; this process
- * may then use those of all that follow it. If any of that is not so, each stays by itself.
+ * may then use those of all that follow it. Processes may take ten timeouts of the group to come
+ * here, since some begin later than others. If any of that is not so, each stays by itself.
  *
  * Returns  KEEL_OK; KEEL_ENOMEM; KEEL_EREMOTE: another process failed or is silent
  * Owns     the group, also after a failure; the caller ends *out by keel_machines_end
@@ -57,6 +58,14 @@ keel_process_group keel_machines_group(keel_machines *m);
  * Owns     nothing changes hands
  * Threads  one */
 int keel_machines_test(keel_machines *m, int *code);
+
+/* For one that follows: how many others with lower ranks follow the same process. The one with 0
+ * may speak for all.
+ *
+ * Returns  the number
+ * Owns     nothing changes hands
+ * Threads  any */
+int keel_machines_place(const keel_machines *m);
 
 /* The process that this one follows, for signals.
  *

@@ -11,7 +11,7 @@ extern "C" {
 
 /* The function's name, and the number by which a plug-in refuses to work with another Keel. */
 #define KEEL_MPI_OPEN "keel_mpi_open"
-enum { KEEL_MPI_ABI = 2 };
+enum { KEEL_MPI_ABI = 4 };
 
 /* Make a group of all processes that were started together, and begin MPI unless the program has:
  * keel_mpi_open(&group, KEEL_MPI_ABI, error, sizeof error). All of them call it. `error` receives

@@ -18,6 +18,10 @@ typedef struct keel_exchange {
     const size_t *send_bytes;
     void *const *receive;
     const size_t *receive_bytes;
+    /* NULL, or the n_with processes that may have bytes, each once: all others have none. A group
+     * that looks at these entries alone spends no time on the others. */
+    const int *with;
+    int n_with;
 } keel_exchange;
 
 /* The functions are called by one thread at a time. Exchanges with one number follow each other in
@@ -41,6 +45,10 @@ typedef struct keel_process_group {
     void (*close)(void *context, bool failed);
     /* The number by which people know a process; NULL: its rank. */
     int (*number)(void *context, int rank);
+    /* Some process has failed or is silent: called before the memory of exchanges is freed that
+     * have not ended, in which nothing may be written any more. `awaited` still answers. NULL: the
+     * group writes there only while `start` and `test` run for that exchange. */
+    void (*stop)(void *context);
 } keel_process_group;
 
 #define KEEL_PROCESS_GROUP .size = sizeof(keel_process_group)
@@ -77,6 +85,30 @@ keel_status keel_instructions_common(const keel_process_group *group);
  * Owns     nothing changes hands
  * Threads  any, while nothing runs on s */
 keel_status keel_strategy_timeout(keel_strategy *s, double seconds);
+
+/* How gradients travel between processes. */
+typedef enum keel_compress {
+    KEEL_COMPRESS_NONE, /* as they are */
+    KEEL_COMPRESS_BF16  /* as bfloat16: half the bytes of float32, 8 bits of precision */
+} keel_compress;
+
+/* How the gradients of each further step travel. With KEEL_COMPRESS_BF16 each process rounds its
+ * own to bfloat16, to nearest, ties to even; they are added in float32, in the order of the
+ * processes, and the sum is rounded once. Everybody uses that sum, so all processes have equal
+ * weights, and a run that is repeated has the same bits. They are others than with
+ * KEEL_COMPRESS_NONE, and depend on the number of processes. Infinity and NaN stay what they are,
+ * and what is above the largest bfloat16, 3.39e38, becomes infinite. All gradients are rounded,
+ * also those of small weights and of tables. Statistics, sums of losses and metrics, and the
+ * optimizer's state are not.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: not one of keel_compress, or s is reproducible. What trains later:
+ *          KEEL_EARG: there is one process, so that nothing travels, or not all processes do the
+ *          same; KEEL_EUNSUP: the model is not of float32
+ * Owns     nothing changes hands
+ * Threads  any, while nothing runs on s
+ * Cost     the two roundings; they take less than sending the bytes unless the network is fast
+ * Source   bf16_compress_hook of torch.distributed, Compression of Horovod */
+keel_status keel_strategy_compress(keel_strategy *s, keel_compress how);
 
 /* The number of processes, and which of them this is; 1 and 0 without a group.
  *

@@ -4,7 +4,7 @@
  * described by a few numbers. */
 #ifndef KEEL_SIMULATE_H
 #define KEEL_SIMULATE_H
-#include <keel/train.h>
+#include <keel/process_group.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,6 +37,20 @@ typedef struct keel_network {
  * Owns     nothing changes hands
  * Threads  any */
 keel_status keel_network_parse(keel_network *out, const char *text);
+
+/* Measure what connects the processes of a group, by exchanges as steps make them. Between machines
+ * that is the rate, the latency and `eager`, by the first process of each; inside a machine the
+ * rate of copies and the latency, by all of its processes. What there is none of, since there is
+ * one machine or one process on each, stays as it is in *out, which begins with KEEL_NETWORK.
+ * `message` stays, too. All processes call this, and get the same numbers.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: something is NULL, or there is one process; KEEL_EREMOTE: another
+ *          process failed or is silent, and the text names it; KEEL_ENOMEM
+ * Owns     the group stays open, and the caller's; *out is written on success only
+ * Threads  one of each process
+ * Cost     some tenths of a second, and more on slow networks; 16 MiB for as long
+ * Source   the lines that benchmarks of MPI fit: latency of short and rate of long messages */
+keel_status keel_network_measure(keel_network *out, const keel_process_group *group);
 
 /* One number of machines, predicted. Times are those of a step. */
 typedef struct keel_simulated {
@@ -85,6 +99,7 @@ typedef struct keel_simulate_options {
      * nobody asks. */
     keel_status (*progress)(void *context, int machines);
     void *context;
+    keel_compress compress; /* how gradients travel: see keel_strategy_compress */
 } keel_simulate_options;
 
 #define KEEL_SIMULATE_OPTIONS .size = sizeof(keel_simulate_options), .network = { KEEL_NETWORK }
@@ -93,8 +108,9 @@ typedef struct keel_simulate_options {
  * made up, and the model's weights stay as they are. Not predicted: reading data, noise
  * between machines, congestion between links.
  *
- * Returns  KEEL_OK; what `progress` returns; KEEL_EARG: an option, or a network, that makes no sense, more than 1024
- *          processes, or more devices than shards; as keel_fit; KEEL_ENUMERIC also if made-up rows
+ * Returns  KEEL_OK; what `progress` returns; KEEL_EARG: an option, or a network, that makes no
+ *          sense, more than 1024 processes, more devices than shards, or compressed gradients of
+ *          reproducible steps or of one process; as keel_fit; KEEL_ENUMERIC also if made-up rows
  *          are not valid for this model
  * Owns     *out is freed with keel_simulation_free; it is written on success only
  * Threads  one at a time on a model

@@ -18,24 +18,40 @@ static const char *host(void *context, int rank)
     return "simulated";
 }
 
-/* What process q would send is what it is sent, again and again up to the length. */
+/* The processes of an exchange, besides which no other has bytes. */
+static int others(const keel_absent *a, const keel_exchange *e)
+{
+    return e->with ? e->n_with : a->count;
+}
+
+static int other(const keel_exchange *e, int i)
+{
+    return e->with ? e->with[i] : i;
+}
+
+/* What process q would send is what it is sent, again and again up to the length. In an exchange
+ * with some processes all get the same (graph/rounds.h), so it may be what another is sent. */
 static void answer(const keel_exchange *e, int q)
 {
     char *to = e->receive[q];
-    const size_t n = e->send_bytes[q], want = e->receive_bytes[q];
+    const size_t want = e->receive_bytes[q];
+    int like = q;
+    for (int i = 0; e->with && i < e->n_with && e->send_bytes[like] == 0; i++) like = e->with[i];
+    const size_t n = e->send_bytes[like];
     if (n == 0) {
         memset(to, 0, want);
         return;
     }
     for (size_t at = 0; at < want; at += n)
-        memmove(to + at, e->send[q], want - at < n ? want - at : n);
+        memmove(to + at, e->send[like], want - at < n ? want - at : n);
 }
 
 static keel_load load_of(keel_absent *a, const keel_exchange *e)
 {
     const int machine = a->rank / a->per_machine;
     keel_load x = { 0 };
-    for (int q = 0; q < a->count; q++) {
+    for (int i = 0; i < others(a, e); i++) {
+        const int q = other(e, i);
         if (q == a->rank) continue;
         const double out = (double)e->send_bytes[q], in = (double)e->receive_bytes[q];
         const bool near = q / a->per_machine == machine;
@@ -61,8 +77,10 @@ static int start(void *context, int number, const keel_exchange *e, char *error,
     const keel_event_of_step event = {
         .at = computed(a, now), .number = number, .starts = true, .load = load_of(a, e)
     };
-    for (int q = 0; q < a->count; q++)
+    for (int i = 0; i < others(a, e); i++) {
+        const int q = other(e, i);
         if (q != a->rank && e->receive_bytes[q]) answer(e, q);
+    }
     a->waited[number] = false;
     if (keel_timeline_add(&a->timeline, &event) < 0) {
         snprintf(error, size, "out of memory");

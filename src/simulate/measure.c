@@ -4,13 +4,18 @@
 #include "simulate/measure.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "comm/comm.h"
+#include "graph/across.h"
+#include "graph/buckets.h"
 #include "simulate/absent.h"
 #include "train/made_rows.h"
 #include "train/step.h"
 #include "train/strategy.h"
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { WARM = 2, LEAST = 3, MOST = 1000, PROFILED_MOST = 50 };
 #define ENOUGH_SECONDS 1.0
@@ -40,13 +45,28 @@ typedef struct process {
 
 /* ---- a process ------------------------------------------------------------------------------- */
 
-/* What keel_comm_measure would find on this network. */
-static int64_t bucket_of(const keel_network *n)
+/* Seconds of an exchange of so many bytes with each other process. */
+static double exchange_seconds(const keel_measuring *x, double each)
 {
-    const double bytes = 10 * n->latency * n->bytes_per_second;
-    return bytes < KEEL_BUCKET_LEAST  ? KEEL_BUCKET_LEAST
-           : bytes > KEEL_BUCKET_MOST ? KEEL_BUCKET_MOST
-                                      : (int64_t)bytes;
+    const int near = x->per_machine < x->processes ? x->per_machine : x->processes;
+    const int far = x->processes - near;
+    const keel_load load = { .out = each * far,
+                             .in = each * far,
+                             .local_out = each * (near - 1),
+                             .local_in = each * (near - 1),
+                             .messages = 2 * (x->processes - 1),
+                             .asks = far && each > x->network->eager };
+    return load.messages * x->network->message + keel_load_copies(x->network, &load) +
+           keel_load_seconds(x->network, &load, near);
+}
+
+/* As keel_comm_measure would find it on this network. */
+static int64_t bucket_of(const keel_measuring *x)
+{
+    const double small = exchange_seconds(x, KEEL_COMM_SMALL);
+    const double large = exchange_seconds(x, (double)keel_comm_large_each(x->processes));
+    const double most = 1e9; /* so that ns are below 2^63 */
+    return keel_comm_bucket((int64_t)(1e9 * fmin(small, most)), (int64_t)(1e9 * fmin(large, most)));
 }
 
 static keel_status open_devices(process *p)
@@ -59,7 +79,10 @@ static keel_status open_devices(process *p)
                                .eager = x->network->eager };
     const keel_process_group g = keel_absent_group(&p->absent);
     KEEL_TRY(keel_strategy_create_group_on(&p->strategy, o->devices, &g, &x->cores[p->rank]));
-    if (p->strategy->comm) p->strategy->comm->bucket_bytes = bucket_of(x->network);
+    if (p->strategy->comm) { /* one process is the baseline, of which nothing travels */
+        p->strategy->comm->bucket_bytes = bucket_of(x);
+        KEEL_TRY(keel_strategy_compress(p->strategy, o->compress));
+    }
     return o->shards ? keel_strategy_reproducible(p->strategy, o->shards) : KEEL_OK;
 }
 
@@ -107,11 +130,30 @@ static void end(process *p)
     pthread_mutex_unlock(&p->hall->making);
 }
 
+/* Between tensors the flat range has gaps, which are 0 in each process, and are sent. What is made
+ * up for the others has this process's gradients there. They would be sent in the next step, and
+ * come back as more and more. */
+static void clear_gaps(const keel_program *g)
+{
+    const keel_buckets *x = g->across ? g->across->buckets : NULL;
+    if (!x) return;
+    char *all = x->narrow ? (char *)x->narrow : g->workspace[0].grad;
+    int64_t at = 0;
+    for (int i = 0; i <= x->n_tile; i++) {
+        const keel_tile *t = &x->tile[i < x->n_tile ? i : 0];
+        if (i < x->n_tile && !g->schedule.reached[t->variable]) continue;
+        const int64_t next = i < x->n_tile ? t->offset : g->n_grad;
+        memset(all + at * x->element, 0, (size_t)((next - at) * x->element));
+        at = next + t->count;
+    }
+}
+
 static keel_status step(process *p)
 {
     keel_absent_begin(&p->absent);
     KEEL_TRY(keel_train_step(p->trainer, &p->made.batch, 0, &p->tally));
     keel_absent_end(&p->absent);
+    clear_gaps(p->trainer->train.program);
     return KEEL_OK;
 }
 

@@ -20,6 +20,7 @@ typedef struct work {
 static keel_status check(const keel_simulate_options *o)
 {
     const int per = o->processes_per_machine;
+    int64_t most = 1; /* processes */
     if (o->machine_count < 1 || !o->machines)
         return keel_fail(KEEL_EARG, "simulate: no number of machines is given");
     if (per < 0 || per > KEEL_PROCESSES_MAX)
@@ -40,10 +41,20 @@ static keel_status check(const keel_simulate_options *o)
                              "possible",
                              o->machines[i], per ? per : 1, per > 1 ? "processes" : "process",
                              KEEL_PROCESSES_MAX);
+        if (n > most) most = n;
         if ((o->batch_size ? o->batch_size : o->process_batch_size * n) > INT32_MAX ||
             o->process_batch_size > INT32_MAX)
             return keel_fail(KEEL_EARG, "simulate: a step has at most %d rows", INT32_MAX);
     }
+    if ((unsigned)o->compress > KEEL_COMPRESS_BF16)
+        return keel_fail(KEEL_EARG,
+                         "simulate: compress is %d; it must be KEEL_COMPRESS_NONE or _BF16",
+                         (int)o->compress);
+    if (o->compress && most == 1)
+        return keel_fail(KEEL_EARG,
+                         "simulate: compress %s is for several processes: of one, no gradients "
+                         "travel; leave it out",
+                         keel_compress_name(o->compress));
     return keel_network_check(&o->network);
 }
 
@@ -76,6 +87,7 @@ static keel_status plan_memory(const work *w, keel_simulated *p)
     keel_plan plan = { 0 };
     KEEL_TRY(keel_strategy_create_on(&s, w->o->devices, &w->cores[0]));
     keel_status status = w->o->shards ? keel_strategy_reproducible(s, w->o->shards) : KEEL_OK;
+    if (status >= 0 && p->processes > 1) status = keel_strategy_compress(s, w->o->compress);
     if (status >= 0)
         status = keel_plan_processes(&plan, w->model, s, p->processes, p->batch_size, p->batch_size,
                                      KEEL_KEEP, w->o->inputs);

@@ -27,15 +27,21 @@ double keel_load_seconds(const keel_network *n, const keel_load *x, int together
     if (x->out + x->in > 0)
         far =
             (x->asks ? 3 : 1) * n->latency + larger(x->out, x->in) * together / n->bytes_per_second;
-    if (x->local_out + x->local_in > 0)
-        near = n->local_latency + (x->local_out + x->local_in) / n->local_bytes_per_second;
+    if (x->local_out + x->local_in > 0) near = n->local_latency;
     return larger(far, near);
+}
+
+double keel_load_copies(const keel_network *n, const keel_load *x)
+{
+    const double bytes = x->local_out + x->local_in;
+    return bytes > 0 ? bytes / n->local_bytes_per_second : 0;
 }
 
 keel_replayed keel_timeline_replay(const keel_timeline *t, const keel_network *n,
                                    const keel_noticed *noticed, int together)
 {
     double now = 0, computed = 0, link = 0, end[KEEL_EXCHANGES_MAX] = { 0 };
+    double copies[KEEL_EXCHANGES_MAX] = { 0 };
     for (int i = 0; i < t->n; i++) {
         const keel_event_of_step *e = &t->event[i];
         now += e->at - computed;
@@ -45,8 +51,10 @@ keel_replayed keel_timeline_replay(const keel_timeline *t, const keel_network *n
             /* what is started while another is under way follows it */
             end[e->number] = larger(now, link) + keel_load_seconds(n, &e->load, together);
             link = end[e->number];
+            copies[e->number] = keel_load_copies(n, &e->load);
         } else {
-            now += keel_noticed_after(noticed, end[e->number] - now);
+            now += keel_noticed_after(noticed, end[e->number] - now) + copies[e->number];
+            copies[e->number] = 0;
         }
     }
     now += t->compute - computed;

@@ -40,9 +40,12 @@ typedef struct keel_noticed {
 
 double keel_noticed_after(const keel_noticed *x, double seconds);
 
-/* Seconds from the start of an exchange to its end. together: processes that share the link of
- * their machine. */
+/* Seconds from the start of an exchange to when all has come. together: processes that share the
+ * link of their machine. */
 double keel_load_seconds(const keel_network *n, const keel_load *x, int together);
+/* Seconds that the process itself copies bytes to and from others of its machine. It does so where
+ * it looks after the exchange, so they are hidden behind nothing. */
+double keel_load_copies(const keel_network *n, const keel_load *x);
 
 typedef struct keel_replayed {
     double step, exposed; /* seconds; exposed is the part of the step that is not compute */

@@ -93,6 +93,7 @@ static unsigned char byte_of(int p, int q, int k, int r, size_t i)
 typedef struct lane {
     void *send[PROCESSES], *receive[PROCESSES];
     size_t send_bytes[PROCESSES], receive_bytes[PROCESSES];
+    int with[PROCESSES], n_with; /* those with bytes */
     int round;
     bool runs;
 } lane;
@@ -103,16 +104,20 @@ static void begin(int k)
 {
     lane *l = &lanes[k];
     const int me = group.rank;
+    l->n_with = 0;
     for (int q = 0; q < group.count; q++) {
         l->send_bytes[q] = q == me ? 99 : bytes_of(me, q, k, l->round);
         l->receive_bytes[q] = q == me ? 77 : bytes_of(q, me, k, l->round);
         if (q == me) continue; /* its entry is not looked at */
+        if (l->send_bytes[q] + l->receive_bytes[q]) l->with[l->n_with++] = q;
         for (size_t i = 0; i < l->send_bytes[q]; i++)
             ((unsigned char *)l->send[q])[i] = byte_of(me, q, k, l->round, i);
         memset(l->receive[q], 0xee, l->receive_bytes[q] + 1);
     }
-    const keel_exchange e = { (const void *const *)l->send, l->send_bytes, l->receive,
-                              l->receive_bytes };
+    const keel_exchange e = {
+        (const void *const *)l->send,  l->send_bytes, l->receive, l->receive_bytes,
+        l->round % 2 ? l->with : NULL, l->n_with
+    };
     check(group.start(group.context, k, &e, error, sizeof error) == 0, "an exchange starts");
     l->runs = true;
 }

@@ -8,7 +8,7 @@
  * Kinds: `start` and `test`, that call fails at the K-th exchange; `silent`, the process takes no
  * part in it nor in any later one; `kill` and `stop`, the process gets SIGKILL or SIGSTOP when it
  * comes to this exchange; `after`, SIGKILL when the exchange is complete; `slow`, each exchange of
- * the process begins K ms late. */
+ * the process begins K ms late; `leak`, the process loses some memory there. */
 #include <dlfcn.h>
 #include <keel/mpi_open.h>
 #include <signal.h>
@@ -38,6 +38,13 @@ static int fail(char *error, size_t size)
     return -1;
 }
 
+static void lose_memory(void)
+{
+    static void *volatile lost;
+    lost = malloc(1234);
+    if (lost) lost = NULL;
+}
+
 static int start(void *context, int number, const keel_exchange *e, char *error, size_t size)
 {
     if (++started == at) number_at = number;
@@ -45,6 +52,7 @@ static int start(void *context, int number, const keel_exchange *e, char *error,
         nanosleep(&(struct timespec){ at / 1000, at % 1000 * 1000000L }, NULL);
     if (now("kill")) raise(SIGKILL);
     if (now("stop")) raise(SIGSTOP);
+    if (now("leak")) lose_memory();
     if (now("start")) return fail(error, size);
     return silent() ? 0 : real.start(context, number, e, error, size);
 }

@@ -1,0 +1,234 @@
+/* Measures what connects processes: see keel_network_measure in keel/simulate.h. Of each kind of
+ * connection (between machines, within one) exchanges of some lengths are timed as a step makes
+ * them: all processes send and receive at once, what is sent has just been written, and who waits
+ * polls. A line through the two longest gives the rate; an exchange of a few bytes gives the
+ * latency. Processes find by themselves who takes part, since all know the names of all machines,
+ * and agree on each time, so all end with the same numbers. */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "comm/comm.h"
+#include "simulate/timeline.h"
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHORT = 8, FIRST = 64 << 10, LONGEST = 8 << 20, TIMES = 9 };
+/* Longer exchanges than this tell no more. */
+static const double ENOUGH = 0.01;
+
+typedef struct connection {
+    keel_comm *comm;
+    int n_peer, *peer; /* with whom this process exchanges; 0: it only agrees */
+    char *own, *other; /* [LONGEST] */
+    const void **send; /* [count], as the next three */
+    void **receive;
+    size_t *send_bytes, *receive_bytes;
+} connection;
+
+typedef struct line {
+    double latency;    /* seconds of an exchange of a few bytes */
+    double begin, end; /* seconds of the two longest, */
+    int64_t bytes;     /* of so many bytes to all peers together, and of half of them */
+    int peers;         /* the most of any process; 0: there is no such connection */
+} line;
+
+/* ---- exchanges ------------------------------------------------------------------------------- */
+
+static keel_status poll_until_done(keel_comm *c)
+{
+    bool done = false;
+    keel_patience patience = keel_patience_begin();
+    const double end = keel_seconds() + c->timeout;
+    while (!done) {
+        KEEL_TRY(keel_comm_test(c, 0, &done));
+        if (!done) sched_yield();
+        if (done || keel_seconds() < end) continue;
+        patience.seen = keel_clock_ns();
+        KEEL_TRY(keel_comm_patience(c, 0, &patience)); /* fails, and says who is silent */
+    }
+    return KEEL_OK;
+}
+
+static keel_status exchange(connection *x, int64_t bytes, double *seconds)
+{
+    for (int i = 0; i < x->n_peer; i++) {
+        const int q = x->peer[i];
+        x->send[q] = x->own;
+        x->receive[q] = x->other + i * (bytes / x->n_peer);
+        x->send_bytes[q] = x->receive_bytes[q] = (size_t)(bytes / x->n_peer);
+    }
+    const double begin = keel_seconds();
+    KEEL_TRY(keel_comm_start(x->comm, 0,
+                             &(keel_exchange){ x->send, x->send_bytes, x->receive, x->receive_bytes,
+                                               x->peer, x->n_peer }));
+    KEEL_TRY(poll_until_done(x->comm));
+    *seconds = keel_seconds() - begin;
+    return KEEL_OK;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median of some exchanges of so many bytes with all peers together, in the process where it is
+ * longest. */
+static keel_status time_exchanges(connection *x, int64_t bytes, double *median)
+{
+    double took[TIMES] = { 0 }, ignored;
+    int64_t all[KEEL_PROCESSES_MAX], most = 0;
+    for (int i = -1; i < TIMES && x->n_peer; i++) { /* the first one warms up */
+        memset(x->own, i, (size_t)bytes);           /* as a kernel that has just written it */
+        KEEL_TRY(exchange(x, (int64_t)SHORT * x->n_peer, &ignored)); /* all begin together */
+        KEEL_TRY(exchange(x, bytes, i < 0 ? &ignored : &took[i]));
+    }
+    qsort(took, TIMES, sizeof *took, ascending);
+    const int64_t ns = (int64_t)(1e9 * took[TIMES / 2]);
+    KEEL_TRY(keel_comm_agree(x->comm, KEEL_OK, &ns, 1, all));
+    for (int q = 0; q < x->comm->group.count; q++) most = all[q] > most ? all[q] : most;
+    *median = 1e-9 * (double)most;
+    return KEEL_OK;
+}
+
+static keel_status measure(connection *x, line *out)
+{
+    line l = { 0 };
+    const int64_t own = x->n_peer;
+    int64_t all[KEEL_PROCESSES_MAX];
+    KEEL_TRY(keel_comm_agree(x->comm, KEEL_OK, &own, 1, all));
+    for (int q = 0; q < x->comm->group.count; q++)
+        if (all[q] > l.peers) l.peers = (int)all[q];
+    if (l.peers) {
+        KEEL_TRY(time_exchanges(x, (int64_t)SHORT * x->n_peer, &l.latency));
+        l.bytes = FIRST;
+        KEEL_TRY(time_exchanges(x, l.bytes, &l.end));
+        do {
+            l.bytes *= 2;
+            l.begin = l.end;
+            KEEL_TRY(time_exchanges(x, l.bytes, &l.end));
+        } while (l.bytes < LONGEST && l.end < ENOUGH);
+    }
+    *out = l;
+    return KEEL_OK;
+}
+
+/* ---- who takes part -------------------------------------------------------------------------- */
+
+static bool together(const keel_process_group *g, int a, int b)
+{
+    return !strcmp(g->host(g->context, a), g->host(g->context, b));
+}
+
+static bool is_first(const keel_process_group *g, int rank)
+{
+    for (int q = 0; q < rank; q++)
+        if (together(g, q, rank)) return false;
+    return true;
+}
+
+/* Within a machine all of its processes, between machines the first of each. */
+static void find_peers(connection *x, bool within)
+{
+    const keel_process_group *g = &x->comm->group;
+    for (int i = 0; i < x->n_peer; i++)
+        x->send_bytes[x->peer[i]] = x->receive_bytes[x->peer[i]] = 0;
+    x->n_peer = 0;
+    if (!within && !is_first(g, g->rank)) return;
+    for (int q = 0; q < g->count; q++)
+        if (q != g->rank && (within ? together(g, q, g->rank) : is_first(g, q)))
+            x->peer[x->n_peer++] = q;
+}
+
+static keel_status allocate(connection *x, int count)
+{
+    const size_t n = (size_t)count;
+    x->peer = keel_calloc(n, sizeof *x->peer);
+    x->send = keel_calloc(n, sizeof *x->send);
+    x->receive = keel_calloc(n, sizeof *x->receive);
+    x->send_bytes = keel_calloc(n, sizeof *x->send_bytes);
+    x->receive_bytes = keel_calloc(n, sizeof *x->receive_bytes);
+    x->own = keel_aligned_calloc(LONGEST, 1);
+    x->other = keel_aligned_calloc(LONGEST, 1);
+    return x->peer && x->send && x->receive && x->send_bytes && x->receive_bytes && x->own &&
+                   x->other
+               ? KEEL_OK
+               : KEEL_ENOMEM;
+}
+
+static void release(connection *x)
+{
+    keel_free(x->peer);
+    keel_free(x->send);
+    keel_free(x->receive);
+    keel_free(x->send_bytes);
+    keel_free(x->receive_bytes);
+    keel_free(x->own);
+    keel_free(x->other);
+}
+
+/* ---- what it says ---------------------------------------------------------------------------- */
+
+/* Seconds of a byte: what the longest takes beyond the half. Where that is nothing, something else
+ * has disturbed them, and all of the time counts as that of bytes. */
+static double slope(const line *l)
+{
+    const double half = (double)l->bytes / 2;
+    return l->end > l->begin ? (l->end - l->begin) / half : fmax(l->end, 1e-9) / (2 * half);
+}
+
+static double less_messages(const keel_network *n, const line *l)
+{
+    return fmax(l->latency - 2 * l->peers * n->message, 0);
+}
+
+/* Long messages ask first, where the line does not end in the latency of short ones. */
+static void note_far(keel_network *n, const line *l)
+{
+    enum { NEVER = 1 << 30 };
+    const double before = l->begin - slope(l) * (double)l->bytes / 2;
+    n->latency = less_messages(n, l);
+    n->bytes_per_second = 1 / slope(l);
+    if (before < 2 * n->latency) n->eager = NEVER;
+}
+
+/* In and out are counted together. */
+static void note_near(keel_network *n, const line *l)
+{
+    n->local_latency = less_messages(n, l);
+    n->local_bytes_per_second = 2 / slope(l);
+}
+
+static void stay_open(void *context, bool failed)
+{
+    (void)context, (void)failed;
+}
+
+keel_status keel_network_measure(keel_network *out, const keel_process_group *group)
+{
+    if (!out || !group || out->size != sizeof *out)
+        return keel_fail(KEEL_EARG, "network: out and group must be given, and out begins with "
+                                    "KEEL_NETWORK");
+    if (group->count < 2)
+        return keel_fail(KEEL_EARG, "network: one process has no connection; start several");
+    connection x = { 0 };
+    line far = { 0 }, near = { 0 };
+    keel_process_group kept = *group;
+    keel_network found = *out;
+    if (group->close) kept.close = stay_open;
+    KEEL_TRY(keel_comm_create(&x.comm, &kept));
+    keel_status s = allocate(&x, group->count);
+    s = keel_comm_agree(x.comm, s, NULL, 0, NULL);
+    if (s >= 0) find_peers(&x, true);
+    if (s >= 0) s = measure(&x, &near);
+    if (s >= 0) find_peers(&x, false);
+    if (s >= 0) s = measure(&x, &far);
+    if (s >= 0 && far.peers) note_far(&found, &far);
+    if (s >= 0 && near.peers) note_near(&found, &near);
+    if (s >= 0) s = keel_network_check(&found);
+    release(&x);
+    keel_comm_destroy(x.comm);
+    if (s >= 0) *out = found;
+    return s;
+}
