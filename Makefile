@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup check check-keras check-cluster demo bench tune install format clean
+.PHONY: all setup check check-keras check-cluster check-gpu demo bench tune install format clean
 all: $(BUILD)/build.ninja
 	@$(if $(KEEL_DNNL),cmake -S . -B $(BUILD) --log-level=NOTICE -DKEEL_DNNL=$(KEEL_DNNL) >/dev/null)
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -33,6 +33,13 @@ check-cluster:
 	@cmake --build $(BUILD) -j $(JOBS) --target make_shapes >/dev/null
 	@KEEL=$(abspath $(BUILD))/keel CASES="$(CASES)" bash tools/check_cluster.sh
 
+# What only a GPU can show. Needs nvcc of CUDA 13, and a GPU with its driver. FITS: how many fits may
+# not lose memory, instead of 1,000. TOOLS=none leaves compute-sanitizer out.
+check-gpu:
+	@sh tools/setup.sh check
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(BUILD) JOBS=$(JOBS) FITS=$(FITS) TOOLS="$(TOOLS)" bash tools/check_gpu.sh
+
 demo: all
 	@KEEL=$(abspath $(BUILD))/keel bash tools/demo.sh
 
@@ -51,7 +58,7 @@ install: all
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 format:
-	@clang-format -i $$(git ls-files '*.c' '*.h')
+	@clang-format -i $$(git ls-files '*.c' '*.h' '*.cu' '*.cpp')
 
 clean:
 	rm -rf $(BUILD)

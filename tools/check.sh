@@ -1,8 +1,8 @@
 #!/bin/bash
 # check.sh [STAGE...]: everything that must hold of a change, by `make check`. Stages: format includes
-# headers layers tests asan tsan fuzz. Each prints one line; logs lie in BUILD/check. The last line is
+# headers layers cuda tests asan tsan fuzz. Each prints one line; logs lie in BUILD/check. The last line is
 # 'N passed, N failed': cmocka's tests of all builds, test scripts, fuzz targets, and one for each of
-# the first four stages and each build.
+# the first five stages and each build.
 set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 2
 build=$(mkdir -p "${BUILD:-build}/check" && cd "${BUILD:-build}" && pwd) || exit 2
@@ -61,7 +61,7 @@ threaded()
 
 check_format()
 {
-    clang-format --dry-run -Werror $(find src include cli mpi tests examples bench -name '*.[ch]' 2>/dev/null)
+    clang-format --dry-run -Werror $(find src include cli mpi tests examples bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp' 2>/dev/null)
 }
 
 fuzz()
@@ -94,13 +94,14 @@ fuzz()
 }
 
 stages=("$@")
-((${#stages[@]})) || stages=(format includes headers layers tests asan tsan fuzz)
+((${#stages[@]})) || stages=(format includes headers layers cuda tests asan tsan fuzz)
 for stage in "${stages[@]}"; do
     case $stage in
     format) script format check_format ;;
     includes) script includes sh tools/check_includes.sh ;;
     headers) script headers sh tools/check_headers.sh ;;
     layers) script layers sh tools/check_layers.sh ;;
+    cuda) script cuda bash tools/check_cuda.sh "$build" && tail -n 1 "$logs/cuda.log" ;;
     tests)
         compile tests "$build" "all tests examples bench"
         SCRIPTS=1 programs tests "$build"
@@ -117,19 +118,21 @@ for stage in "${stages[@]}"; do
     asan)
         compile asan "$build/asan" tests -DKEEL_SANITIZE=address "-DKEEL_DNNL_DIR=$build/onednn"
         TIMEOUT=600 programs asan "$build/asan"
-        # keel itself as several processes; what the MPIs lose is named in tests/mpi/lsan.supp
+        # keel itself as several processes; what the MPIs lose is named in
+        # tests/mpi/lsan.supp. No command of keel ends with 99, so a leak is seen also where one fails
         if [[ -e $build/asan/tests/libkeel_keep_open.so ]]; then
             LD_PRELOAD=$build/asan/tests/libkeel_keep_open.so LSAN_OPTIONS=suppressions=$PWD/tests/mpi/lsan.supp:print_suppressions=0 \
-                ASAN_OPTIONS=detect_leaks=1:verify_asan_link_order=0:fast_unwind_on_malloc=0 TIMEOUT=600 \
-                programs asan-ranks "$build/asan" test_mpirun.sh
+                ASAN_OPTIONS=detect_leaks=1:verify_asan_link_order=0:fast_unwind_on_malloc=0:exitcode=99 TIMEOUT=600 \
+                programs asan-ranks "$build/asan" test_mpirun.sh test_leaking_ranks.sh
         fi
         ;;
     tsan)
         compile tsan "$build/tsan" "threads" -DKEEL_SANITIZE=thread "-DKEEL_DNNL_DIR=$build/onednn"
         names=()
         for name in $(threaded); do
-            names+=("$name")
+            # without oneDNN all code is seen; with it too where the calls of it are what runs
             [[ -e $build/tsan/tests/${name}_own ]] && names+=("${name}_own")
+            [[ -e $build/tsan/tests/${name}_own && $name != test_exactness && $name != test_against_keras ]] || names+=("$name")
         done
         if ((${#names[@]})); then TIMEOUT=600 programs tsan "$build/tsan" "${names[@]}"; fi
         ;;

@@ -5,7 +5,7 @@
 # each offence; exits 1 if there is one.
 set -eu
 cd "$(dirname "$0")/.."
-files=$(find src cli examples include mpi -name '*.[ch]' 2>/dev/null | sort)
+files=$(find src cli examples include mpi -name '*.[ch]' -o -name '*.cu' 2>/dev/null | sort)
 [ -n "$files" ] || exit 0
 awk '
 FILENAME == "ARCHITECTURE.md" {
@@ -34,8 +34,8 @@ FNR == 1 {
     name = $0; sub(/^[^"<]*["<]/, "", name); sub(/[">].*/, "", name)
     quoted = $0 ~ /include[ \t]*"/
     if (name ~ /^keel\//) next                               # public
-    if (part[1] != "src") {                                  # cli, examples, include
-        if (quoted && (part[1] != "cli" || name ~ /\//)) offence(" sees only <keel/...>")
+    if (part[1] != "src") {                                  # cli, mpi, examples, include
+        if (quoted && (part[1] !~ /^(cli|mpi)$/ || name ~ /\//)) offence(" sees only <keel/...>")
         next
     }
     if (!quoted) next

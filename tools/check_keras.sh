@@ -1,9 +1,10 @@
 #!/bin/bash
 # check_keras.sh KEEL [MODEL...]: Keel against the real Keras, by `make check-keras`: models that go
 # back and forth between both (tests/interop/with_keras.py), graphs drawn by chance
-# (random_graphs.py), and one model of each family of keras.applications, or those named
-# (applications.py); for the name `none` no such model. GRAPHS='SEED COUNT' draws other graphs, or
-# more. Keras comes from PyPI, pinned, into BUILD/keras, once; KERAS_PYTHON=path/to/python takes
+# (random_graphs.py), layers, optimizers, losses and callbacks with arguments drawn by chance
+# (random_arguments.py, random_trainings.py), and one model of each family of keras.applications, or
+# those named (applications.py); for the name `none` no such model. GRAPHS='SEED COUNT' draws other
+# graphs, or more, ARGUMENTS='SEED SETS' other arguments. Keras comes from PyPI, pinned, into BUILD/keras, once; KERAS_PYTHON=path/to/python takes
 # another one. Each part says how long it took. The last line is 'N passed, N failed'. Without a
 # network to PyPI it says so in one line and exits with 77: nothing was compared.
 set -u
@@ -15,6 +16,7 @@ families=MobileNet,MobileNetV2,MobileNetV3Small,EfficientNetB0,EfficientNetV2B0,
 families+=,DenseNet121,NASNetMobile,ResNet50,ResNet50V2,Xception,InceptionV3,InceptionResNetV2,VGG16
 models=$(IFS=,; echo "${*:-$families}")
 read -r seed count <<<"${GRAPHS:-40 20}"
+read -r drawn sets <<<"${ARGUMENTS:-1 1}"
 # TensorFlow for processors alone is the backend that the golden numbers were made with, and the only
 # one on which Keras takes texts. JAX is as large, and compiles these small models more slowly. Keras
 # asks for scipy where a model has a window of the short-time Fourier transform.
@@ -56,6 +58,8 @@ against 'back and forth' tests/interop/with_keras.py "$keel"
 against 'layers and operations' tests/interop/cases.py "$keel" "${keel%/*}/tests/cases"
 against 'random graphs' tests/interop/random_graphs.py "$keel" "${keel%/*}/tests/random_graphs" \
     --seed "$seed" --count "$count"
+against 'random arguments' tests/interop/random_arguments.py "$keel" --seed "$drawn" --sets "$sets"
+against 'random trainings' tests/interop/random_trainings.py "$keel" --seed "$drawn" --sets "$sets"
 [ "$models" = none ] || against keras.applications tests/interop/applications.py --keel "$keel" --only "$models"
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

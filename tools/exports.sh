@@ -1,6 +1,7 @@
 #!/bin/sh
 # exports.sh HEADER...: print a linker version script that exports the functions and objects which the
-# public headers declare, and nothing else.
+# public headers declare, and what the plug-in for GPUs uses, which is of the same build
+# (src/device/cuda_plugin.h); and nothing else.
 set -eu
 echo '{ global:'
 cat "$@" | awk '
@@ -10,4 +11,6 @@ cat "$@" | awk '
       while (match(line, /keel_[a-z0-9_]+ *(\(|\[|;)/)) {
           name = substr(line, RSTART, RLENGTH); sub(/[^a-z0-9_].*/, "", name); print "    " name ";"
           line = substr(line, RSTART + RLENGTH) } }' | sort -u
+echo '    keel_op_*; keel_loss_*; keel_metric_*; keel_target_check;'
+echo '    keel_call_failed; keel_calloc; keel_free; keel_fail; keel_shape_count;'
 echo '  local: *; };'

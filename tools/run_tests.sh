@@ -66,7 +66,10 @@ rm -f "$KEEL_BUILD/check/$TAG"/*
 names=("$@")
 if ((${#names[@]} == 0)); then
     shopt -s nullglob
-    for f in test_*.c; do names+=("${f%.c}"); done
+    for f in test_*.c; do
+        reason=$(sed -n "s/^${f%.c} //p" "$KEEL_BUILD/tests.left_out" 2>/dev/null)
+        if [[ $reason ]]; then echo "${f%.c}: left out: $reason"; else names+=("${f%.c}"); fi
+    done
     [[ ${SCRIPTS:-0} == 1 ]] && names+=(test_*.sh)
 fi
 if ((${#names[@]} == 0)); then

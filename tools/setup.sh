@@ -7,8 +7,9 @@ packages='gcc libc6-dev cmake ninja-build pkg-config libdnnl-dev libhdf5-dev lib
     libjpeg62-turbo-dev libspng-dev libwebp-dev libgif-dev zlib1g-dev librandom123-dev libhwloc-dev libxxhash-dev libcmocka-dev'
 if [ "${1:-}" = check ]; then
     # clang only recommends its run-time libraries, so they are named
+    # g++ for the kernels for CUDA on their emulator
     # both MPIs, each with its launcher, which the build takes up where it finds them
-    packages="$packages clang-14 clang-format libclang-rt-14-dev libopenmpi-dev openmpi-bin libmpich-dev mpich"
+    packages="$packages g++ clang-14 clang-format libclang-rt-14-dev libopenmpi-dev openmpi-bin libmpich-dev mpich"
     packages="$packages iproute2 util-linux" # machines made of namespaces
 elif [ "${1:-}" = keras ]; then
     packages="$packages python3-venv"
