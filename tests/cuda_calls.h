@@ -2,6 +2,7 @@
  * a piece of device memory of exactly the size that the call may use, with a gap behind. */
 #ifndef TESTS_CUDA_CALLS_H
 #define TESTS_CUDA_CALLS_H
+#include "cuda_facts.h"
 #include "emulator.h"
 #include "kernel_bench.h"
 
@@ -77,6 +78,8 @@ static inline void cuda_staged_run(const keel_call *host)
     const bool narrow = n->held == KEEL_BFLOAT16;
     keel_call c = *host;
     c.device = emu_device();
+    c.facts = cuda_facts(host->step);
+    c.step = NULL; /* the host's: a kernel that reads it here would keep it in a graph */
     c.in = in, c.out = out, c.saved = saved, c.weight = weight;
     c.out_grad = out_grad, c.in_grad = in_grad, c.weight_grad = weight_grad;
     for (int i = 0; i < n->n_in; i++) {

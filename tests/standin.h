@@ -5,7 +5,10 @@
  * A wait that is missing is reported when the work is enqueued, by the names of both works and of
  * the memory (standin_clocks.h). To show that, any wait can be left out of the clocks; it is kept
  * all the same, so that nothing else goes wrong. ThreadSanitizer sees missing waits, too, where the
- * timing shows them, since the host and the streams learn only in waits that something has run. */
+ * timing shows them, since the host and the streams learn only in waits that something has run.
+ *
+ * Graphs are tapes (standin_tape.h): what is captured is kept, with all that it touches, and each
+ * replay enqueues and checks it again. What no graph may have ends the program. */
 #ifndef KEEL_TESTS_STANDIN_H
 #define KEEL_TESTS_STANDIN_H
 #include <pthread.h>
@@ -22,7 +25,7 @@
 #include "ops/ranges.h"
 #include "standin_clocks.h"
 
-enum { STANDIN_RING = 4096, STANDIN_BLOCKS = 4096, STANDIN_ALIGN = 4096 };
+enum { STANDIN_RING = 4096, STANDIN_BLOCKS = 4096, STANDIN_LOCKED = 512, STANDIN_ALIGN = 4096 };
 static const int64_t STANDIN_SPACE = (int64_t)8 << 30; /* of addresses; memory only where used */
 
 typedef enum standin_work_kind {
@@ -37,6 +40,7 @@ typedef enum standin_work_kind {
 
 typedef struct standin_work {
     standin_work_kind kind;
+    bool kept; /* a tape has call and fold */
     void *to;
     const void *from;
     int64_t n;
@@ -46,6 +50,8 @@ typedef struct standin_work {
     keel_device_fold *fold;
     struct standin_event *event;
 } standin_work;
+
+#include "standin_tape.h"
 
 /* Streams meet at an event only, so each has a lock of its own. */
 typedef struct standin_event {
@@ -65,6 +71,9 @@ typedef struct standin_stream {
 
 typedef struct standin {
     keel_device base;
+    standin_tape *tape; /* that is being made; NULL: calls are enqueued */
+    int tapes, replays;        /* that are alive; so far */
+    bool refuses_tapes;        /* capture_end has no graph of anything */
     char *foreign, *data; /* the same memory: as the host sees it, and as it is */
     int64_t used;
     int n_block;
@@ -82,6 +91,11 @@ typedef struct standin {
     int fail_at;          /* this one fails; 0: none */
     int allocations;      /* that are live, of the host's memory, too */
     bool locks_nothing;   /* there is no page-locked memory */
+    struct {
+        const char *at;
+        int64_t bytes;
+    } locked[STANDIN_LOCKED];
+    int n_locked;
     clocks clocks;
     int waits;           /* so far: of streams, and of the host */
     int ignore_at;       /* this one does not count as one; 0: none */
@@ -100,10 +114,18 @@ static bool standin_fails(standin *s)
     return ++s->calls == s->fail_at;
 }
 
+static void standin_not_captured(const standin *s, const char *what)
+{
+    if (!s->tape) return;
+    fprintf(stderr, "%s: %s while a graph is captured\n", s->base.name, what);
+    abort();
+}
+
 static keel_status standin_allocate(keel_device *d, int64_t bytes, const char *what, void **out)
 {
     standin *s = standin_of(d);
     const int64_t held = bytes > 0 ? keel_round_up(bytes, STANDIN_ALIGN) : STANDIN_ALIGN;
+    standin_not_captured(s, "memory is allocated");
     if (standin_fails(s) || s->n_block == STANDIN_BLOCKS ||
         held > STANDIN_SPACE - STANDIN_ALIGN - s->used)
         return keel_fail(KEEL_ENOMEM, "%s has no room for %lld bytes", d->name, (long long)bytes);
@@ -133,6 +155,9 @@ static keel_status standin_allocate_host(keel_device *d, int64_t bytes, void **o
     memset(at, 0, (size_t)bytes + 64);
     *out = at + 64;
     ((int64_t *)*out)[-1] = bytes; /* in front of it */
+    if (s->n_locked == STANDIN_LOCKED) abort();
+    s->locked[s->n_locked].at = *out;
+    s->locked[s->n_locked++].bytes = bytes;
     s->allocations++;
     return KEEL_OK;
 }
@@ -157,6 +182,10 @@ static void standin_touch(standin *s, int party, const char *who, const void *at
 {
     char what[80] = "memory of the host";
     if (bytes == 0) return;
+    if (s->tape) {
+        standin_tape_touch(s->tape, who, at, bytes, writes);
+        return;
+    }
     const char *foreign = at;
     if (foreign >= s->foreign && foreign < s->foreign + STANDIN_SPACE) {
         const struct standin_block *b = standin_block_of(s, at);
@@ -169,6 +198,7 @@ static void standin_touch(standin *s, int party, const char *who, const void *at
 static void standin_host_touches(keel_device *d, const void *host, int64_t bytes, bool writes)
 {
     standin *s = standin_of(d);
+    standin_not_captured(s, "work of the host");
     s->clocks.now[CLOCKS_HOST][CLOCKS_HOST]++;
     standin_touch(s, CLOCKS_HOST, "the host", host, bytes, writes);
 }
@@ -176,6 +206,7 @@ static void standin_host_touches(keel_device *d, const void *host, int64_t bytes
 static void standin_release(keel_device *d, void *at)
 {
     standin *s = standin_of(d);
+    standin_not_captured(s, "memory is released");
     struct standin_block *b = standin_block_of(s, at);
     standin_touch(s, CLOCKS_HOST, "releasing", at, b->bytes, true);
     clocks_forget(&s->clocks, s->foreign + b->at, b->bytes + 1);
@@ -190,6 +221,8 @@ static void standin_release_host(keel_device *d, void *at)
     const int64_t bytes = ((int64_t *)at)[-1];
     standin_touch(s, CLOCKS_HOST, "releasing", at, bytes, true);
     clocks_forget(&s->clocks, at, bytes);
+    for (int i = 0; i < s->n_locked; i++)
+        if (s->locked[i].at == at) s->locked[i] = s->locked[--s->n_locked];
     free((char *)at - 64);
     s->allocations--;
 }
@@ -263,6 +296,7 @@ static void standin_do(standin *s, const standin_work *w)
         if (s->failure.status >= 0) keel_failure_take(&s->failure, failed);
         pthread_mutex_unlock(&s->failing);
     }
+    if (w->kept) return;
     free(w->call);
     free(w->fold);
 }
@@ -286,6 +320,7 @@ static void standin_empty(standin_stream *x)
 static keel_status standin_finish(keel_device *d)
 {
     standin *s = standin_of(d);
+    standin_not_captured(s, "a wait of the host");
     const keel_status refused = s->refused;
     const bool ignores = standin_ignores(s, "the host for all streams");
     for (int i = 0; i < KEEL_DEVICE_STREAMS; i++) {
@@ -302,6 +337,7 @@ static keel_status standin_finish(keel_device *d)
 static keel_status standin_reach(keel_device *d, keel_device_stream stream)
 {
     standin *s = standin_of(d);
+    standin_not_captured(s, "a wait of the host");
     standin_empty(&s->stream[stream]);
     pthread_mutex_lock(&s->failing);
     const bool failed = s->failure.status < 0 || s->refused < 0;
@@ -321,12 +357,36 @@ static bool standin_takes(standin *s)
     return s->refused >= 0;
 }
 
+/* Something new comes behind all that the host knows. */
+static void standin_enqueue(standin *s, int stream)
+{
+    if (stream != KEEL_COMPUTE_STREAM) standin_not_captured(s, "a call for another stream");
+    if (s->tape)
+        standin_tape_enqueue(s->tape);
+    else
+        clocks_enqueue(&s->clocks, stream);
+}
+
 static void standin_give(standin *s, int stream, standin_work w)
 {
     standin_stream *x = &s->stream[stream];
+    if (s->tape) {
+        standin_tape_give(s->tape, w);
+        return;
+    }
     for (; x->head - x->seen >= STANDIN_RING; x->seen++) sem_wait(&x->done);
     x->ring[x->head++ % STANDIN_RING] = w;
     sem_post(&x->given);
+}
+
+/* A graph copies from and to page-locked memory only. */
+static void standin_captures_copy(const standin *s, const void *host)
+{
+    for (int i = 0; s->tape && i < s->n_locked; i++)
+        if ((const char *)host >= s->locked[i].at &&
+            (const char *)host < s->locked[i].at + s->locked[i].bytes)
+            return;
+    standin_not_captured(s, "a copy of memory that is not page-locked");
 }
 
 static void standin_copy_in(keel_device *d, keel_device_stream stream, void *to,
@@ -334,7 +394,8 @@ static void standin_copy_in(keel_device *d, keel_device_stream stream, void *to,
 {
     standin *s = standin_of(d);
     if (!standin_takes(s)) return;
-    clocks_enqueue(&s->clocks, (int)stream);
+    standin_captures_copy(s, from_host);
+    standin_enqueue(s, (int)stream);
     standin_touch(s, (int)stream, "a copy in", from_host, bytes, false);
     standin_touch(s, (int)stream, "a copy in", to, bytes, true);
     standin_give(
@@ -348,7 +409,8 @@ static void standin_copy_out(keel_device *d, keel_device_stream stream, void *to
 {
     standin *s = standin_of(d);
     if (!standin_takes(s)) return;
-    clocks_enqueue(&s->clocks, (int)stream);
+    standin_captures_copy(s, to_host);
+    standin_enqueue(s, (int)stream);
     standin_touch(s, (int)stream, "a copy out", from, bytes, false);
     standin_touch(s, (int)stream, "a copy out", to_host, bytes, true);
     standin_give(
@@ -361,7 +423,7 @@ static void standin_clear(keel_device *d, void *at, int64_t bytes)
 {
     standin *s = standin_of(d);
     if (!standin_takes(s)) return;
-    clocks_enqueue(&s->clocks, KEEL_COMPUTE_STREAM);
+    standin_enqueue(s, KEEL_COMPUTE_STREAM);
     standin_touch(s, KEEL_COMPUTE_STREAM, "clearing", at, bytes, true);
     standin_give(
         s, KEEL_COMPUTE_STREAM,
@@ -373,7 +435,7 @@ static void standin_add(keel_device *d, keel_dtype real, void *to, const void *f
     standin *s = standin_of(d);
     const int64_t bytes = count * (int64_t)keel_dtype_size(real);
     if (!standin_takes(s)) return;
-    clocks_enqueue(&s->clocks, KEEL_COMPUTE_STREAM);
+    standin_enqueue(s, KEEL_COMPUTE_STREAM);
     standin_touch(s, KEEL_COMPUTE_STREAM, "adding", from, bytes, false);
     standin_touch(s, KEEL_COMPUTE_STREAM, "adding", to, bytes, true);
     standin_give(s, KEEL_COMPUTE_STREAM,
@@ -388,7 +450,7 @@ static void standin_copy(keel_device *d, void *to, const void *from, int64_t byt
 {
     standin *s = standin_of(d);
     if (!standin_takes(s)) return;
-    clocks_enqueue(&s->clocks, KEEL_COMPUTE_STREAM);
+    standin_enqueue(s, KEEL_COMPUTE_STREAM);
     standin_touch(s, KEEL_COMPUTE_STREAM, "a copy", from, bytes, false);
     standin_touch(s, KEEL_COMPUTE_STREAM, "a copy", to, bytes, true);
     standin_give(s, KEEL_COMPUTE_STREAM,
@@ -416,7 +478,7 @@ static void standin_fold(keel_device *d, const keel_device_fold *f)
     keel_device_fold *own = malloc(sizeof *own);
     if (!own) abort();
     *own = *f;
-    clocks_enqueue(&s->clocks, KEEL_COMPUTE_STREAM);
+    standin_enqueue(s, KEEL_COMPUTE_STREAM);
     standin_touch(s, KEEL_COMPUTE_STREAM, "folding", f->leaf, leaves, false);
     standin_touch(s, KEEL_COMPUTE_STREAM, "folding", low, bytes, true);
     own->leaf = standin_at(s, f->leaf, leaves);
@@ -427,8 +489,9 @@ static void standin_fold(keel_device *d, const keel_device_fold *f)
 static void standin_record(keel_device *d, keel_device_stream stream, int event)
 {
     standin *s = standin_of(d);
+    standin_not_captured(s, "an event is recorded");
     if (!standin_takes(s)) return;
-    clocks_enqueue(&s->clocks, (int)stream);
+    standin_enqueue(s, (int)stream);
     memcpy(s->clocks.event[event], s->clocks.now[stream], sizeof s->clocks.event[event]);
     standin_give(s, (int)stream,
                  (standin_work){ .kind = STANDIN_RECORD,
@@ -439,8 +502,9 @@ static void standin_record(keel_device *d, keel_device_stream stream, int event)
 static void standin_wait(keel_device *d, keel_device_stream stream, int event)
 {
     standin *s = standin_of(d);
+    standin_not_captured(s, "a wait of a stream");
     if (!standin_takes(s)) return;
-    clocks_enqueue(&s->clocks, (int)stream);
+    standin_enqueue(s, (int)stream);
     if (!standin_ignores(s, stream == KEEL_COMPUTE_STREAM   ? "the compute stream"
                             : stream == KEEL_COPY_IN_STREAM ? "copies in"
                                                             : "copies out"))
@@ -504,11 +568,65 @@ static void standin_launch(keel_device *d, keel_run run, const keel_call *call, 
 {
     standin *s = standin_of(d);
     if (!standin_takes(s)) return;
-    clocks_enqueue(&s->clocks, KEEL_COMPUTE_STREAM);
+    standin_enqueue(s, KEEL_COMPUTE_STREAM);
     standin_give(s, KEEL_COMPUTE_STREAM,
                  (standin_work){ .kind = STANDIN_CALL,
                                  .run = run,
                                  .call = standin_call(s, call, pass, scratch) });
+}
+
+/* ---- captured and replayed ------------------------------------------------------------------- */
+
+static keel_status standin_capture_begin(keel_device *d)
+{
+    standin *s = standin_of(d);
+    standin_not_captured(s, "another");
+    if (standin_fails(s)) return keel_fail(KEEL_EDEVICE, "%s: the test says so", d->name);
+    s->tape = calloc(1, sizeof *s->tape);
+    if (!s->tape) abort();
+    return KEEL_OK;
+}
+
+/* What failed meanwhile is of the capture. */
+static keel_status standin_capture_end(keel_device *d, void **graph)
+{
+    standin *s = standin_of(d);
+    standin_tape *made = s->tape;
+    const keel_status refused = s->refused;
+    s->tape = NULL;
+    s->refused = KEEL_OK;
+    if (refused < 0 || s->refuses_tapes) {
+        standin_tape_free(made);
+        return refused < 0 ? keel_fail(refused, "%s: the test says so", d->name)
+                           : keel_fail(KEEL_EUNSUP, "the test refuses graphs");
+    }
+    s->tapes++;
+    *graph = made;
+    return KEEL_OK;
+}
+
+static void standin_replay(keel_device *d, void *graph)
+{
+    standin *s = standin_of(d);
+    const standin_tape *tape = graph;
+    standin_not_captured(s, "a replay");
+    if (!standin_takes(s)) return;
+    s->replays++;
+    for (int i = 0; i < tape->n; i++) {
+        const standin_note *x = &tape->note[i];
+        if (x->kind == STANDIN_NOTE_ENQUEUE)
+            standin_enqueue(s, KEEL_COMPUTE_STREAM);
+        else if (x->kind == STANDIN_NOTE_TOUCH)
+            standin_touch(s, KEEL_COMPUTE_STREAM, x->who, x->at, x->bytes, x->writes);
+        else
+            standin_give(s, KEEL_COMPUTE_STREAM, x->work);
+    }
+}
+
+static void standin_forget(keel_device *d, void *graph)
+{
+    standin_of(d)->tapes--;
+    standin_tape_free(graph);
 }
 
 /* ---- opened and closed ----------------------------------------------------------------------- */
@@ -550,6 +668,10 @@ static const keel_device_type standin_runs = { .name = "standin",
                                                .fold = standin_fold,
                                                .record = standin_record,
                                                .wait = standin_wait,
+                                               .capture_begin = standin_capture_begin,
+                                               .capture_end = standin_capture_end,
+                                               .replay = standin_replay,
+                                               .forget = standin_forget,
                                                .reach = standin_reach,
                                                .touches = standin_host_touches,
                                                .finish = standin_finish,
@@ -567,6 +689,10 @@ static const keel_device_type standin_stores = { .name = "standin",
                                                  .copy = standin_copy,
                                                  .record = standin_record,
                                                  .wait = standin_wait,
+                                                 .capture_begin = standin_capture_begin,
+                                                 .capture_end = standin_capture_end,
+                                                 .replay = standin_replay,
+                                                 .forget = standin_forget,
                                                  .reach = standin_reach,
                                                  .touches = standin_host_touches,
                                                  .finish = standin_finish,

@@ -2,6 +2,7 @@
  * of rows, gradients, and the terms of divisors, over the shapes, weights, masks and types of
  * labels of loss_bench.h; with the same bits whatever rows are beside a row, and in any order of
  * threads. What is wrong with labels and ids is told with the words of the host. */
+#include "cuda_facts.h"
 #include "emulator.h"
 #include "loss_bench.h"
 #include "ops/all.h"
@@ -31,7 +32,8 @@ static void call_some(const work *w, const keel_node *n, const keel_kernel *k, k
                       int64_t first, int64_t end, int64_t length, answer *a)
 {
     static const double merged[3] = { 100, 40, 25 }; /* rows, elements, weights */
-    const keel_step_facts meeting = { .rows = w->shape->rows, .loss_seed = (double[]){ 8 } };
+    const keel_step_facts meeting = { .rows = w->shape->rows, .loss_seed = (double[]){ 8 },
+                                      .loss_seeds = 1 };
     const keel_step_facts alone = { .rows = w->shape->rows };
     const int64_t rows = end - first;
     const void *from[4] = { w->p, w->t, w->weight, w->mask };
@@ -50,7 +52,7 @@ static void call_some(const work *w, const keel_node *n, const keel_kernel *k, k
     assert_int_equal(k->prepare(&p), KEEL_OK);
     const keel_call c = { .node = n,
                           .device = emu_device(),
-                          .step = w->args.meets ? &meeting : &alone,
+                          .facts = cuda_facts(w->args.meets ? &meeting : &alone),
                           .rows = rows,
                           .row = first,
                           .in = in,
@@ -86,7 +88,8 @@ static void run(const work *w, const keel_node *n, const keel_kernel *k, keel_pa
 static void refer(const work *w, const keel_node *n, keel_pass pass, answer *a)
 {
     static const double merged[3] = { 100, 40, 25 };
-    const keel_step_facts meeting = { .rows = w->shape->rows, .loss_seed = (double[]){ 8 } };
+    const keel_step_facts meeting = { .rows = w->shape->rows, .loss_seed = (double[]){ 8 },
+                                      .loss_seeds = 1 };
     const keel_step_facts alone = { .rows = w->shape->rows };
     const void *in[4] = { w->p, w->t, w->weight, w->mask };
     void *in_grad[4] = { a->grad };
@@ -349,7 +352,7 @@ static void call_one(const keel_node *n, keel_pass pass, bool narrow, int64_t ro
     assert_int_equal(k->prepare(&p), KEEL_OK);
     const keel_call c = { .node = n,
                           .device = emu_device(),
-                          .step = &step,
+                          .facts = cuda_facts(&step),
                           .rows = rows,
                           .row = 6,
                           .in = in,

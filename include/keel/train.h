@@ -171,6 +171,8 @@ typedef struct keel_fit_options {
      * resize, sort"; from the thread that called fit. NULL: nobody asks. */
     void (*explain_devices)(void *context, const char *line);
     void *explain_devices_context;
+    bool no_graphs; /* GPUs are given each call by itself, instead of whole stretches of a step as
+                       CUDA graphs: slower for small calls; to find the one that is at fault */
 } keel_fit_options;
 
 #define KEEL_FIT_OPTIONS .size = sizeof(keel_fit_options)

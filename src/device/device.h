@@ -85,6 +85,16 @@ typedef struct keel_device_type {
     void (*record)(keel_device *d, keel_device_stream s, int event);
     void (*wait)(keel_device *d, keel_device_stream s, int event);
 
+    /* What the compute stream is given between these two is not done, but kept as a graph, which
+     * `replay` enqueues as a whole: the same calls with the same pointers, at the cost of one.
+     * Nothing else is asked of the device meanwhile: no other stream, no wait, no memory, and no
+     * copy but from and to memory of allocate_host. capture_end: KEEL_EUNSUP, with the reason: the
+     * device has no graph of such calls. KEEL_ENOMEM. NULL: it has no graphs. */
+    keel_status (*capture_begin)(keel_device *d);
+    keel_status (*capture_end)(keel_device *d, void **graph);
+    void (*replay)(keel_device *d, void *graph);
+    void (*forget)(keel_device *d, void *graph); /* no replay of it is under way */
+
     /* The host waits until all is done that was enqueued: on one stream, and on all. The first
      * failure since the last time. After a failure, reach waits for all streams, too. */
     keel_status (*reach)(keel_device *d, keel_device_stream s);
@@ -111,6 +121,7 @@ struct keel_device {
     int64_t memory;       /* bytes that it has for this process */
     int64_t bucket_bytes; /* gradients are copied out while backward runs, in pieces of at least so
                              many bytes */
+    bool no_graphs;  /* it could not make one, and is not asked again */
     char lacks[512]; /* what kernels have asked for and did not get, in words; empty: nothing */
 };
 

@@ -17,6 +17,7 @@ typedef enum keel_arena_kind { /* the pointers of keel_workspace */
                                /* only with a device: the batch's rows, and the weights */
                                KEEL_ARENA_INPUTS,
                                KEEL_ARENA_WEIGHTS,
+                               KEEL_ARENA_FACTS, /* of the step, with the seeds of its losses */
                                /* stacks of records that it folds, as the host's below */
                                KEEL_ARENA_DEVICE_RECORD,
                                KEEL_ARENA_DEVICE_RECORD_LAST,
@@ -33,6 +34,7 @@ typedef enum keel_arena_kind { /* the pointers of keel_workspace */
                                KEEL_ARENA_HOST_ROW_RECORDS,
                                KEEL_ARENA_HOST_ROW_SUMS,
                                KEEL_ARENA_HOST_OUTPUTS,
+                               KEEL_ARENA_HOST_FACTS,
                                KEEL_ARENA_KINDS
 } keel_arena_kind;
 

@@ -6,6 +6,7 @@
 #include "base/round.h"
 #include "graph/across.h"
 #include "graph/device_memory.h"
+#include "graph/on_device.h"
 
 typedef struct binder {
     keel_program *p;
@@ -128,7 +129,8 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int64_t row,
                       .in_adds = p->schedule.in_adds[in->node],
                       .weight_adds = weight_adds,
                       .plan = keel_prepared_plan(e),
-                      .device = p->lanes->device[x->worker] };
+                      .device = p->lanes->device[x->worker],
+                      .facts = keel_on_device_facts(&p->workspace[x->worker]) };
     bc->run = e->run;
     bc->staged = keel_prepared_on_host(e, p->lanes);
     for (int k = 0; k < n->node.n_in; k++) bind_value(x, &c->in[k], n->in[k], row, local_row);
@@ -370,6 +372,8 @@ static keel_status place_scratch(keel_program *p)
                 c->call.scratch = c->staged ? workspace->host.scratch : workspace->scratch;
             }
     }
+    if (p->moved != p->arenas->moved)
+        for (int i = 0; i < p->n_bound; i++) keel_on_device_forget(p, p->bound[i]);
     p->moved = p->arenas->moved; /* no other pointer has moved since the program settled */
     return KEEL_OK;
 }
@@ -488,6 +492,7 @@ keel_status keel_program_measure(keel_program *p, int64_t rows)
 void keel_bound_destroy(const keel_program *p, keel_bound *b)
 {
     if (!b) return;
+    keel_on_device_forget(p, b);
     for (int w = 0; b->workspace && w < p->lanes->n_worker; w++) {
         keel_bound_workspace *s = &b->workspace[w];
         for (int i = 0; i < s->n_block; i++) keel_free(s->block[i]);

@@ -77,4 +77,8 @@ keel_status keel_program_settle(keel_program *p);
 
 void keel_bound_destroy(const keel_program *p, keel_bound *b);
 
+/* run.c: sets the pointers of a worker's calls into the batch. input [n_input] as
+ * keel_program.input. */
+void keel_bound_patch(const keel_bound_workspace *s, const void *const *input);
+
 #endif

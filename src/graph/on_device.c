@@ -100,6 +100,8 @@ keel_status keel_on_device_settle(keel_program *p, int worker)
     const size_t element = keel_dtype_size(store->real);
     KEEL_TRY(take(p, worker, KEEL_ARENA_INPUTS, x->inputs_bytes, KEEL_ROW_SLOTS, &x->inputs));
     KEEL_TRY(take(p, worker, KEEL_ARENA_HOST_INPUTS, x->inputs_bytes, KEEL_ROW_SLOTS, &x->staging));
+    KEEL_TRY(take(p, worker, KEEL_ARENA_FACTS, 1, KEEL_FACTS_BYTES, &x->facts));
+    KEEL_TRY(take(p, worker, KEEL_ARENA_HOST_FACTS, 1, KEEL_FACTS_BYTES, &x->facts_sent));
     KEEL_TRY(take(p, worker, KEEL_ARENA_WEIGHTS, store->n_master, element, &x->weights));
     KEEL_TRY(take(p, worker, KEEL_ARENA_HOST_OUTPUTS, x->outputs_bytes, 1, &x->outputs));
     KEEL_TRY(take(p, worker, KEEL_ARENA_HOST_MERGED, p->merged_doubles, sizeof(double),
@@ -209,7 +211,7 @@ static void begin_rows(keel_program *p, const keel_bound *b, int worker)
         const char *from = p->input[i];
         x->base[i] = NULL;
         if (!from || x->input_at[i] < 0) continue;
-        x->base[i] = x->inputs + x->slot * x->inputs_bytes + x->input_at[i] - first * bytes;
+        x->base[i] = keel_on_device_base(x, i, x->slot, first);
         if (rows == 0 || (there && x->has[i])) continue;
         send_rows(x, i, x->slot, from + first * bytes, rows * bytes);
         sends = true;
@@ -221,6 +223,16 @@ static void begin_rows(keel_program *p, const keel_bound *b, int worker)
 
 /* ---- in a run -------------------------------------------------------------------------------- */
 
+static void send_facts(const keel_program *p, const keel_on_device *x)
+{
+    keel_facts_there *f = x->facts_sent;
+    keel_device_touches(x->device, f, KEEL_FACTS_BYTES, true);
+    f->facts = p->facts;
+    for (int i = 0; i < p->facts.loss_seeds; i++) f->loss_seed[i] = p->facts.loss_seed[i];
+    if (p->facts.loss_seed) f->facts.loss_seed = x->facts->loss_seed;
+    x->device->type->copy_in(x->device, KEEL_COMPUTE_STREAM, x->facts, f, KEEL_FACTS_BYTES);
+}
+
 void keel_on_device_begin(keel_program *p, const keel_bound *b, int worker)
 {
     keel_on_device *x = p->workspace[worker].on_device;
@@ -230,7 +242,9 @@ void keel_on_device_begin(keel_program *p, const keel_bound *b, int worker)
                          p->store->n_master * (int64_t)keel_dtype_size(p->store->real));
     x->seen = p->store->moves;
     x->sent = -1;
+    send_facts(p, x);
     begin_rows(p, b, worker);
+    keel_on_device_choose(p, b, worker);
     if (p->coming.batch && !p->coming.read) send_ahead(p, worker);
 }
 
@@ -254,6 +268,8 @@ keel_status keel_on_device_segment(const keel_program *p, const keel_bound *b, i
     int64_t first, rows;
     rows_of(b, worker, &first, &rows);
     if (rows == 0 || segment + 1 == p->schedule.n_segment) return KEEL_OK;
+    if (keel_on_device_within(p->workspace[worker].on_device, b->workspace[worker].first[segment + 1]))
+        return KEEL_OK;
     keel_on_device_send(&p->workspace[worker], segment, first == 0);
     return keel_on_device_send_records(p, b, worker, segment);
 }

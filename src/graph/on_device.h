@@ -38,8 +38,29 @@ typedef struct keel_out_range {
     bool merged;       /* the worker with the first row has it, and no other */
 } keel_out_range;
 
+/* Calls that one graph replays, with what happens at the ends of segments between them. */
+typedef struct keel_stretch {
+    int first, end;              /* of the worker's calls */
+    void *graph[KEEL_ROW_SLOTS]; /* for the rows in each slot; NULL: not made */
+} keel_stretch;
+
+typedef struct keel_stretches {
+    int n;
+    keel_stretch *at;
+    bool made[KEEL_ROW_SLOTS];
+    const void **base; /* [KEEL_ROW_SLOTS][n_input] as keel_on_device.base, in the graphs */
+} keel_stretches;
+
+/* What a step's calls read of it, on a device and on its way there. */
+typedef struct keel_facts_there {
+    keel_step_facts facts;
+    double loss_seed[KEEL_LOSS_SEEDS_MAX];
+} keel_facts_there;
+enum { KEEL_FACTS_BYTES = sizeof(keel_facts_there) };
+
 typedef struct keel_on_device {
     keel_device *device;
+    keel_facts_there *facts, *facts_sent; /* on the device, and on the host */
     char *inputs, *staging; /* [KEEL_ROW_SLOTS][inputs_bytes] on the device, and on the host */
     char *weights;          /* on the device */
     char *outputs;          /* on the host */
@@ -58,6 +79,8 @@ typedef struct keel_on_device {
     int slot;             /* of the running step */
     uint64_t seen;        /* the moves of the store's weights that the copy has */
     int sent;             /* the last segment of the run whose gradients have gone out; -1: none */
+    keel_stretches *replayed; /* in the running step; NULL: calls are made one by one */
+    int stretch;              /* of them: the next, or the one that has begun */
     int n_bucket, n_range;
     keel_out_bucket bucket[KEEL_OUT_BUCKETS];
     keel_out_range *range;
@@ -87,6 +110,16 @@ bool keel_on_device_merges(const keel_program *p, int segment);
 /* The host has written so many of its merged records, which go to the device. */
 void keel_on_device_merged(const keel_workspace *w, const double *at, int64_t doubles);
 
+static inline const keel_step_facts *keel_on_device_facts(const keel_workspace *w)
+{
+    return w->on_device ? &w->on_device->facts->facts : NULL;
+}
+
+/* Whether a graph makes this call, which is enqueued with its first; on_device_graphs.c. */
+bool keel_on_device_replays(keel_on_device *x, int call);
+/* Graphs of what is bound, if there are any. */
+void keel_on_device_forget(const keel_program *p, const keel_bound *b);
+
 /* Copies out from now on come behind what the compute stream has so far. */
 static inline void keel_on_device_follow(keel_device *d, int event)
 {
@@ -114,7 +147,21 @@ keel_status keel_on_device_fold(const keel_program *p, const keel_bound *b,
 /* Behind a segment, what it has folded: to the host, or to the merged records. */
 keel_status keel_on_device_send_records(const keel_program *p, const keel_bound *b, int worker,
                                         int segment);
+/* Whether the host does nothing in keel_on_device_fold but enqueue, so that a graph can have it. */
+bool keel_on_device_folds_alone(const keel_program *p, const keel_bound_call *c, int worker);
+/* The same of what is behind a segment: the merged records stay where they are. */
+bool keel_on_device_records_stay(const keel_program *p, int worker, int segment);
 /* When the host has waited for a run: what was not folded yet. */
 void keel_on_device_fold_sums(const keel_program *p, const keel_bound *b, int worker);
+
+/* ---- on_device_graphs.c: within the above ---------------------------------------------------- */
+
+/* Where the rows of input i begin, as those of row 0 of the step would, in a slot. first_row: of
+ * the worker. */
+const void *keel_on_device_base(const keel_on_device *x, int input, int slot, int64_t first_row);
+/* Chooses what the step replays, once its slot and the places of its inputs are known. */
+void keel_on_device_choose(keel_program *p, const keel_bound *b, int worker);
+/* Whether the end of a segment, in front of this call, is within a graph that is replayed. */
+bool keel_on_device_within(const keel_on_device *x, int call);
 
 #endif

@@ -61,6 +61,27 @@ bool keel_on_device_merges(const keel_program *p, int segment)
     return p->lanes->n_worker == 1 && !p->across && !moves_within(p) && folds(p, n, pass_before(s));
 }
 
+static bool is_locked(const keel_program *p, int worker, keel_arena_kind kind)
+{
+    return p->arenas->buffer[worker * KEEL_ARENA_KINDS + (int)kind].locked;
+}
+
+bool keel_on_device_folds_alone(const keel_program *p, const keel_bound_call *c, int worker)
+{
+    if (!c->fold.stack) return true;
+    if (!is_of_sums(c)) return folds(p, c->call.node, c->pass);
+    return p->workspace[worker].on_device->sums_doubles > 0 &&
+           is_locked(p, worker, KEEL_ARENA_HOST_ROW_SUMS);
+}
+
+bool keel_on_device_records_stay(const keel_program *p, int worker, int segment)
+{
+    const keel_segment *next = &p->schedule.segment[segment + 1];
+    if (next->merge < 0) return true;
+    return keel_on_device_merges(p, segment + 1) &&
+           (next->merge_backward || is_locked(p, worker, KEEL_ARENA_HOST_MERGED));
+}
+
 /* Enqueues the pushes of the call's rows, so many at a time. held: as keel_device_fold.held. */
 static void fold_there(const keel_on_device *x, const keel_bound *b, const keel_bound_call *c,
                        double *stack, int32_t *held)

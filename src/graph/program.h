@@ -95,6 +95,7 @@ typedef struct keel_bound_workspace {
     void **block; /* pointer arrays of the calls, to free */
     int n_shard;
     int64_t rows;
+    struct keel_stretches *stretches; /* of calls that a device replays; NULL: none */
 } keel_bound_workspace;
 
 /* A row is pushed on a stack of `depth` records and completes `closes` nodes of the tree. */
@@ -168,6 +169,7 @@ typedef struct keel_program_options {
     keel_float32 float32;
     int64_t max_rows;   /* of a step */
     bool dry;           /* plan only: allocate nothing that only a run needs */
+    bool no_graphs;     /* devices are given each call by itself */
     const bool *trains; /* [store->n_weight] which weights a training program trains, read while it
                            is created; NULL: none */
     keel_comm *comm;    /* of the processes that share its steps; borrowed; NULL: alone */
@@ -286,6 +288,10 @@ void keel_program_destroy(keel_program *p);
 /* The calls for a step of `rows`, prepared at the first request and found afterwards. Not during a
  * run. The calling thread must keep vendor libraries to one thread (keel_team_enter). */
 keel_status keel_program_bind(keel_program *p, int64_t rows, const keel_bound **out);
+
+/* When all row counts of the steps to come are bound: devices get graphs of their calls, which steps
+ * replay (on_device_graphs.c). Steps of other row counts make theirs when they begin. */
+keel_status keel_program_ready(keel_program *p);
 
 /* Measures the scratch that a step of `rows` would need, without binding it. Prepares the kernels.
  */

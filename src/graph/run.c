@@ -6,7 +6,7 @@
 #include "graph/on_device.h"
 #include <string.h>
 
-static void patch_inputs(const void *const *input, const keel_bound_workspace *s)
+void keel_bound_patch(const keel_bound_workspace *s, const void *const *input)
 {
     for (int i = 0; i < s->n_patch; i++) {
         const char *base = input[s->patch[i].input];
@@ -18,7 +18,9 @@ static void run_call(const keel_program *p, const keel_bound *b, const keel_boun
                      int worker)
 {
     const size_t element = keel_dtype_size(p->options.real);
-    if (p->workspace[worker].on_device) {
+    keel_on_device *x = p->workspace[worker].on_device;
+    if (x) {
+        if (keel_on_device_replays(x, (int)(c - b->workspace[worker].call))) return;
         const keel_status s = keel_on_device_call(p, b, c, worker);
         if (s < 0) keel_call_failed(&c->call, s);
         return;
@@ -98,7 +100,7 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
     p->workspace[worker].last_tiled = -1;
     keel_on_device *device = p->workspace[worker].on_device;
     if (device) keel_on_device_begin(p, b, worker);
-    patch_inputs(device ? device->base : p->input, workspace);
+    keel_bound_patch(workspace, device ? device->base : p->input);
     p->workspace[worker].bad_row = INT64_MAX;
     for (int g = 0; g < p->schedule.n_segment; g++) {
         const keel_segment *segment = &p->schedule.segment[g];

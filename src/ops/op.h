@@ -67,7 +67,9 @@ typedef struct keel_step_facts {
     int64_t rows;            /* of the whole global step */
     const double *loss_seed; /* [1 + losses] the loss scale, then what the gradient of each loss is
                                 multiplied by; NULL: one loss, divided when it is reduced */
+    int loss_seeds;          /* how many; at most KEEL_LOSS_SEEDS_MAX */
 } keel_step_facts;
+enum { KEEL_LOSS_SEEDS_MAX = 64 };
 
 /* One call of a kernel: pointers for `rows` rows, bound before the step. A pointer points to the
  * first row of this call; rows lie one after another, and a row of input i has the elements of
@@ -99,6 +101,8 @@ typedef struct keel_call {
     void *scratch;              /* the worker's, at least as large as prepare or infer asked for */
     void *plan;                 /* what the kernel's prepare made */
     struct keel_device *device; /* whose memory the pointers point to; NULL: the host's */
+    const keel_step_facts *facts; /* with a device, *step there, with its seeds. Kernels read it
+                                     when they run, since a graph runs in other steps again */
 } keel_call;
 
 typedef void (*keel_run)(const keel_call *c);

@@ -42,6 +42,7 @@ static keel_status begin(inference *l, keel_model *m, keel_strategy *s, const ke
     l->entered = true;
     KEEL_TRY(keel_session_work(&test, l->feed, &pairing, 0));
     const keel_trainer_options t = { .reference_kernels = l->o.reference_kernels,
+                                     .no_graphs = l->o.no_graphs,
                                      .float32 = l->o.float32,
                                      .without_kernels = l->o.without_kernels,
                                      .unfused = l->o.unfused,

@@ -351,6 +351,7 @@ static keel_status prepare(keel_fitting *f)
 {
     keel_trainer_work train, test = { 0 };
     keel_trainer_options options = { .reference_kernels = f->o.reference_kernels,
+                                     .no_graphs = f->o.no_graphs,
                                      .float32 = f->o.float32,
                                      .without_kernels = f->o.without_kernels,
                                      .unfused = f->o.unfused,

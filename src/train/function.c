@@ -234,6 +234,7 @@ static keel_status check_memory(keel_function *f, int64_t rows)
 {
     const keel_bound *ignored;
     KEEL_TRY(keel_program_bind(keel_function_scored(f)->program, rows, &ignored));
+    KEEL_TRY(keel_program_ready(keel_function_scored(f)->program));
     const int64_t n = keel_arenas_bytes(f->trainer->arenas);
     if (n <= f->arenas) return KEEL_OK;
     KEEL_TRY(

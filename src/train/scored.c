@@ -389,6 +389,7 @@ void keel_scored_begin(keel_scored *s, int64_t rows, double loss_scale)
         s->seed[i + 1] = loss_scale * l->args.weight / divisor;
     }
     s->program->facts.loss_seed = s->apart ? s->seed : NULL;
+    s->program->facts.loss_seeds = s->apart ? 1 + s->n_loss : 0;
 }
 
 void keel_scored_read(const keel_scored *s, const keel_bound *b, keel_score *out)

@@ -41,6 +41,8 @@ typedef struct keel_scored {
     double seed[1 + KEEL_OUTPUTS_MAX]; /* of the current step; see keel_step_facts.loss_seed */
 } keel_scored;
 
+_Static_assert(1 + (int)KEEL_OUTPUTS_MAX <= (int)KEEL_LOSS_SEEDS_MAX, "a step has these seeds");
+
 enum {
     KEEL_ROW_WEIGHTS = -1, /* the weights that the feed appends to the fields, if any */
     KEEL_ROW_STATE = -2,   /* the state of a stateful layer, which the model has */

@@ -279,6 +279,7 @@ keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy
     t->unfused = options->unfused;
     t->options = (keel_program_options){ .real = m->dtype,
                                          .reference_only = options->reference_kernels,
+                                         .no_graphs = options->no_graphs,
                                          .without = options->without_kernels,
                                          .float32 = options->float32,
                                          .comm = strategy->comm,
@@ -347,5 +348,5 @@ keel_status keel_trainer_prepare(keel_scored *s, const int64_t *rows, int n)
     const keel_bound *ignored;
     for (int i = 0; i < n; i++) KEEL_TRY(keel_scored_takes(s, rows[i]));
     for (int i = 0; i < n; i++) KEEL_TRY(keel_program_bind(s->program, rows[i], &ignored));
-    return KEEL_OK;
+    return keel_program_ready(s->program);
 }

@@ -85,6 +85,7 @@ typedef struct keel_trainer {
 typedef struct keel_trainer_options {
     const char *without_kernels;
     bool reference_kernels;
+    bool no_graphs;
     bool unfused; /* do not fuse ops */
     keel_float32 float32;
     bool dry;     /* do not allocate activations and gradients: for the plan */

@@ -6,14 +6,14 @@
 #include <math.h>
 
 struct cuda_chance {
-    uint64_t seed, first_row; /* the position of the call's first row */
-    unsigned epoch, stream;
+    const keel_step_facts *step; /* on the device, for whichever step the kernel runs in */
+    uint64_t row;                /* of the step: the call's first */
+    unsigned stream;
 };
 
 static inline cuda_chance cuda_chance_of(const keel_call *c)
 {
-    return { c->step->seed, c->step->first_row + (uint64_t)c->row, c->step->epoch,
-             c->node->stream };
+    return { c->facts, (uint64_t)c->row, c->node->stream };
 }
 
 /* A uniform draw is at least `rate` where the upper 24 bits of its word are at least this. */
@@ -26,12 +26,12 @@ static inline unsigned cuda_least(double rate)
 static __device__ __forceinline__ void cuda_philox(unsigned w[4], const cuda_chance &c, int64_t row,
                                                    unsigned block)
 {
-    const uint64_t at = c.first_row + (uint64_t)row;
-    unsigned k0 = (unsigned)c.seed, k1 = (unsigned)(c.seed >> 32);
+    const uint64_t at = c.step->first_row + c.row + (uint64_t)row, seed = c.step->seed;
+    unsigned k0 = (unsigned)seed, k1 = (unsigned)(seed >> 32);
     w[0] = block;
     w[1] = (unsigned)at;
     w[2] = ((unsigned)(at >> 32) & 0xffffu) | c.stream << 16;
-    w[3] = c.epoch;
+    w[3] = c.step->epoch;
     for (int i = 0; i < 10; i++) {
         const unsigned high0 = __umulhi(0xD2511F53u, w[0]), low0 = 0xD2511F53u * w[0];
         const unsigned high1 = __umulhi(0xCD9E8D57u, w[2]), low1 = 0xCD9E8D57u * w[2];

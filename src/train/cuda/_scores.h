@@ -20,18 +20,21 @@ static const int SCORE_SUMS = 3;
 static const int64_t SCORE_FEW = 16; /* numbers that one thread has */
 enum { LABEL_LEFT_OUT = -1, LABEL_OF_NO_CLASS = -2 };
 
-/* What a gradient is multiplied by, beside the weight: where rows meet, it is divided by a number
- * of theirs. */
+/* What a gradient is multiplied by, beside the weight: a number of the step, if it has any, and
+ * where rows meet, it is divided by a number of theirs. */
 struct score_seed {
-    double given;
+    const keel_step_facts *step; /* on the device */
+    int index;                   /* of its loss_seed */
+    double given;                /* without seeds; and where rows meet, a factor of the first */
     const double *merged; /* {rows, elements, weights}; NULL: nothing is divided by */
     int divisor;          /* which of merged; -1: 1 */
 
     __device__ __forceinline__ double value() const
     {
-        if (!merged) return given;
+        const double *seeds = step->loss_seed;
+        if (!merged) return seeds ? seeds[index] : given;
         const double by = merged[2] == 0 ? 0 : divisor < 0 ? 1 : merged[divisor];
-        return by != 0 ? given / by : 0;
+        return by != 0 ? seeds[0] * given / by : 0;
     }
 };
 

@@ -69,9 +69,8 @@ score_frame frame_of(const keel_call *c)
 score_seed seed_of(const keel_call *c)
 {
     const keel_loss_args *a = cuda_args<keel_loss_args>(c);
-    const double *seeds = c->step->loss_seed;
-    if (!a->meets) return { seeds ? seeds[a->index] : a->weight, nullptr, 0 };
-    score_seed s = { seeds[0] * a->weight, c->merged, 1 };
+    score_seed s = { c->facts, a->index, a->weight, a->meets ? c->merged : nullptr, 1 };
+    if (!a->meets) return s;
     switch (keel_loss_reduction(a->loss, a->args)) {
     case KEEL_REDUCTION_SUM:
     case KEEL_REDUCTION_NONE:
