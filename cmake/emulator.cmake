@@ -22,7 +22,10 @@ list(APPEND emulated_sources ${cuda_sources} ${PROJECT_SOURCE_DIR}/src/device/cu
 set_source_files_properties(${emulated_sources} PROPERTIES LANGUAGE CXX)
 add_library(keel_emulator OBJECT EXCLUDE_FROM_ALL ${emulator_sources})
 add_library(keel_emulated OBJECT EXCLUDE_FROM_ALL ${emulated_sources})
-foreach(target keel_emulator keel_emulated)
+# the device itself, on the double of CUDA's runtime; it looks at memory that it shares with the host
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/device/cuda/device.cu PROPERTIES LANGUAGE CXX)
+add_library(keel_emulated_device OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/src/device/cuda/device.cu)
+foreach(target keel_emulator keel_emulated keel_emulated_device)
     target_include_directories(${target} BEFORE PRIVATE include src tests/emulator tests/cuda_double)
     target_compile_options(${target} PRIVATE -std=gnu++20 -O2 -fno-sanitize=all -Wall -Wextra -Wshadow
                            -Wno-missing-field-initializers -ffp-contract=off)
@@ -30,6 +33,7 @@ foreach(target keel_emulator keel_emulated)
         target_compile_options(${target} PRIVATE -Werror)
     endif()
 endforeach()
+target_compile_definitions(keel_emulated_device PRIVATE KEEL_VERSION="${PROJECT_VERSION}")
 target_compile_options(keel_emulated PRIVATE -fsanitize=thread --param tsan-instrument-func-entry-exit=0)
 
 function(keel_use_emulator program)

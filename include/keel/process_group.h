@@ -79,7 +79,8 @@ keel_status keel_strategy_create_group(keel_strategy **out, const char *devices,
  * Cost     one exchange */
 keel_status keel_instructions_common(const keel_process_group *group);
 
-/* Change that timeout of the group.
+/* Change that timeout of the group, and how long a GPU of s may not answer before it counts as lost
+ * (60 seconds at first).
  *
  * Returns  KEEL_OK; KEEL_EARG: not above 0
  * Owns     nothing changes hands

@@ -35,7 +35,7 @@ typedef enum keel_device_stream {
     KEEL_DEVICE_STREAMS
 } keel_device_stream;
 
-enum { KEEL_DEVICE_EVENTS = 32 };
+enum { KEEL_DEVICE_EVENTS = 32, KEEL_DEVICE_PATIENCE = 60 };
 
 /* Records of rows are pushed on a stack, in the order of the step's tree: as keel_records_push of
  * the graph, for several rows. */
@@ -121,6 +121,8 @@ struct keel_device {
     int64_t memory;       /* bytes that it has for this process */
     int64_t bucket_bytes; /* gradients are copied out while backward runs, in pieces of at least so
                              many bytes */
+    double patience; /* seconds that the host waits for it, before it counts as lost: what waits
+                        then fails at once, and its memory stays as it is */
     bool no_graphs;  /* it could not make one, and is not asked again */
     char lacks[512]; /* what kernels have asked for and did not get, in words; empty: nothing */
 };

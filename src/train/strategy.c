@@ -193,6 +193,8 @@ keel_status keel_strategy_timeout(keel_strategy *s, double seconds)
 {
     if (!(seconds > 0)) return keel_fail(KEEL_EARG, "a timeout of %g s: must be above 0", seconds);
     if (s->comm) s->comm->timeout = seconds;
+    for (int w = 0; w < s->lanes.n_worker; w++)
+        if (s->lanes.device[w]) s->lanes.device[w]->patience = seconds;
     return KEEL_OK;
 }
 

@@ -418,6 +418,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     }
     memcpy(&by, alpha, sizeof by);
     memcpy(&keep, beta, sizeof keep);
+    if (emu_captured) {
+        emu_captured->node.push_back([=] {
+            cublasLtMatmulAlgo_t own = {};
+            memcpy(&own, &x, sizeof x);
+            cublasLtMatmul(handle, desc, &by, a, a_layout, b, b_layout, &keep, c, c_layout, d,
+                           d_layout, &own, workspace, workspace_bytes, stream);
+        });
+        return CUBLAS_STATUS_SUCCESS;
+    }
     if (!memory_is_right(f, p, x, a, b, keep, c, d, workspace, workspace_bytes))
         return CUBLAS_STATUS_INVALID_VALUE;
     compute(p, x, by, static_cast<const char *>(a), static_cast<const char *>(b), keep,

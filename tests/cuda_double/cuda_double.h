@@ -30,6 +30,14 @@ typedef struct cuda_misuse {
     const char *says; /* NULL: nothing */
 } cuda_misuse;
 extern const cuda_misuse cublaslt_misuses[], cudnn_misuses[]; /* end with what NULL */
+extern const cuda_misuse runtime_misuses[];
+
+/* Of CUDA's runtime. */
+void cuda_runtime_hangs(bool hangs); /* from now on no stream comes to its end */
+void cuda_runtime_refuses(bool refuses); /* no capture succeeds */
+int64_t cuda_runtime_live(void);     /* what was made and is not destroyed: memory, streams, ... */
+int64_t cuda_runtime_captures(void); /* so far */
+int64_t cuda_runtime_replays(void);
 
 #ifdef __cplusplus
 }

@@ -442,10 +442,12 @@ struct execution {
     const node *plan, *pack;
     convolution v;
     void *at[3]; /* x, w, y */
+    void *workspace;
     int engine;
 
     bool find_pointers()
     {
+        workspace = value_of<void *>(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
         const tensor *const all[] = { &v.x, &v.w, &v.y };
         for (int k = 0; k < 3; k++) {
             at[k] = nullptr;
@@ -461,7 +463,6 @@ struct execution {
     {
         static const char *const names[] = { "x", "w", "y" };
         const tensor *const all[] = { &v.x, &v.w, &v.y };
-        void *workspace = value_of<void *>(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
         int to = 0;
         while (all[to] != &v.result()) to++;
         for (int k = 0; k < 3; k++) {
@@ -477,6 +478,14 @@ struct execution {
                 return false;
         }
         return double_workspace(f, workspace, NEEDS, NEEDS);
+    }
+
+    bool run()
+    {
+        if (!memory_is_right()) return false;
+        compute(v, engine == TENSOR_CORES && v.x.type == DOUBLE_F32, at);
+        runs++;
+        return true;
     }
 };
 } // namespace
@@ -633,10 +642,13 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     const node *config = child(e.plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
     if (!is_finished(e.f, "the configuration", config) ||
         !is_finished(e.f, "the graph", config->graph) ||
-        !e.v.is(e.f, operation_of(config->graph)) || !e.find_pointers() || !e.memory_is_right())
+        !e.v.is(e.f, operation_of(config->graph)) || !e.find_pointers())
         return CUDNN_STATUS_BAD_PARAM;
-    compute(e.v, config->engine == TENSOR_CORES && e.v.x.type == DOUBLE_F32, e.at);
-    runs++;
+    e.engine = config->engine;
+    if (emu_captured)
+        emu_captured->node.push_back([e]() mutable { e.run(); });
+    else if (!e.run())
+        return CUDNN_STATUS_BAD_PARAM;
     return CUDNN_STATUS_SUCCESS;
 }
 }

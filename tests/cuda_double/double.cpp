@@ -76,7 +76,7 @@ bool double_apart(const char *function, const char *what, const void *a, size_t 
 
 bool double_stream(const char *function, cudaStream_t stream)
 {
-    return stream == emu_only_stream()
+    return stream == emu_only_stream() || (emu_knows_stream && emu_knows_stream(stream))
                ? true
                : double_wrong(function, "the stream is not that of the call");
 }

@@ -2,6 +2,7 @@
 #ifndef EMULATOR_MACHINE_H
 #define EMULATOR_MACHINE_H
 #include "gpu.h"
+#include <functional>
 #include <vector>
 
 enum {
@@ -79,7 +80,14 @@ bool emu_enqueue();
 /* What would be wrong if the host's code of a library read (or wrote) the device's memory from `at`
  * on; NULL: nothing. */
 const char *emu_range(const void *at, size_t bytes, bool reads);
-/* The stream of all calls. */
+/* The stream of all calls, but for those of the double of CUDA's runtime, which has its own. */
 cudaStream_t emu_only_stream();
+extern bool (*emu_knows_stream)(cudaStream_t stream); /* NULL: there is none */
+
+/* What is enqueued while this is set does not run, but becomes part of it. */
+struct emu_graph {
+    std::vector<std::function<void()>> node;
+};
+extern emu_graph *emu_captured;
 
 #endif

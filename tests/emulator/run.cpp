@@ -2,7 +2,9 @@
  * barriers and shuffles at which they wait; and reports. */
 #include "machine.h"
 #include "emulator.h"
+#include <cstddef>
 #include <link.h>
+#include <memory>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -315,6 +317,9 @@ cudaStream_t emu_only_stream()
     return reinterpret_cast<cudaStream_t>(&one);
 }
 
+bool (*emu_knows_stream)(cudaStream_t stream);
+emu_graph *emu_captured;
+
 bool emu_enqueue()
 {
     launches++;
@@ -332,6 +337,14 @@ const char *emu_launch(void (*run)(const void *), const void *params, size_t byt
     if (blocks == 0 || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535)
         return "invalid configuration argument: the grid";
     if (shared > EMU_SHARED) return "more than 48 KiB of shared memory";
+    if (emu_captured) {
+        const size_t units = bytes / sizeof(std::max_align_t) + 1;
+        auto own = std::make_shared<std::vector<std::max_align_t>>(units);
+        memcpy(own->data(), params, bytes);
+        emu_captured->node.push_back(
+            [=] { emu_launch(run, own->data(), bytes, grid, block, shared); });
+        return nullptr;
+    }
     if (left) return nullptr; /* until somebody has read the report */
     emu_memory_init();
     body = run;

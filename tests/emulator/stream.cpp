@@ -1,5 +1,6 @@
 /* What a kernel has of its device. The emulator has no streams: a launch has ended when it returns.
- * Doubles of libraries check that they are given the one that it shows. */
+ * Doubles of libraries check that they are given the one that it shows. A program with the real
+ * device (device.cu) has that one's. */
 #include "emulator.h"
 #include "machine.h"
 #include "ops/cuda/_kernel.h"
@@ -10,13 +11,13 @@ cuda_faults faults;
 uint32_t allocated_at; /* releases, and one */
 } // namespace
 
-cudaStream_t keel_cuda_stream(const keel_call *c)
+__attribute__((weak)) cudaStream_t keel_cuda_stream(const keel_call *c)
 {
     (void)c;
     return emu_only_stream();
 }
 
-cuda_faults *keel_cuda_faults(const keel_call *c)
+__attribute__((weak)) cuda_faults *keel_cuda_faults(const keel_call *c)
 {
     (void)c;
     if (allocated_at == emu.releases + 1) return &faults;

@@ -2,7 +2,9 @@
  * does not know has read it when it returns; one from page-locked memory goes on by itself. */
 #include "device/cuda/faults.h"
 #include "device/cuda/fold.h"
+#include "device/cuda/graphs.h"
 #include "device/cuda/libraries.h"
+#include "device/cuda/waiting.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +28,7 @@ struct gpu {
     cuda_libraries libraries;
     cudaError_t first; /* of enqueueing, since the last finish */
     const char *what;  /* it was */
+    bool lost;         /* it does not answer any more, so nobody asks or gives it anything */
 };
 
 gpu *gpu_of(keel_device *d)
@@ -36,7 +39,7 @@ gpu *gpu_of(keel_device *d)
 /* The thread's device is CUDA's own state. */
 bool use(gpu *g, const char *what)
 {
-    if (g->first != cudaSuccess) return false; /* nothing more until finish */
+    if (g->first != cudaSuccess || g->lost) return false; /* nothing more until finish */
     const cudaError_t e = cudaSetDevice(g->number);
     if (e != cudaSuccess) g->first = e, g->what = what;
     return e == cudaSuccess;
@@ -71,8 +74,11 @@ keel_status allocate(keel_device *d, int64_t bytes, const char *what, void **out
                      cudaGetErrorString(e));
 }
 
+/* Memory of a GPU that is lost stays until the process ends: to free it may take for ever, and the
+ * GPU may still write to what it has of the host. */
 void release(keel_device *d, void *at)
 {
+    if (gpu_of(d)->lost) return;
     cudaSetDevice(gpu_of(d)->number);
     cudaFree(at);
 }
@@ -93,6 +99,7 @@ keel_status allocate_host(keel_device *d, int64_t bytes, void **out)
 
 void release_host(keel_device *d, void *at)
 {
+    if (gpu_of(d)->lost) return;
     cudaSetDevice(gpu_of(d)->number);
     cudaFreeHost(at);
 }
@@ -177,13 +184,68 @@ void fold(keel_device *d, const keel_device_fold *f)
         note(g, cudaErrorLaunchFailure, "records were folded");
 }
 
+keel_status capture_begin(keel_device *d)
+{
+    gpu *g = gpu_of(d);
+    cudaError_t e = cudaSetDevice(g->number);
+    if (e == cudaSuccess) e = cuda_graph_begin(g->stream[KEEL_COMPUTE_STREAM]);
+    if (e == cudaSuccess) return KEEL_OK;
+    return keel_fail(KEEL_EDEVICE, "%s: %s, while a graph was begun", d->name,
+                     cudaGetErrorString(e));
+}
+
+keel_status capture_end(keel_device *d, void **out)
+{
+    gpu *g = gpu_of(d);
+    cudaGraphExec_t graph;
+    const cudaError_t ended = cuda_graph_end(g->stream[KEEL_COMPUTE_STREAM], &graph);
+    const cudaError_t e = g->first != cudaSuccess ? g->first : ended;
+    const char *what = g->first != cudaSuccess ? g->what : "a graph was made";
+    g->first = cudaSuccess;
+    *out = graph;
+    if (e == cudaSuccess) return KEEL_OK;
+    if (graph) cudaGraphExecDestroy(graph);
+    *out = nullptr;
+    if (cuda_graph_refused(e))
+        return keel_fail(KEEL_EUNSUP, "CUDA has no graph of them: %s, while %s",
+                         cudaGetErrorString(e), what);
+    return keel_fail(KEEL_EDEVICE, "%s: %s, while %s", d->name, cudaGetErrorString(e), what);
+}
+
+void replay(keel_device *d, void *graph)
+{
+    gpu *g = gpu_of(d);
+    if (use(g, "a graph was launched"))
+        note(g,
+             cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), g->stream[KEEL_COMPUTE_STREAM]),
+             "a graph was launched");
+}
+
+void forget(keel_device *d, void *graph)
+{
+    if (gpu_of(d)->lost) return;
+    cudaSetDevice(gpu_of(d)->number);
+    cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph));
+}
+
+keel_status is_lost(gpu *g)
+{
+    g->lost = true;
+    return keel_fail(KEEL_EDEVICE,
+                     "%s has not answered for %g seconds (--timeout): it hangs, or the machine has "
+                     "lost it (see dmesg, nvidia-smi)",
+                     g->base.name, g->base.patience);
+}
+
 /* What fails in a kernel shows here. */
 keel_status wait_for(gpu *g, int first, int end)
 {
     keel_device *d = &g->base;
+    if (g->lost) return is_lost(g);
     cudaError_t ran = cudaSetDevice(g->number);
     for (int s = first; s < end; s++) {
-        const cudaError_t one = cudaStreamSynchronize(g->stream[s]);
+        const cudaError_t one = cuda_wait(g->stream[s], d->patience);
+        if (one == cudaErrorNotReady) return is_lost(g);
         if (ran == cudaSuccess) ran = one;
     }
     const cudaError_t e = g->first != cudaSuccess ? g->first : ran;
@@ -203,13 +265,19 @@ keel_status reach(keel_device *d, keel_device_stream s)
     gpu *g = gpu_of(d);
     if (g->first != cudaSuccess) return finish(d);
     const keel_status failed = wait_for(g, s, s + 1);
-    for (int i = 0; failed < 0 && i < KEEL_DEVICE_STREAMS; i++) cudaStreamSynchronize(g->stream[i]);
+    if (failed >= 0) return failed;
+    for (int i = 0; i < KEEL_DEVICE_STREAMS && !g->lost; i++)
+        g->lost = cuda_wait(g->stream[i], d->patience) == cudaErrorNotReady;
     return failed;
 }
 
 void close(keel_device *d)
 {
     gpu *g = gpu_of(d);
+    if (g->lost) { /* what it has on the GPU stays, as its memory */
+        keel_free(g);
+        return;
+    }
     cudaSetDevice(g->number);
     cuda_libraries_close(&g->libraries);
     for (int i = 0; i < KEEL_DEVICE_EVENTS; i++)
@@ -253,6 +321,10 @@ keel_device_type make_type()
     t.fold = fold;
     t.record = record;
     t.wait = wait;
+    t.capture_begin = capture_begin;
+    t.capture_end = capture_end;
+    t.replay = replay;
+    t.forget = forget;
     t.reach = reach;
     t.finish = finish;
     t.kernels = keel_cuda_kernels;
@@ -322,6 +394,7 @@ keel_status open(keel_device **out, int number)
     }
     g->base.memory = (int64_t)left;
     g->base.bucket_bytes = 1 << 20;
+    g->base.patience = KEEL_DEVICE_PATIENCE;
     *out = &g->base;
     return KEEL_OK;
 }
