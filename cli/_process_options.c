@@ -9,13 +9,22 @@ static int needs_launcher(const char *option)
                          "%s is for several processes, which mpirun starts; leave it out", option);
 }
 
-int keel_processes_check(const keel_processes_options *o, const keel_launch *l, const char *command)
+/* Whether the list of devices names a GPU: "cuda", "cuda:0-3", "cpu:0,cuda:1". */
+static bool has_gpu(const char *devices)
+{
+    return devices && strstr(devices, "cuda");
+}
+
+int keel_processes_check(const keel_processes_options *o, const keel_launch *l, const char *command,
+                         const char *devices)
 {
     char text[2048];
     const bool alone = !l->name && !o->mpi;
     if (!isnan(o->timeout) && !(o->timeout > 0 && o->timeout < 1e9))
         return keel_complain(EXIT_USAGE, "--timeout %g: must be above 0", o->timeout);
-    if (!isnan(o->timeout) && alone) return needs_launcher("--timeout");
+    if (!isnan(o->timeout) && alone && !has_gpu(devices))
+        return keel_complain(EXIT_USAGE, "--timeout is for several processes, which mpirun starts, "
+                                         "and for GPUs (--devices cuda); leave it out");
     if (o->apart && alone) return needs_launcher("--apart");
     if (!l->name && keel_launch_refuses_tensorflow(text, sizeof text, command))
         return keel_complain(EXIT_USAGE, "%s", text);

@@ -256,7 +256,7 @@ void keel_processes_train(const char *folder)
 int keel_processes_begin(const keel_processes_options *o, const char *devices)
 {
     const bool several = launch.name && launch.size != 1;
-    const int wrong = keel_processes_check(o, &launch, running);
+    const int wrong = keel_processes_check(o, &launch, running, devices);
     if (wrong >= 0) return wrong;
     if (!isnan(o->timeout)) timeout = o->timeout;
     common = keel_processes_limit(o);
@@ -399,6 +399,7 @@ int keel_processes_strategy(keel_strategy **out, const char *devices)
     keel_status s;
     if (!group.size) {
         s = keel_strategy_create(out, devices);
+        if (s >= 0) s = keel_strategy_timeout(*out, timeout);
         return s < 0 ? keel_complain_status(s) : -1;
     }
     const int code = keel_processes_agree(&(int64_t){ 0 });
@@ -412,6 +413,7 @@ int keel_processes_strategy(keel_strategy **out, const char *devices)
     else
         s = keel_strategy_create_group(out, machines ? keel_machines_devices(machines) : devices,
                                        &shared);
+    if (s >= 0) s = keel_strategy_timeout(*out, timeout);
     opening = false;
     given = s >= 0;
     return s < 0 ? keel_complain_status(s) : -1;

@@ -238,6 +238,13 @@ void keel_meter_clear(keel_meter *m)
     m->drawn = false;
 }
 
+void keel_meter_devices(void *meter, const char *line)
+{
+    keel_meter_clear(meter);
+    printf("devices  %s\n", line);
+    fflush(stdout);
+}
+
 static int columns(void)
 {
     struct winsize w;

@@ -11,6 +11,7 @@ typedef struct options {
     keel_pad_options pad;
     keel_compile_options compile;
     keel_devices_options devices;
+    bool no_graphs;
     keel_processes_options processes;
     double validation_split;
     int64_t batch_size, seed;
@@ -65,6 +66,9 @@ static int evaluate(job *j, const options *o)
         .batch_size = o->batch_size,
         .input_memory = j->input_memory,
         .float32 = (keel_float32)o->float32,
+        .no_graphs = o->no_graphs,
+        .explain_devices = keel_meter_devices,
+        .explain_devices_context = &meter,
         .callbacks = KEEL_CALLBACKS(&meter.callback),
     };
     const double start = keel_now();
@@ -109,6 +113,7 @@ static const keel_option table[] = {
     KEEL_WEIGHTS_ROW(options, weights),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),
+    KEEL_GRAPHS_ROW(options, no_graphs),
     KEEL_OPTION_ROW(
         options, validation_split, "validation-split", 0, false, KEEL_OPTION_REAL, "F", NULL,
         "evaluate only the part that keel fit used for validation with this F and --seed"),

@@ -20,6 +20,7 @@ typedef struct options {
     keel_pad_options pad;
     keel_compile_options compile;
     keel_devices_options devices;
+    bool no_graphs;
     keel_processes_options processes;
     const char *validation, *history, *output, *class_weight, *trace;
     const char *checkpoint, *every;
@@ -96,13 +97,6 @@ static void explain(void *context, const char *line)
 {
     keel_meter_clear(context);
     printf("input    %s\n", line);
-    fflush(stdout);
-}
-
-static void explain_devices(void *context, const char *line)
-{
-    keel_meter_clear(context);
-    printf("devices  %s\n", line);
     fflush(stdout);
 }
 
@@ -410,12 +404,13 @@ static int train(job *j)
         .profile = o->profile,
         .trace = keel_processes_first() ? o->trace : NULL,
         .float32 = (keel_float32)o->float32,
+        .no_graphs = o->no_graphs,
         .callbacks = j->callbacks.at,
         .checkpoint = &j->checkpoint,
         .input_memory = j->input_memory,
         .explain_input = o->explain_input ? explain : NULL,
         .explain_context = &meter,
-        .explain_devices = o->quiet ? NULL : explain_devices,
+        .explain_devices = o->quiet ? NULL : keel_meter_devices,
         .explain_devices_context = &meter,
         .input_report = keel_processes_first() ? o->input_report : NULL,
     };
@@ -505,6 +500,7 @@ static const keel_option table[] = {
     KEEL_WEIGHTS_ROW(options, weights),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),
+    KEEL_GRAPHS_ROW(options, no_graphs),
     KEEL_OPTION_ROW(options, validation, "validation", 0, false, KEEL_OPTION_TEXT, "SRC", NULL,
                     "evaluate this data after each epoch (of a directory with MNIST's files: those "
                     "named t10k)"),

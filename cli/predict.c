@@ -12,6 +12,7 @@ typedef struct options {
     keel_data_options data;
     const char *output, *classes;
     keel_devices_options devices;
+    bool no_graphs;
     keel_processes_options processes;
     keel_pad_options pad;
     int64_t batch_size, show;
@@ -245,6 +246,9 @@ static int predict(job *j, const options *o)
         .batch_size = o->batch_size,
         .input_memory = j->input_memory,
         .float32 = (keel_float32)o->float32,
+        .no_graphs = o->no_graphs,
+        .explain_devices = keel_meter_devices,
+        .explain_devices_context = &meter,
         .callbacks = KEEL_CALLBACKS(&meter.callback),
     };
     const double start = keel_now();
@@ -303,6 +307,7 @@ static const keel_option table[] = {
     KEEL_WEIGHTS_ROW(options, weights),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),
+    KEEL_GRAPHS_ROW(options, no_graphs),
     KEEL_OPTION_ROW(options, classes, "classes", 0, false, KEEL_OPTION_TEXT, "C.csv", NULL,
                     "also write the most likely class of each row: its name, the class, the "
                     "probability"),

@@ -19,8 +19,8 @@ typedef struct keel_processes_options {
                     "that mpirun, mpiexec or srun started find each other without it")
 #define KEEL_TIMEOUT_ROW(T, member)                                                                \
     KEEL_OPTION_ROW(T, member.timeout, "timeout", 0, false, KEEL_OPTION_REAL, "S", NULL,           \
-                    "of several processes: end with an error if one is silent for S seconds "      \
-                    "(default: 60)")
+                    "of several processes, and of GPUs: end with an error if one is silent for S " \
+                    "seconds (default: 60)")
 #define KEEL_PROCESSES_ROWS(T, member)                                                             \
     KEEL_MPI_ROW(T, member),                                                                       \
         KEEL_OPTION_ROW(T, member.apart, "apart", 0, false, KEEL_OPTION_FLAG, NULL, NULL,          \

@@ -21,6 +21,10 @@ void keel_meter_begin(keel_meter *m, bool validates);
 /* Erase the live line before anything else is printed. */
 void keel_meter_clear(keel_meter *m);
 
+/* Print what a fit, an evaluation or a prediction says of GPUs before it begins:
+ * keel_fit_options.explain_devices, with the meter as its context. */
+void keel_meter_devices(void *meter, const char *line);
+
 /* From now on the first Ctrl-C sets a flag, the second ends the process. */
 void keel_interrupt_catch(void);
 bool keel_interrupted(void);

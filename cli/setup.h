@@ -236,7 +236,13 @@ typedef struct keel_devices_options {
         T, member, "float32", 0, false, KEEL_OPTION_CHOICE, "exact|fma|fast", "exact",             \
         "how float32 is multiplied: fma uses only multiply-adds; exact also AMX, with the same "   \
         "accuracy, where it was measured to be faster (see make tune); fast uses AMX with about "  \
-        "16 bits; without AMX all are fma")
+        "16 bits; without AMX all are fma. On GPUs fast uses TF32, which has 11 bits, for "        \
+        "products and convolutions; the others are exact")
+
+#define KEEL_GRAPHS_ROW(T, member)                                                                 \
+    KEEL_OPTION_ROW(T, member, "no-graphs", 0, false, KEEL_OPTION_FLAG, NULL, NULL,                \
+                    "give a GPU each call by itself, instead of stretches of a step as CUDA "      \
+                    "graphs: slower for small calls; to find the one that is at fault")
 
 /* Open the devices; keel_setup_devices also prints a note if they share cores. */
 int keel_setup_strategy(keel_strategy **out, const keel_devices_options *o);

@@ -7,16 +7,22 @@
  * all the same, so that nothing else goes wrong. ThreadSanitizer sees missing waits, too, where the
  * timing shows them, since the host and the streams learn only in waits that something has run.
  *
+ * What never ends counts as lost after the device's patience; it ends, undone, when the device is
+ * closed.
+ *
  * Graphs are tapes (standin_tape.h): what is captured is kept, with all that it touches, and each
  * replay enqueues and checks it again. What no graph may have ends the program. */
 #ifndef KEEL_TESTS_STANDIN_H
 #define KEEL_TESTS_STANDIN_H
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
 #include "base/round.h"
 #include "device/device.h"
 #include "graph/bind.h"
@@ -40,7 +46,8 @@ typedef enum standin_work_kind {
 
 typedef struct standin_work {
     standin_work_kind kind;
-    bool kept; /* a tape has call and fold */
+    bool kept;  /* a tape has call and fold */
+    bool hangs; /* it never ends */
     void *to;
     const void *from;
     int64_t n;
@@ -72,7 +79,7 @@ typedef struct standin_stream {
 typedef struct standin {
     keel_device base;
     standin_tape *tape; /* that is being made; NULL: calls are enqueued */
-    int tapes, replays;        /* that are alive; so far */
+    int tapes, captures, replays; /* that are alive; that were made; so far */
     bool refuses_tapes;        /* capture_end has no graph of anything */
     char *foreign, *data; /* the same memory: as the host sees it, and as it is */
     int64_t used;
@@ -89,6 +96,10 @@ typedef struct standin {
     keel_status refused;  /* of enqueueing, since the last finish */
     int calls;            /* so far, of any kind */
     int fail_at;          /* this one fails; 0: none */
+    int hang_at;          /* this one of what is given to streams never ends; 0: none */
+    int given;            /* to streams, so far */
+    bool lost;            /* it did not end in time, so nothing is given any more */
+    atomic_bool closes;   /* what still hangs ends, undone */
     int allocations;      /* that are live, of the host's memory, too */
     bool locks_nothing;   /* there is no page-locked memory */
     struct {
@@ -208,6 +219,10 @@ static void standin_release(keel_device *d, void *at)
     standin *s = standin_of(d);
     standin_not_captured(s, "memory is released");
     struct standin_block *b = standin_block_of(s, at);
+    if (s->lost) { /* it may still use it */
+        s->allocations--;
+        return;
+    }
     standin_touch(s, CLOCKS_HOST, "releasing", at, b->bytes, true);
     clocks_forget(&s->clocks, s->foreign + b->at, b->bytes + 1);
     madvise(s->data + b->at, (size_t)keel_round_up(b->bytes, STANDIN_ALIGN), MADV_DONTNEED);
@@ -219,6 +234,10 @@ static void standin_release_host(keel_device *d, void *at)
 {
     standin *s = standin_of(d);
     const int64_t bytes = ((int64_t *)at)[-1];
+    if (s->lost) { /* until it closes, when what hangs is not done */
+        s->allocations--;
+        return;
+    }
     standin_touch(s, CLOCKS_HOST, "releasing", at, bytes, true);
     clocks_forget(&s->clocks, at, bytes);
     for (int i = 0; i < s->n_locked; i++)
@@ -265,9 +284,17 @@ static void standin_push(const keel_device_fold *w)
     }
 }
 
+/* False: the device is closed, and it is not done. */
+static bool standin_may_run(standin *s, const standin_work *w)
+{
+    while (w->hangs && !atomic_load(&s->closes)) usleep(1000);
+    return !atomic_load(&s->closes);
+}
+
 static void standin_do(standin *s, const standin_work *w)
 {
-    switch (w->kind) {
+    const bool undone = !standin_may_run(s, w);
+    switch (undone ? STANDIN_RECORD : w->kind) {
     case STANDIN_COPY:
         memcpy(w->to, w->from, (size_t)w->n);
         break;
@@ -284,7 +311,7 @@ static void standin_do(standin *s, const standin_work *w)
         standin_push(w->fold);
         break;
     case STANDIN_RECORD:
-        standin_set(w->event, w->n);
+        if (w->event) standin_set(w->event, w->n);
         break;
     case STANDIN_WAIT:
         standin_await(w->event, w->n);
@@ -312,9 +339,30 @@ static void *standin_live(void *context)
     }
 }
 
-static void standin_empty(standin_stream *x)
+/* False: it has not ended in time. */
+static bool standin_done(standin_stream *x)
 {
-    for (; x->seen < x->head; x->seen++) sem_wait(&x->done);
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    const double end = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec + x->of->base.patience;
+    t.tv_sec = (time_t)end;
+    t.tv_nsec = (long)(1e9 * (end - (double)t.tv_sec));
+    if (sem_timedwait(&x->done, &t) == 0) return true;
+    x->of->lost = true;
+    return false;
+}
+
+static bool standin_empty(standin_stream *x)
+{
+    for (; x->seen < x->head; x->seen++)
+        if (!standin_done(x)) return false;
+    return true;
+}
+
+static keel_status standin_is_lost(const standin *s)
+{
+    return keel_fail(KEEL_EDEVICE, "%s has not answered for %g seconds", s->base.name,
+                     s->base.patience);
 }
 
 static keel_status standin_finish(keel_device *d)
@@ -323,8 +371,9 @@ static keel_status standin_finish(keel_device *d)
     standin_not_captured(s, "a wait of the host");
     const keel_status refused = s->refused;
     const bool ignores = standin_ignores(s, "the host for all streams");
+    if (s->lost) return standin_is_lost(s);
     for (int i = 0; i < KEEL_DEVICE_STREAMS; i++) {
-        standin_empty(&s->stream[i]);
+        if (!standin_empty(&s->stream[i])) return standin_is_lost(s);
         if (!ignores) clocks_join(s->clocks.now[CLOCKS_HOST], s->clocks.now[i]);
     }
     keel_failure ran = s->failure;
@@ -338,7 +387,7 @@ static keel_status standin_reach(keel_device *d, keel_device_stream stream)
 {
     standin *s = standin_of(d);
     standin_not_captured(s, "a wait of the host");
-    standin_empty(&s->stream[stream]);
+    if (s->lost || !standin_empty(&s->stream[stream])) return standin_is_lost(s);
     pthread_mutex_lock(&s->failing);
     const bool failed = s->failure.status < 0 || s->refused < 0;
     pthread_mutex_unlock(&s->failing);
@@ -354,7 +403,7 @@ static keel_status standin_reach(keel_device *d, keel_device_stream stream)
 static bool standin_takes(standin *s)
 {
     if (s->refused >= 0 && standin_fails(s)) s->refused = KEEL_EDEVICE;
-    return s->refused >= 0;
+    return s->refused >= 0 && !s->lost;
 }
 
 /* Something new comes behind all that the host knows. */
@@ -374,7 +423,9 @@ static void standin_give(standin *s, int stream, standin_work w)
         standin_tape_give(s->tape, w);
         return;
     }
-    for (; x->head - x->seen >= STANDIN_RING; x->seen++) sem_wait(&x->done);
+    w.hangs = ++s->given == s->hang_at;
+    for (; x->head - x->seen >= STANDIN_RING; x->seen++)
+        if (!standin_done(x)) return;
     x->ring[x->head++ % STANDIN_RING] = w;
     sem_post(&x->given);
 }
@@ -601,6 +652,7 @@ static keel_status standin_capture_end(keel_device *d, void **graph)
                            : keel_fail(KEEL_EUNSUP, "the test refuses graphs");
     }
     s->tapes++;
+    s->captures++;
     *graph = made;
     return KEEL_OK;
 }
@@ -625,8 +677,9 @@ static void standin_replay(keel_device *d, void *graph)
 
 static void standin_forget(keel_device *d, void *graph)
 {
-    standin_of(d)->tapes--;
-    standin_tape_free(graph);
+    standin *s = standin_of(d);
+    s->tapes--;
+    if (!s->lost) standin_tape_free(graph); /* else it may still be read */
 }
 
 /* ---- opened and closed ----------------------------------------------------------------------- */
@@ -635,6 +688,11 @@ static void standin_close(keel_device *d)
 {
     standin *s = standin_of(d);
     standin_finish(d);
+    atomic_store(&s->closes, s->lost);
+    for (int i = 0; s->lost && i < KEEL_DEVICE_STREAMS; i++)
+        for (; s->stream[i].seen < s->stream[i].head; s->stream[i].seen++)
+            sem_wait(&s->stream[i].done);
+    for (int i = 0; i < s->n_locked; i++) free((char *)(uintptr_t)s->locked[i].at - 64);
     for (int i = 0; i < KEEL_DEVICE_STREAMS; i++) {
         standin_stream *x = &s->stream[i];
         x->ends = true;
@@ -706,6 +764,7 @@ static keel_device *standin_open(const keel_device_type *type, int number)
     s->base.type = type;
     s->base.memory = STANDIN_SPACE;
     s->base.bucket_bytes = 256;
+    s->base.patience = KEEL_DEVICE_PATIENCE;
     snprintf(s->base.name, sizeof s->base.name, "standin:%d", number);
     s->foreign = mmap(NULL, (size_t)STANDIN_SPACE, PROT_NONE, flags, -1, 0);
     s->data = mmap(NULL, (size_t)STANDIN_SPACE, PROT_READ | PROT_WRITE, flags, -1, 0);

@@ -37,6 +37,7 @@ static void close_machine(machine *m)
     for (int i = 0; i < m->n; i++) {
         const standin *s = standin_of(m->device[i]);
         assert_int_equal(s->allocations, 0);
+        assert_int_equal(s->tapes, 0);
         if (s->clocks.reports > 0 && !s->ignore_at)
             fail_msg("%s: %s (%d such)", s->base.name, s->clocks.first, s->clocks.reports);
         m->device[i]->type->close(m->device[i]);

@@ -1,5 +1,6 @@
 /* Keras's evaluate and predict: forward only, each row once, in order. */
 #include "base/memory.h"
+#include "train/device_notes.h"
 #include "train/input.h"
 #include "train/session.h"
 #include "train/row_files.h"
@@ -48,7 +49,8 @@ static keel_status begin(inference *l, keel_model *m, keel_strategy *s, const ke
                                      .unfused = l->o.unfused,
                                      .programs = (int)l->o.programs };
     KEEL_TRY(keel_trainer_create(&l->trainer, m, s, &none, &test, &t));
-    return keel_session_prepare(&l->trainer->test, l->feed);
+    KEEL_TRY(keel_session_prepare(&l->trainer->test, l->feed));
+    return keel_device_notes_tell(&l->o, l->trainer, l->trainer->test.program, true);
 }
 
 /* Begin to read, if there is memory for that, the program, and the bytes of the outputs. */

@@ -3,6 +3,7 @@
 #include "train/fit.h"
 #include "base/memory.h"
 #include "graph/across.h"
+#include "train/device_notes.h"
 #include "train/finite.h"
 #include "train/run_memory.h"
 #include "train/together.h"
@@ -393,30 +394,6 @@ static int64_t device_bytes(const keel_trainer *t)
     return most;
 }
 
-/* What the user of devices should know before step 1. */
-static keel_status explain_devices(const keel_fitting *f)
-{
-    keel_text line = { 0 }, staged = { 0 };
-    const int64_t unlocked = f->trainer->arenas->unlocked;
-    keel_status s = KEEL_OK;
-    if (!f->o.explain_devices || !f->strategy->lanes.device[0]) return s;
-    keel_program_staged(f->trainer->train.program, &staged);
-    if (staged.length) keel_text_add(&line, "runs staged through the host: %s", staged.data);
-    if (line.failed || staged.failed) s = KEEL_ENOMEM;
-    if (s >= 0 && line.length) f->o.explain_devices(f->o.explain_devices_context, line.data);
-    keel_text_free(&line);
-    keel_text_free(&staged);
-    if (s < 0 || unlocked == 0) return s;
-    keel_text_add(&line,
-                  "no page-locked memory for %lld bytes of copies, so the host waits for them; "
-                  "allow more of it (ulimit -l)",
-                  (long long)unlocked);
-    if (line.failed) s = KEEL_ENOMEM;
-    if (s >= 0) f->o.explain_devices(f->o.explain_devices_context, line.data);
-    keel_text_free(&line);
-    return s;
-}
-
 static keel_status check_memory(const keel_fitting *f)
 {
     return keel_run_memory_check(&(keel_run_memory){
@@ -461,7 +438,8 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     entered = true;
     if ((s = prepare(&f)) < 0) goto out;
     if ((s = check_memory(&f)) < 0) goto out;
-    if ((s = explain_devices(&f)) < 0) goto out;
+    s = keel_device_notes_tell(&f.o, f.trainer, f.trainer->train.program, false);
+    if (s < 0) goto out;
     keel_watch_go_live(&f.run, f.trainer);
     keel_gate_enter(&f.gate, f.trainer);
     s = end_of(&f, train(&f));

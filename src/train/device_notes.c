@@ -1,0 +1,45 @@
+/* See device_notes.h. */
+#include "train/device_notes.h"
+#include "base/text.h"
+
+static keel_status tell(const keel_fit_options *o, keel_text *line)
+{
+    const keel_status s = line->failed ? KEEL_ENOMEM : KEEL_OK;
+    if (s >= 0 && line->length) o->explain_devices(o->explain_devices_context, line->data);
+    keel_text_free(line);
+    return s;
+}
+
+static keel_status tell_staged(const keel_fit_options *o, const keel_program *p)
+{
+    keel_text line = { 0 }, staged = { 0 };
+    keel_program_staged(p, &staged);
+    if (staged.length) keel_text_add(&line, "runs staged through the host: %s", staged.data);
+    line.failed = line.failed || staged.failed;
+    keel_text_free(&staged);
+    return tell(o, &line);
+}
+
+static keel_status tell_unlocked(const keel_fit_options *o, int64_t bytes)
+{
+    keel_text line = { 0 };
+    if (bytes > 0)
+        keel_text_add(&line,
+                      "no page-locked memory for %lld bytes of copies, so the host waits for them; "
+                      "allow more of it (ulimit -l)",
+                      (long long)bytes);
+    return tell(o, &line);
+}
+
+keel_status keel_device_notes_tell(const keel_fit_options *o, const keel_trainer *t,
+                                   const keel_program *p, bool lacks)
+{
+    const keel_lanes *l = p->lanes;
+    if (!o->explain_devices || !l->device[0]) return KEEL_OK;
+    KEEL_TRY(tell_staged(o, p));
+    KEEL_TRY(tell_unlocked(o, t->arenas->unlocked));
+    for (int w = 0; lacks && w < l->n_worker; w++)
+        if (l->device[w]->lacks[0])
+            o->explain_devices(o->explain_devices_context, l->device[w]->lacks);
+    return KEEL_OK;
+}
