@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Layers whose arguments are drawn by chance, by Keel and by the real Keras: outputs, and one step.
 
-    random_arguments.py path/to/keel [NAME...] [--seed 1] [--sets 5] [--show]
+    random_arguments.py path/to/keel [NAME...] [--from NAME] [--seed 1] [--sets 5] [--show]
 
 A set is a small model around one layer of keras.layers: a Dense layer of as many units on each input
 of real numbers, then the layer, with arguments of every kind that its constructor takes. Keras saves
@@ -216,9 +216,10 @@ def whole_pool(d, rank):
     return dict(data_format=kind, keepdims=d.flip()), [shape]
 
 
-def adaptive(d, rank):
+def adaptive(d, rank, least):
+    """least: of places; a maximum over all of them ends TensorFlow by a division by zero."""
     kind, shape = d.image(rank, d.int(1, 3), 4, 7)
-    return dict(output_size=out_of(d.ints(rank, 1, 4), rank), data_format=kind), [shape]
+    return dict(output_size=out_of(d.ints(rank, least, 4), rank), data_format=kind), [shape]
 
 
 def around(d, rank, least, cut):
@@ -246,7 +247,8 @@ def merge(d):
 
 
 def broadcast(d):
-    shape = d.shape([2, 3])
+    """Without dims of as many places as the batch has rows: TensorFlow's add takes [rows, 1, 1] for a bias of those."""
+    shape = tuple(n + (n == graphs.ROWS) for n in d.shape([2, 3]))
     return {}, [shape] + [tuple(n if d.flip(0.6) else 1 for n in shape) for _ in range(d.int(1, 2))]
 
 
@@ -278,7 +280,8 @@ def additive(d):
 
 def heads(d):
     t, s = d.int(2, 4), d.int(2, 4)
-    a = dict(num_heads=d.int(1, 3), key_dim=d.int(1, 4), value_dim=d.some(0.5, lambda: d.int(1, 4)),
+    # of heads of one number TensorFlow's add takes the biases [heads, 1] for those of steps, if there are as many
+    a = dict(num_heads=d.int(1, 3), key_dim=d.int(2, 4), value_dim=d.some(0.5, lambda: d.int(2, 4)),
              use_bias=d.flip(0.7), output_shape=d.some(0.4, lambda: d.one([d.int(1, 4), (2, d.int(1, 3))])),
              use_gate=d.flip(0.3), activity_regularizer=d.regularizer(), **d.weights("kernel", "bias"))  # fmt: skip
     a["kernel_constraint"] = a["bias_constraint"] = None
@@ -293,7 +296,7 @@ def heads(d):
 def grouped(d):
     few = d.int(1, 2)
     t, s = d.int(2, 4), d.int(2, 4)
-    a = dict(head_dim=d.int(1, 4), num_query_heads=few * d.int(1, 3), num_key_value_heads=few, use_bias=d.flip(0.7),
+    a = dict(head_dim=d.int(2, 4), num_query_heads=few * d.int(1, 3), num_key_value_heads=few, use_bias=d.flip(0.7),
              use_gate=d.flip(0.3), activity_regularizer=d.regularizer(), **d.weights("kernel", "bias"))  # fmt: skip
     a["kernel_constraint"] = a["bias_constraint"] = None
     n = d.int(1, 4)
@@ -342,7 +345,10 @@ def batch_norm(d):
 
 def layer_norm(d):
     shape = d.shape([1, 2, 3], 2)
-    return dict(axis=d.axes(len(shape)), epsilon=d.real(0.01, 1), center=d.flip(0.7), scale=d.flip(0.7),
+    axis = d.axes(len(shape))
+    if isinstance(axis, list):  # Keras sorts them before they are counted: its weights would be in the wrong order
+        axis = sorted(i % (len(shape) + 1) for i in axis)
+    return dict(axis=axis, epsilon=d.real(0.01, 1), center=d.flip(0.7), scale=d.flip(0.7),
                 **d.weights("beta", "gamma")), [shape]  # fmt: skip
 
 
@@ -384,11 +390,12 @@ def normalization(d):
 
 
 def resizing(d):
+    """Without the interpolation `area`, of which TensorFlow has no gradient."""
     kind, shape = d.image(2, d.int(1, 3), 2, 7)
     how = d.one([{}, {}, dict(crop_to_aspect_ratio=True), dict(pad_to_aspect_ratio=True, fill_mode="constant",
                                                                fill_value=d.real(-1, 1))])  # fmt: skip
     return dict(height=d.int(1, 9), width=d.int(1, 9), interpolation=d.one(["nearest", "bilinear", "bicubic", "lanczos3",
-                "lanczos5", "area"]), antialias=d.flip(0.3), data_format=kind, **how), [shape]  # fmt: skip
+                "lanczos5"]), antialias=d.flip(0.3), data_format=kind, **how), [shape]  # fmt: skip
 
 
 def center_crop(d):
@@ -525,7 +532,7 @@ LAYERS = {
     **{f"ConvLSTM{r}D": (lambda d, r=r: conv_lstm(d, r)) for r in (1, 2, 3)},
     **{f"{k}Pooling{r}D": (lambda d, r=r: pool(d, r)) for k in ("Max", "Average") for r in (1, 2, 3)},
     **{f"Global{k}Pooling{r}D": (lambda d, r=r: whole_pool(d, r)) for k in ("Max", "Average") for r in (1, 2, 3)},
-    **{f"Adaptive{k}Pooling{r}D": (lambda d, r=r: adaptive(d, r)) for k in ("Max", "Average") for r in (1, 2, 3)},
+    **{f"Adaptive{k}Pooling{r}D": (lambda d, r=r, n=n: adaptive(d, r, n)) for k, n in (("Max", 2), ("Average", 1)) for r in (1, 2, 3)},
     **{f"Cropping{r}D": (lambda d, r=r: around(d, r, 5, True)) for r in (1, 2, 3)},
     **{f"ZeroPadding{r}D": (lambda d, r=r: around(d, r, 1, False)) for r in (1, 2, 3)},
     **{f"UpSampling{r}D": (lambda d, r=r: upsampling(d, r)) for r in (1, 2, 3)},
@@ -620,6 +627,7 @@ def main():
     a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     a.add_argument("keel")
     a.add_argument("names", nargs="*")
+    a.add_argument("--from", dest="first", choices=LAYERS, default=next(iter(LAYERS)), help="the first of all layers")
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--sets", type=int, default=5)
     a.add_argument("--show", action="store_true")
@@ -627,7 +635,7 @@ def main():
     passed = failed = 0
     warnings.filterwarnings("ignore", "Gradients do not exist")
     with tempfile.TemporaryDirectory() as folder:
-        for name in a.names or LAYERS:
+        for name in a.names or list(LAYERS)[list(LAYERS).index(a.first) :]:
             cannot = 0
             for k in range(a.sets):
                 seed, text = 1000 * a.seed + 37 * k + sum(map(ord, name)), [name]

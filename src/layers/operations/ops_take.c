@@ -1,5 +1,6 @@
 /* Places of an axis, by their numbers: of a value, which are the same for all rows, or of an array,
  * which a value of the model says. */
+#include "base/memory.h"
 #include "layers/operations/_values.h"
 #include <math.h>
 
@@ -12,17 +13,15 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-/* Places of the first axis of an array, or of all its numbers. */
-static keel_status take_from_array(keel_emit *e, const json_t *array)
+/* Places of the first axis of a table, or of all its numbers. */
+static keel_status take_from_table(keel_emit *e, keel_numbers_args *table)
 {
     const args_t *a = e->args;
     const keel_axis_args first = { 0 };
     keel_shape out = keel_emit_in(e, 0)->shape;
     const int64_t count = keel_shape_count(&out);
-    keel_numbers_args table = { 0 };
     keel_value x, at;
-    KEEL_TRY(keel_list_read(array, "x", &table));
-    const keel_shape shape = table.shape;
+    const keel_shape shape = table->shape;
     const bool flat = a->axis == KEEL_INT_NULL;
     if (shape.rank == 0 || !(flat || a->axis == 0 || a->axis == -shape.rank))
         return keel_fail(KEEL_EUNSUP, "axis %lld of an array would come before the batch",
@@ -34,13 +33,22 @@ static keel_status take_from_array(keel_emit *e, const json_t *array)
             return keel_fail(KEEL_EUNSUP, "more than %d dims of a row", KEEL_RANK_MAX);
         out.dim[out.rank++] = shape.dim[d];
     }
-    table.shape = KEEL_SHAPE(n, rest);
+    table->shape = KEEL_SHAPE(n, rest);
     const keel_shape list = KEEL_SHAPE(count, 1);
-    KEEL_TRY(keel_emit_on(e, &keel_op_numbers, &table, e->in, 1, &x));
+    KEEL_TRY(keel_emit_on(e, &keel_op_numbers, table, e->in, 1, &x));
     KEEL_TRY(keel_emit_view(e, &list, e->in[0], &at));
     KEEL_TRY(keel_emit_repeated(e, at, 1, rest, &at));
     KEEL_TRY(keel_emit_on(e, &keel_op_take_along, &first, (keel_value[]){ x, at }, 2, &x));
     return keel_emit_view(e, &out, x, e->out);
+}
+
+static keel_status take_from_array(keel_emit *e, const json_t *array)
+{
+    keel_numbers_args *table;
+    KEEL_TRY(keel_array_read(array, "x", &table));
+    const keel_status s = take_from_table(e, table);
+    keel_free(table);
+    return s;
 }
 
 static keel_status emit(keel_emit *e)
