@@ -59,7 +59,7 @@ keel_status keel_list_read(const json_t *v, const char *name, keel_numbers_args 
     return copy(v, name, out);
 }
 
-keel_status keel_array_read(const json_t *v, const char *name, keel_numbers_args **out)
+static keel_status read_array(const json_t *v, const char *name, keel_numbers_args **out)
 {
     keel_shape shape = { 0 };
     KEEL_TRY(read_shape(v, name, KEEL_ARRAY_MAX, &shape));
@@ -77,7 +77,7 @@ keel_status keel_array_read(const json_t *v, const char *name, keel_numbers_args
 keel_status keel_emit_numbers(keel_emit *e, const json_t *v, const char *name, keel_value *out)
 {
     keel_numbers_args *op;
-    KEEL_TRY(keel_array_read(v, name, &op));
+    KEEL_TRY(read_array(v, name, &op));
     const keel_status s = keel_emit_on(e, &keel_op_numbers, op, e->in, 1, out);
     keel_free(op);
     return s;

@@ -19,8 +19,6 @@ const json_t *keel_argument(const keel_emit *e, size_t place, const char *name);
 /* A number or nested lists of them; and a value that has them in every row. KEEL_EUNSUP: it is
  * something else. */
 keel_status keel_list_read(const json_t *v, const char *name, keel_numbers_args *out);
-/* The same of up to KEEL_ARRAY_MAX numbers. The caller owns *out. */
-keel_status keel_array_read(const json_t *v, const char *name, keel_numbers_args **out);
 keel_status keel_emit_numbers(keel_emit *e, const json_t *v, const char *name, keel_value *out);
 
 /* The same as a value or a number. KEEL_EUNSUP: it is neither. */

@@ -1,6 +1,5 @@
 /* Places of an axis, by their numbers: of a value, which are the same for all rows, or of an array,
  * which a value of the model says. */
-#include "base/memory.h"
 #include "layers/operations/_values.h"
 #include <math.h>
 
@@ -13,15 +12,16 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-/* Places of the first axis of a table, or of all its numbers. */
-static keel_status take_from_table(keel_emit *e, keel_numbers_args *table)
+/* Places of the first axis of an array, or of all its numbers. */
+static keel_status take_from_array(keel_emit *e, const json_t *array)
 {
     const args_t *a = e->args;
     const keel_axis_args first = { 0 };
     keel_shape out = keel_emit_in(e, 0)->shape;
     const int64_t count = keel_shape_count(&out);
     keel_value x, at;
-    const keel_shape shape = table->shape;
+    KEEL_TRY(keel_emit_numbers(e, array, "x", &x));
+    const keel_shape shape = *keel_value_shape(e, x);
     const bool flat = a->axis == KEEL_INT_NULL;
     if (shape.rank == 0 || !(flat || a->axis == 0 || a->axis == -shape.rank))
         return keel_fail(KEEL_EUNSUP, "axis %lld of an array would come before the batch",
@@ -33,22 +33,12 @@ static keel_status take_from_table(keel_emit *e, keel_numbers_args *table)
             return keel_fail(KEEL_EUNSUP, "more than %d dims of a row", KEEL_RANK_MAX);
         out.dim[out.rank++] = shape.dim[d];
     }
-    table->shape = KEEL_SHAPE(n, rest);
-    const keel_shape list = KEEL_SHAPE(count, 1);
-    KEEL_TRY(keel_emit_on(e, &keel_op_numbers, table, e->in, 1, &x));
+    const keel_shape list = KEEL_SHAPE(count, 1), table = KEEL_SHAPE(n, rest);
+    KEEL_TRY(keel_emit_view(e, &table, x, &x));
     KEEL_TRY(keel_emit_view(e, &list, e->in[0], &at));
     KEEL_TRY(keel_emit_repeated(e, at, 1, rest, &at));
     KEEL_TRY(keel_emit_on(e, &keel_op_take_along, &first, (keel_value[]){ x, at }, 2, &x));
     return keel_emit_view(e, &out, x, e->out);
-}
-
-static keel_status take_from_array(keel_emit *e, const json_t *array)
-{
-    keel_numbers_args *table;
-    KEEL_TRY(keel_array_read(array, "x", &table));
-    const keel_status s = take_from_table(e, table);
-    keel_free(table);
-    return s;
 }
 
 static keel_status emit(keel_emit *e)
