@@ -164,6 +164,22 @@ static void an_infinite_weight_stays_where_nothing_moves_it(void **state)
     }
 }
 
+/* Keras writes null for weight_decay=None, also where its default is a number. */
+static void weight_decay_may_be_none(void **state)
+{
+    static const char *const table[] = { "SGD", "Adam", "AdamW", "Muon", "Lion" };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        const keel_type *type = keel_optimizer_find(table[i]);
+        keel_optimizer_common *args = keel_calloc(1, type->args_size);
+        json_t *config = json_pack("{s:n}", "weight_decay");
+        if (keel_fields_read(type, config, args) < 0) fail_msg("%s", keel_error());
+        assert_true(isnan(args->weight_decay));
+        keel_fields_free(type, args);
+        json_decref(config);
+        keel_free(args);
+    }
+}
+
 /* The vector loop, its rest and every tile give each element the same bits. */
 static void tiles_change_no_bit(void **state)
 {
@@ -439,6 +455,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_and_slots_are_those_of_keras),
         cmocka_unit_test(an_infinite_weight_stays_where_nothing_moves_it),
+        cmocka_unit_test(weight_decay_may_be_none),
         cmocka_unit_test(tiles_change_no_bit),
         cmocka_unit_test(what_a_weight_is_moved_by_is_a_question_of_its_name_and_shape),
         cmocka_unit_test(the_rates_of_schedules_are_those_of_keras),
