@@ -35,7 +35,7 @@ static void REAL_(plain)(int64_t n, REAL *restrict w, const REAL *restrict g, RE
         const REAL vi = v[i] + (gi * gi - v[i]) * a.one_less_beta_2;
         m[i] = mi;
         v[i] = vi;
-        w[i] = w[i] - w[i] * a.decay * a.rate - mi * a.alpha / (REAL_SQRT(vi) + a.epsilon);
+        w[i] = KEEL_DECAYED(w[i], a.decay, a.rate) - mi * a.alpha / (REAL_SQRT(vi) + a.epsilon);
     }
 }
 
@@ -52,7 +52,7 @@ static void REAL_(amsgrad)(int64_t n, REAL *restrict w, const REAL *restrict g, 
         m[i] = mi;
         v[i] = vi;
         hat[i] = hi;
-        w[i] = w[i] - w[i] * a.decay * a.rate - mi * a.alpha / (REAL_SQRT(hi) + a.epsilon);
+        w[i] = KEEL_DECAYED(w[i], a.decay, a.rate) - mi * a.alpha / (REAL_SQRT(hi) + a.epsilon);
     }
 }
 

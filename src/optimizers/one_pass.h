@@ -16,6 +16,10 @@
 
 #define KEEL_CLAMP(x, bound) ((x) > (bound) ? (bound) : (x) < -(bound) ? -(bound) : (x))
 
+/* A weight after weight decay. Without decay it is not touched: an infinite weight, with which a
+ * model masks what it adds up, would become NaN by w - w * 0. */
+#define KEEL_DECAYED(w, decay, rate) ((decay) == 0 ? (w) : (w) - (w) * (decay) * (rate))
+
 /* Where REAL is defined, see ops/real.h. */
 #define REAL_SQRT(x)   (REAL_IS_DOUBLE ? (REAL)sqrt(x) : (REAL)sqrtf((float)(x)))
 #define REAL_POW(x, y) (REAL_IS_DOUBLE ? (REAL)pow(x, y) : (REAL)powf((float)(x), (float)(y)))

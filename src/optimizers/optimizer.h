@@ -38,6 +38,7 @@ typedef struct keel_optimizer_common {
         { .key = "weight_decay",                                                                   \
           .kind = KEEL_FIELD_FLOAT,                                                                \
           .dflt = decay,                                                                           \
+          .nullable = true,                                                                        \
           .min = 0,                                                                                \
           .max = 1e30,                                                                             \
           .offset = offsetof(args, common.weight_decay),                                           \

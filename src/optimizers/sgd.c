@@ -61,7 +61,7 @@ static void REAL_(plain)(int64_t n, REAL *restrict w, const REAL *restrict g, RE
 {
     for (int64_t i = 0; i < n; i++) {
         const REAL gi = KEEL_CLAMP(g[i] * scale, clip);
-        w[i] = w[i] - w[i] * decay * rate - gi * rate;
+        w[i] = KEEL_DECAYED(w[i], decay, rate) - gi * rate;
     }
 }
 
@@ -73,7 +73,7 @@ static void REAL_(plain_momentum)(int64_t n, REAL *restrict w, const REAL *restr
     for (int64_t i = 0; i < n; i++) {
         const REAL gi = KEEL_CLAMP(g[i] * scale, clip);
         m[i] = m[i] * momentum - gi * rate;
-        w[i] = w[i] - w[i] * decay * rate + m[i];
+        w[i] = KEEL_DECAYED(w[i], decay, rate) + m[i];
     }
 }
 
@@ -96,7 +96,7 @@ static void REAL_(nesterov)(int64_t n, REAL *restrict w, const REAL *restrict g,
     for (int64_t i = 0; i < n; i++) {
         const REAL gi = KEEL_CLAMP(g[i] * scale, clip);
         m[i] = m[i] * momentum - gi * rate;
-        w[i] = w[i] - w[i] * decay * rate + (m[i] * momentum - gi * rate);
+        w[i] = KEEL_DECAYED(w[i], decay, rate) + (m[i] * momentum - gi * rate);
     }
 }
 
