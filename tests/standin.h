@@ -20,6 +20,7 @@
 #include "graph/gradients.h"
 #include "graph/moments.h"
 #include "ops/ranges.h"
+#include "optimizers/move.h"
 #include "standin_clocks.h"
 
 enum { STANDIN_RING = 4096, STANDIN_BLOCKS = 4096, STANDIN_ALIGN = 4096 };
@@ -31,6 +32,7 @@ typedef enum standin_work_kind {
     STANDIN_ADD,
     STANDIN_CALL,
     STANDIN_FOLD,
+    STANDIN_MOVE,
     STANDIN_RECORD,
     STANDIN_WAIT
 } standin_work_kind;
@@ -44,6 +46,7 @@ typedef struct standin_work {
     keel_run run;
     keel_call *call;
     keel_device_fold *fold;
+    keel_device_move *move;
     struct standin_event *event;
 } standin_work;
 
@@ -83,6 +86,7 @@ typedef struct standin {
     int allocations;      /* that are live, of the host's memory, too */
     bool locks_nothing;   /* there is no page-locked memory */
     clocks clocks;
+    int moves;           /* that it has made, of a weight each */
     int waits;           /* so far: of streams, and of the host */
     int ignore_at;       /* this one does not count as one; 0: none */
     const char *ignored; /* what it was */
@@ -250,6 +254,9 @@ static void standin_do(standin *s, const standin_work *w)
     case STANDIN_FOLD:
         standin_push(w->fold);
         break;
+    case STANDIN_MOVE:
+        keel_move(w->move);
+        break;
     case STANDIN_RECORD:
         standin_set(w->event, w->n);
         break;
@@ -265,6 +272,7 @@ static void standin_do(standin *s, const standin_work *w)
     }
     free(w->call);
     free(w->fold);
+    free(w->move);
 }
 
 static void *standin_live(void *context)
@@ -424,6 +432,27 @@ static void standin_fold(keel_device *d, const keel_device_fold *f)
     standin_give(s, KEEL_COMPUTE_STREAM, (standin_work){ .kind = STANDIN_FOLD, .fold = own });
 }
 
+static void standin_move(keel_device *d, const keel_device_move *m)
+{
+    standin *s = standin_of(d);
+    const int64_t bytes = m->count * (int64_t)keel_dtype_size(m->real);
+    if (!standin_takes(s)) return;
+    keel_device_move *own = malloc(sizeof *own);
+    if (!own) abort();
+    *own = *m;
+    s->moves++;
+    clocks_enqueue(&s->clocks, KEEL_COMPUTE_STREAM);
+    standin_touch(s, KEEL_COMPUTE_STREAM, "moving", m->g, bytes, false);
+    standin_touch(s, KEEL_COMPUTE_STREAM, "moving", m->w, bytes, true);
+    own->g = standin_at(s, m->g, bytes);
+    own->w = standin_at(s, m->w, bytes);
+    for (int k = 0; k < keel_rule_slots(m->rule); k++) {
+        standin_touch(s, KEEL_COMPUTE_STREAM, "moving", m->slot[k], bytes, true);
+        own->slot[k] = standin_at(s, m->slot[k], bytes);
+    }
+    standin_give(s, KEEL_COMPUTE_STREAM, (standin_work){ .kind = STANDIN_MOVE, .move = own });
+}
+
 static void standin_record(keel_device *d, keel_device_stream stream, int event)
 {
     standin *s = standin_of(d);
@@ -548,6 +577,7 @@ static const keel_device_type standin_runs = { .name = "standin",
                                                .add = standin_add,
                                                .copy = standin_copy,
                                                .fold = standin_fold,
+                                               .move = standin_move,
                                                .record = standin_record,
                                                .wait = standin_wait,
                                                .reach = standin_reach,
@@ -565,6 +595,7 @@ static const keel_device_type standin_stores = { .name = "standin",
                                                  .clear = standin_clear,
                                                  .add = standin_add,
                                                  .copy = standin_copy,
+                                                 .move = standin_move,
                                                  .record = standin_record,
                                                  .wait = standin_wait,
                                                  .reach = standin_reach,

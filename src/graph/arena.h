@@ -17,6 +17,7 @@ typedef enum keel_arena_kind { /* the pointers of keel_workspace */
                                /* only with a device: the batch's rows, and the weights */
                                KEEL_ARENA_INPUTS,
                                KEEL_ARENA_WEIGHTS,
+                               KEEL_ARENA_SLOTS, /* what an optimizer keeps for them */
                                /* stacks of records that it folds, as the host's below */
                                KEEL_ARENA_DEVICE_RECORD,
                                KEEL_ARENA_DEVICE_RECORD_LAST,

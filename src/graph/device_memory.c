@@ -44,6 +44,8 @@ static int64_t bytes_of(const keel_program *p, int worker, keel_arena_kind kind)
         return times(x->inputs_bytes, KEEL_ROW_SLOTS);
     case KEEL_ARENA_WEIGHTS:
         return times(p->store->n_master, (int64_t)keel_dtype_size(p->store->real));
+    case KEEL_ARENA_SLOTS:
+        return p->slot_bytes;
     case KEEL_ARENA_DEVICE_RECORD:
     case KEEL_ARENA_DEVICE_RECORD_LAST:
         return x->device->type->fold ? times(p->record_doubles, real) : 0;

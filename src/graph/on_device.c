@@ -221,13 +221,22 @@ static void begin_rows(keel_program *p, const keel_bound *b, int worker)
 
 /* ---- in a run -------------------------------------------------------------------------------- */
 
+static void send_weights(const keel_on_device *x, const keel_store *store, int64_t first,
+                         int64_t end)
+{
+    const int64_t element = (int64_t)keel_dtype_size(store->real);
+    if (end > first)
+        x->device->type->copy_in(x->device, KEEL_COMPUTE_STREAM, x->weights + first * element,
+                                 store->master + first * element, (end - first) * element);
+}
+
 void keel_on_device_begin(keel_program *p, const keel_bound *b, int worker)
 {
     keel_on_device *x = p->workspace[worker].on_device;
-    keel_device *d = x->device;
-    if (x->seen != p->store->moves)
-        d->type->copy_in(d, KEEL_COMPUTE_STREAM, x->weights, p->store->master,
-                         p->store->n_master * (int64_t)keel_dtype_size(p->store->real));
+    if (x->seen != p->store->moves) {
+        send_weights(x, p->store, 0, p->store->resident_first);
+        send_weights(x, p->store, p->store->resident_end, p->store->n_master);
+    }
     x->seen = p->store->moves;
     x->sent = -1;
     begin_rows(p, b, worker);

@@ -261,6 +261,7 @@ typedef struct keel_program {
     struct keel_across *across; /* what it exchanges with other processes; NULL: alone */
     keel_timing *timing;        /* borrowed; NULL: nothing is timed */
 
+    int64_t slot_bytes; /* of the optimizer, on each device */
     /* What else is written when a weight is moved, so that it can be prefetched: [n_moment] of
      * weight v begin at v * n_moment, each as long as the weight. Borrowed; NULL: nothing. */
     int n_moment;

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "graph/across.h"
 #include "train/finite.h"
+#include "train/resident.h"
 #include "train/run_memory.h"
 #include "train/together.h"
 #include <math.h>
@@ -44,7 +45,7 @@ static int64_t planned_bytes(const keel_fitting *f)
     const keel_trainer *t = f->trainer;
     int64_t sum = keel_store_bytes(t->store) + keel_arenas_bytes(t->arenas);
     sum += across_bytes(&t->train, &t->trained) + across_bytes(&t->test, &t->tested);
-    sum += keel_feed_bytes(f->feed);
+    sum += keel_feed_bytes(f->feed) + keel_resident_bytes(t);
     if (f->validation_feed) sum += keel_feed_bytes(f->validation_feed);
     return sum;
 }
@@ -392,6 +393,18 @@ static int64_t device_bytes(const keel_trainer *t)
     return most;
 }
 
+static keel_status explain_moves(const keel_fitting *f)
+{
+    const char *why = keel_resident_why_not(f->trainer);
+    keel_text line = { 0 };
+    if (!why) return KEEL_OK;
+    keel_text_add(&line, "the optimizer runs on the host: %s", why);
+    const keel_status s = line.failed ? KEEL_ENOMEM : KEEL_OK;
+    if (s >= 0) f->o.explain_devices(f->o.explain_devices_context, line.data);
+    keel_text_free(&line);
+    return s;
+}
+
 /* What the user of devices should know before step 1. */
 static keel_status explain_devices(const keel_fitting *f)
 {
@@ -403,6 +416,7 @@ static keel_status explain_devices(const keel_fitting *f)
     if (staged.length) keel_text_add(&line, "runs staged through the host: %s", staged.data);
     if (line.failed || staged.failed) s = KEEL_ENOMEM;
     if (s >= 0 && line.length) f->o.explain_devices(f->o.explain_devices_context, line.data);
+    if (s >= 0) s = explain_moves(f);
     keel_text_free(&line);
     keel_text_free(&staged);
     if (s < 0 || unlocked == 0) return s;

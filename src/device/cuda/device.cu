@@ -3,6 +3,7 @@
 #include "device/cuda/faults.h"
 #include "device/cuda/fold.h"
 #include "device/cuda/libraries.h"
+#include "device/cuda/move.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,6 +178,14 @@ void fold(keel_device *d, const keel_device_fold *f)
         note(g, cudaErrorLaunchFailure, "records were folded");
 }
 
+void move(keel_device *d, const keel_device_move *m)
+{
+    gpu *g = gpu_of(d);
+    if (!use(g, "weights were moved")) return;
+    if (keel_cuda_move(g->stream[KEEL_COMPUTE_STREAM], m))
+        note(g, cudaErrorLaunchFailure, "weights were moved");
+}
+
 /* What fails in a kernel shows here. */
 keel_status wait_for(gpu *g, int first, int end)
 {
@@ -250,6 +259,7 @@ keel_device_type make_type()
     t.clear = clear;
     t.add = add;
     t.copy = copy;
+    t.move = move;
     t.fold = fold;
     t.record = record;
     t.wait = wait;
