@@ -238,10 +238,10 @@ void keel_meter_clear(keel_meter *m)
     m->drawn = false;
 }
 
-void keel_meter_devices(void *meter, const char *line)
+void keel_meter_devices(void *meter, const char *note)
 {
     keel_meter_clear(meter);
-    printf("devices  %s\n", line);
+    printf("devices  %s\n", note);
     fflush(stdout);
 }
 

@@ -23,7 +23,7 @@ void keel_meter_clear(keel_meter *m);
 
 /* Print what a fit, an evaluation or a prediction says of GPUs before it begins:
  * keel_fit_options.explain_devices, with the meter as its context. */
-void keel_meter_devices(void *meter, const char *line);
+void keel_meter_devices(void *meter, const char *note);
 
 /* From now on the first Ctrl-C sets a flag, the second ends the process. */
 void keel_interrupt_catch(void);

@@ -18,7 +18,8 @@ endif()
 
 file(GLOB emulator_sources CONFIGURE_DEPENDS tests/emulator/*.cpp tests/cuda_double/*.cpp)
 file(GLOB emulated_sources CONFIGURE_DEPENDS tests/emulator/*.cu)
-list(APPEND emulated_sources ${cuda_sources} ${PROJECT_SOURCE_DIR}/src/device/cuda/fold.cu)
+list(APPEND emulated_sources ${cuda_sources} ${PROJECT_SOURCE_DIR}/src/device/cuda/fold.cu
+     ${PROJECT_SOURCE_DIR}/src/optimizers/cuda/move.cu)
 set_source_files_properties(${emulated_sources} PROPERTIES LANGUAGE CXX)
 add_library(keel_emulator OBJECT EXCLUDE_FROM_ALL ${emulator_sources})
 add_library(keel_emulated OBJECT EXCLUDE_FROM_ALL ${emulated_sources})

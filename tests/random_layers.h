@@ -730,8 +730,14 @@ static bool draw_einsum(random_graph *g, step *s)
 {
     static const char *const equations[] = { "abc,cd->abd", "abc,cd->adb", "...c,cd->...d" };
     const int which = chance(3);
+    if (percent(25)) { /* the kernel is no matrix of sums and units */
+        GIVE_STR(s, "equation", "abc,bcd->abd");
+        GIVE_STR(s, "bias_axes", "bd");
+        GIVE_PAIR(s, "output_shape", -1, 1 + chance(3));
+        return from_one(g, s, 2);
+    }
     GIVE_STR(s, "equation", equations[which]);
-    if (which == 0) GIVE_STR(s, "bias_axes", "d");
+    if (which < 2 && percent(70)) GIVE_STR(s, "bias_axes", "d");
     if (which == 2)
         GIVE_INT(s, "output_shape", 1 + chance(5));
     else

@@ -29,6 +29,7 @@
 #include "graph/gradients.h"
 #include "graph/moments.h"
 #include "ops/ranges.h"
+#include "optimizers/move.h"
 #include "standin_clocks.h"
 
 enum { STANDIN_RING = 4096, STANDIN_BLOCKS = 4096, STANDIN_LOCKED = 512, STANDIN_ALIGN = 4096 };
@@ -40,6 +41,7 @@ typedef enum standin_work_kind {
     STANDIN_ADD,
     STANDIN_CALL,
     STANDIN_FOLD,
+    STANDIN_MOVE,
     STANDIN_RECORD,
     STANDIN_WAIT
 } standin_work_kind;
@@ -55,6 +57,7 @@ typedef struct standin_work {
     keel_run run;
     keel_call *call;
     keel_device_fold *fold;
+    keel_device_move *move;
     struct standin_event *event;
 } standin_work;
 
@@ -78,10 +81,10 @@ typedef struct standin_stream {
 
 typedef struct standin {
     keel_device base;
-    standin_tape *tape; /* that is being made; NULL: calls are enqueued */
+    standin_tape *tape;           /* that is being made; NULL: calls are enqueued */
     int tapes, captures, replays; /* that are alive; that were made; so far */
-    bool refuses_tapes;        /* capture_end has no graph of anything */
-    char *foreign, *data; /* the same memory: as the host sees it, and as it is */
+    bool refuses_tapes;           /* capture_end has no graph of anything */
+    char *foreign, *data;         /* the same memory: as the host sees it, and as it is */
     int64_t used;
     int n_block;
     struct standin_block {
@@ -108,6 +111,7 @@ typedef struct standin {
     } locked[STANDIN_LOCKED];
     int n_locked;
     clocks clocks;
+    int moves;           /* that it has made, of a weight each */
     int waits;           /* so far: of streams, and of the host */
     int ignore_at;       /* this one does not count as one; 0: none */
     const char *ignored; /* what it was */
@@ -310,6 +314,9 @@ static void standin_do(standin *s, const standin_work *w)
     case STANDIN_FOLD:
         standin_push(w->fold);
         break;
+    case STANDIN_MOVE:
+        keel_move(w->move);
+        break;
     case STANDIN_RECORD:
         if (w->event) standin_set(w->event, w->n);
         break;
@@ -326,6 +333,7 @@ static void standin_do(standin *s, const standin_work *w)
     if (w->kept) return;
     free(w->call);
     free(w->fold);
+    free(w->move);
 }
 
 static void *standin_live(void *context)
@@ -537,6 +545,27 @@ static void standin_fold(keel_device *d, const keel_device_fold *f)
     standin_give(s, KEEL_COMPUTE_STREAM, (standin_work){ .kind = STANDIN_FOLD, .fold = own });
 }
 
+static void standin_move(keel_device *d, const keel_device_move *m)
+{
+    standin *s = standin_of(d);
+    const int64_t bytes = m->count * (int64_t)keel_dtype_size(m->real);
+    if (!standin_takes(s)) return;
+    keel_device_move *own = malloc(sizeof *own);
+    if (!own) abort();
+    *own = *m;
+    s->moves++;
+    clocks_enqueue(&s->clocks, KEEL_COMPUTE_STREAM);
+    standin_touch(s, KEEL_COMPUTE_STREAM, "moving", m->g, bytes, false);
+    standin_touch(s, KEEL_COMPUTE_STREAM, "moving", m->w, bytes, true);
+    own->g = standin_at(s, m->g, bytes);
+    own->w = standin_at(s, m->w, bytes);
+    for (int k = 0; k < keel_rule_slots(m->rule); k++) {
+        standin_touch(s, KEEL_COMPUTE_STREAM, "moving", m->slot[k], bytes, true);
+        own->slot[k] = standin_at(s, m->slot[k], bytes);
+    }
+    standin_give(s, KEEL_COMPUTE_STREAM, (standin_work){ .kind = STANDIN_MOVE, .move = own });
+}
+
 static void standin_record(keel_device *d, keel_device_stream stream, int event)
 {
     standin *s = standin_of(d);
@@ -724,6 +753,7 @@ static const keel_device_type standin_runs = { .name = "standin",
                                                .add = standin_add,
                                                .copy = standin_copy,
                                                .fold = standin_fold,
+                                               .move = standin_move,
                                                .record = standin_record,
                                                .wait = standin_wait,
                                                .capture_begin = standin_capture_begin,
@@ -745,6 +775,7 @@ static const keel_device_type standin_stores = { .name = "standin",
                                                  .clear = standin_clear,
                                                  .add = standin_add,
                                                  .copy = standin_copy,
+                                                 .move = standin_move,
                                                  .record = standin_record,
                                                  .wait = standin_wait,
                                                  .capture_begin = standin_capture_begin,

@@ -89,6 +89,15 @@ static void fold(keel_device *d, const keel_device_fold *f)
     assert_null(keel_cuda_fold(NULL, f));
 }
 
+extern const char *keel_cuda_move(void *stream, const keel_device_move *m);
+static int moves;
+static void move(keel_device *d, const keel_device_move *m)
+{
+    (void)d;
+    moves++;
+    assert_null(keel_cuda_move(NULL, m));
+}
+
 static void order(keel_device *d, keel_device_stream s, int event) /* all runs in order */
 {
     (void)d, (void)s, (void)event;
@@ -129,6 +138,7 @@ static const keel_device_type emulated = { .name = "emulated",
                                            .clear = clear,
                                            .add = add,
                                            .copy = copy,
+                                           .move = move,
                                            .fold = fold,
                                            .record = order,
                                            .wait = order,
@@ -184,10 +194,51 @@ static void predictions_are_those_of_the_host(void **unused)
     }
 }
 
+static keel_symbol without_regularizers(keel_model *m)
+{
+    keel_symbol x;
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
+    x = must_call(m, "BatchNormalization", NULL, conv(m, x, 4, 3, "first"));
+    x = must_call(m, "Flatten", NULL, must_call(m, "ReLU", NULL, x));
+    return must_call(
+        m, "Dense",
+        KEEL_ARGS(KEEL_ARG_INT("units", CLASSES), KEEL_ARG_STR("activation", "softmax")), x);
+}
+
+/* The same kernels compute, and the host or a kernel moves. */
+static void weights_that_move_on_the_gpu_have_the_bits_of_the_hosts_moves(void **unused)
+{
+    static const char *const optimizers[] = { "sgd", "adam", "adamw" };
+    (void)unused;
+    choose_kernels();
+    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
+        const recipe r = {
+            "moves", without_regularizers, KEEL_FLOAT32, NULL, optimizers[i], KEEL_KEEP, 32, 16,
+            true
+        };
+        outcome o[2];
+        for (int there = 0; there < 2; there++) {
+            keel_device_type type = emulated;
+            keel_device gpu = { .type = &type, .name = "cuda:0", .memory = (int64_t)1 << 40 };
+            keel_strategy *s;
+            if (!there) type.move = NULL;
+            moves = 0;
+            must(keel_strategy_create_devices(&s, (keel_device *[]){ &gpu }, 1));
+            o[there] = run(&r, s);
+            assert_true((moves > 0) == (there > 0));
+            emu_release_all();
+        }
+        compare(&o[0], &o[1], &r, optimizers[i]);
+        forget(&o[0]);
+        forget(&o[1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(predictions_are_those_of_the_host),
+        cmocka_unit_test(weights_that_move_on_the_gpu_have_the_bits_of_the_hosts_moves),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

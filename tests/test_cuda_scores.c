@@ -32,7 +32,8 @@ static void call_some(const work *w, const keel_node *n, const keel_kernel *k, k
                       int64_t first, int64_t end, int64_t length, answer *a)
 {
     static const double merged[3] = { 100, 40, 25 }; /* rows, elements, weights */
-    const keel_step_facts meeting = { .rows = w->shape->rows, .loss_seed = (double[]){ 8 },
+    const keel_step_facts meeting = { .rows = w->shape->rows,
+                                      .loss_seed = (double[]){ 8 },
                                       .loss_seeds = 1 };
     const keel_step_facts alone = { .rows = w->shape->rows };
     const int64_t rows = end - first;
@@ -88,7 +89,8 @@ static void run(const work *w, const keel_node *n, const keel_kernel *k, keel_pa
 static void refer(const work *w, const keel_node *n, keel_pass pass, answer *a)
 {
     static const double merged[3] = { 100, 40, 25 };
-    const keel_step_facts meeting = { .rows = w->shape->rows, .loss_seed = (double[]){ 8 },
+    const keel_step_facts meeting = { .rows = w->shape->rows,
+                                      .loss_seed = (double[]){ 8 },
                                       .loss_seeds = 1 };
     const keel_step_facts alone = { .rows = w->shape->rows };
     const void *in[4] = { w->p, w->t, w->weight, w->mask };

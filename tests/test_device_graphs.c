@@ -71,8 +71,12 @@ static outcome run(const recipe *r, int n, bool no_graphs, bool refuses, int *re
     keel_dataset *d = rows_of(r);
     const keel_callback counts = { KEEL_CALLBACK, .on_train_batch_end = on_batch_end,
                                    .context = &f };
-    const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = r->batch_size, .epochs = 2,
-                                       .end = r->end, .no_graphs = no_graphs, .validation = d,
+    const keel_fit_options options = { KEEL_FIT_OPTIONS,
+                                       .batch_size = r->batch_size,
+                                       .epochs = 2,
+                                       .end = r->end,
+                                       .no_graphs = no_graphs,
+                                       .validation = d,
                                        .callbacks = KEEL_CALLBACKS(&counts) };
     open_all(&f);
     for (int i = 0; i < n; i++) standin_of(f.device[i])->refuses_tapes = refuses;
@@ -96,8 +100,7 @@ static void graphs_of_before_step_1_change_no_bit(void **unused)
         outcome plain = run(&recipes[i], n, true, false, &none);
         outcome graphs = run(&recipes[i], n, false, false, &replays);
         assert_int_equal(none, 0);
-        if (replays < graphs.history.steps)
-            fail_msg("%s: %d replays", recipes[i].name, replays);
+        if (replays < graphs.history.steps) fail_msg("%s: %d replays", recipes[i].name, replays);
         compare(&plain, &graphs, &recipes[i], "graphs");
         forget(&plain);
         forget(&graphs);

@@ -359,6 +359,7 @@ static void a_crafted_file_is_refused_by_name(void **state)
         { "can grow", MESSAGE, 0, 1, 0, 32, 8, UINT64_MAX },
         { "(2, 3, 2, 3)", MESSAGE, 0, 1, 0, 8, 8, 0x0401 },
         { "float with 2 bytes", MESSAGE, 0, 3, 0, 12, 4, 2 },
+        { "train before quantize()", MESSAGE, 0, 3, 0, 8, 8, 0x0000000100000810 },
         { "supported are", MESSAGE, 0, 3, 0, 9, 1, 0x21 }, /* big-endian */
         { "chunked", MESSAGE, 0, 8, 0, 9, 1, 2 },
         { "compact", MESSAGE, 0, 8, 0, 9, 1, 0 },

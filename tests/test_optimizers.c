@@ -109,6 +109,77 @@ static void weights_and_slots_are_those_of_keras(void **state)
     }
 }
 
+/* Keras leaves an infinite weight alone where neither gradient nor decay moves it; models mask with
+ * such weights what they add up. Decay makes it NaN, there as here. */
+static void an_infinite_weight_stays_where_nothing_moves_it(void **state)
+{
+    static const struct {
+        const char *optimizer, *config;
+        bool stays;
+    } table[] = {
+        { "SGD", "{}", true },
+        { "SGD", "{\"momentum\": 0.9}", true },
+        { "SGD", "{\"momentum\": 0.9, \"clipvalue\": 0.5}", true },
+        { "SGD", "{\"momentum\": 0.9, \"nesterov\": true}", true },
+        { "SGD", "{\"weight_decay\": 0.1}", false },
+        { "RMSprop", "{}", true },
+        { "RMSprop", "{\"momentum\": 0.9, \"centered\": true}", true },
+        { "Adam", "{}", true },
+        { "Adam", "{\"amsgrad\": true}", true },
+        { "AdamW", "{}", false },
+        { "Adadelta", "{}", true },
+        { "Adagrad", "{}", true },
+        { "Adamax", "{}", true },
+        { "Nadam", "{}", true },
+        { "Lion", "{}", true },
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        const keel_optimizer *o = (const keel_optimizer *)keel_optimizer_find(table[i].optimizer);
+        void *args = keel_calloc(1, o->type.args_size);
+        json_t *config = json_loads(table[i].config, 0, NULL);
+        assert_int_equal(keel_fields_read(&o->type, config, args), KEEL_OK);
+        float w[3] = { 1, -INFINITY, 2 }, g[3] = { 0.5f, 0, 0.25f }, slot[KEEL_SLOTS_MAX][3];
+        const keel_weight_info info = { .name = "bias", .spec = { .shape = { 1, { 3 } } } };
+        keel_slots kept = { 0 };
+        keel_update u = { .args = args,
+                          .iteration = 1,
+                          .learning_rate = 0.1,
+                          .count = 3,
+                          .w = w,
+                          .g = g,
+                          .scale = 1,
+                          .clip = INFINITY };
+        assert_int_equal(keel_optimizer_slots(o, args, &info, &kept), KEEL_OK);
+        for (int k = 0; k < kept.count; k++) {
+            for (int e = 0; e < 3; e++) slot[k][e] = (float)kept.at[k].first;
+            u.slot[k] = slot[k];
+        }
+        u.number = o->number[0] ? o->number[0](args, 1, o->first_number) : 0;
+        o->apply[0](&u);
+        if (table[i].stays ? w[1] != -INFINITY : !isnan(w[1]))
+            fail_msg("%s(%s): -inf became %g", table[i].optimizer, table[i].config, w[1]);
+        assert_true(w[0] < 1 && w[2] < 2);
+        json_decref(config);
+        keel_free(args);
+    }
+}
+
+/* Keras writes null for weight_decay=None, also where its default is a number. */
+static void weight_decay_may_be_none(void **state)
+{
+    static const char *const table[] = { "SGD", "Adam", "AdamW", "Muon", "Lion" };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        const keel_type *type = keel_optimizer_find(table[i]);
+        keel_optimizer_common *args = keel_calloc(1, type->args_size);
+        json_t *config = json_pack("{s:n}", "weight_decay");
+        if (keel_fields_read(type, config, args) < 0) fail_msg("%s", keel_error());
+        assert_true(isnan(args->weight_decay));
+        keel_fields_free(type, args);
+        json_decref(config);
+        keel_free(args);
+    }
+}
+
 /* The vector loop, its rest and every tile give each element the same bits. */
 static void tiles_change_no_bit(void **state)
 {
@@ -383,6 +454,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_and_slots_are_those_of_keras),
+        cmocka_unit_test(an_infinite_weight_stays_where_nothing_moves_it),
+        cmocka_unit_test(weight_decay_may_be_none),
         cmocka_unit_test(tiles_change_no_bit),
         cmocka_unit_test(what_a_weight_is_moved_by_is_a_question_of_its_name_and_shape),
         cmocka_unit_test(the_rates_of_schedules_are_those_of_keras),

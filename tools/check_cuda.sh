@@ -12,7 +12,7 @@ fi
 cmake -S . -B "$build" -G Ninja --log-level=NOTICE &&
     cmake --build "$build" -j "${JOBS:-2}" --target cuda-kernels -- -k 0 || exit 1
 bad=0 n=0
-for file in src/ops/cuda/*.cu src/train/cuda/*.cu; do
+for file in src/ops/cuda/*.cu src/train/cuda/*.cu src/optimizers/cuda/*.cu; do
     [[ -e $file ]] || continue
     log=$build/cuda/$(basename "$file" .cu).log
     n=$((n + 1))

@@ -162,17 +162,16 @@ typedef struct keel_fit_options {
                              read ahead, shuffle buffers, caches; 0: half of what a control group
                              leaves free, without one no limit */
     /* Is told in one line how many threads read and how far ahead, each time that this changes, and
-     * why; from the thread that called fit. NULL: nobody asks. */
+     * why; from the thread that called. NULL: nobody asks. */
     void (*explain_input)(void *context, const char *line);
     void *explain_context;
     const char *input_report; /* file that receives a picture of the input, as SVG, now and then
                                  while the fit runs and at its end; NULL: none */
-    /* Is told before step 1, in lines, what is planned for GPUs: "runs staged through the host:
-     * resize, sort"; from the thread that called fit. NULL: nobody asks. */
+    /* Is told before step 1 what is planned for GPUs ("runs staged through the host: resize"), as
+     * explain_input is told. */
     void (*explain_devices)(void *context, const char *line);
     void *explain_devices_context;
-    bool no_graphs; /* GPUs are given each call by itself, instead of whole stretches of a step as
-                       CUDA graphs: slower for small calls; to find the one that is at fault */
+    bool no_graphs; /* GPUs get each call by itself, not as CUDA graphs: to find one at fault */
 } keel_fit_options;
 
 #define KEEL_FIT_OPTIONS .size = sizeof(keel_fit_options)

@@ -20,7 +20,7 @@
 #ifndef KEEL_DEVICE_DEVICE_H
 #define KEEL_DEVICE_DEVICE_H
 #include "base/error.h"
-#include "tensor/dtype.h"
+#include "device/move.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -77,6 +77,9 @@ typedef struct keel_device_type {
     void (*add)(keel_device *d, keel_dtype real, void *to, const void *from, int64_t count);
 
     void (*copy)(keel_device *d, void *to, const void *from, int64_t bytes); /* within it */
+    /* Moves weights that are on the device. m is used until this returns. NULL: the host does, and
+     * weights are copied in. */
+    void (*move)(keel_device *d, const keel_device_move *m);
     /* f is used until this returns. NULL: the host folds the records of rows. */
     void (*fold)(keel_device *d, const keel_device_fold *f);
 

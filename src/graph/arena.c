@@ -31,6 +31,7 @@ const char *keel_arena_name(keel_arena_kind kind)
         [KEEL_ARENA_INPUTS] = "inputs",
         [KEEL_ARENA_WEIGHTS] = "weights",
         [KEEL_ARENA_FACTS] = "facts of the step",
+        [KEEL_ARENA_SLOTS] = "state of the optimizer",
         [KEEL_ARENA_DEVICE_RECORD] = "folded records",
         [KEEL_ARENA_DEVICE_RECORD_LAST] = "folded records of the node before",
     };

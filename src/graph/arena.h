@@ -18,6 +18,7 @@ typedef enum keel_arena_kind { /* the pointers of keel_workspace */
                                KEEL_ARENA_INPUTS,
                                KEEL_ARENA_WEIGHTS,
                                KEEL_ARENA_FACTS, /* of the step, with the seeds of its losses */
+                               KEEL_ARENA_SLOTS, /* what an optimizer keeps for them */
                                /* stacks of records that it folds, as the host's below */
                                KEEL_ARENA_DEVICE_RECORD,
                                KEEL_ARENA_DEVICE_RECORD_LAST,

@@ -47,6 +47,8 @@ static int64_t bytes_of(const keel_program *p, int worker, keel_arena_kind kind)
     case KEEL_ARENA_FACTS:
     case KEEL_ARENA_HOST_FACTS:
         return KEEL_FACTS_BYTES;
+    case KEEL_ARENA_SLOTS:
+        return p->slot_bytes;
     case KEEL_ARENA_DEVICE_RECORD:
     case KEEL_ARENA_DEVICE_RECORD_LAST:
         return x->device->type->fold ? times(p->record_doubles, real) : 0;

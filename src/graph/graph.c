@@ -159,7 +159,9 @@ const keel_spec *keel_graph_spec(const keel_graph *g, keel_value v)
 /* Gives the node its own copies of what it was made from. On failure the caller frees them. */
 static keel_status fill(const keel_graph *g, keel_graph_node *n, const keel_node_parts *parts)
 {
-    const size_t args_size = parts->op->args_size;
+    const keel_op *op = parts->op;
+    const size_t args_size =
+        parts->args && op->args_bytes ? op->args_bytes(parts->args) : op->args_size;
     const size_t n_in = (size_t)parts->n_in, n_weight = (size_t)parts->n_weight;
     n->args = keel_calloc(1, args_size);
     n->layer = keel_strdup(g->layer ? g->layer : "");

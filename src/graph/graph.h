@@ -117,7 +117,7 @@ keel_value keel_graph_input_value(const keel_graph *g, int input); /* the value 
 /* What a new node is made of; everything is copied. */
 typedef struct keel_node_parts {
     const keel_op *op;
-    const void *args; /* op->args_size bytes; NULL: zeros */
+    const void *args; /* op->args_size bytes, or op->args_bytes; NULL: zeros */
     int n_in;
     const keel_value *in; /* [n_in] */
     int n_weight;

@@ -233,13 +233,22 @@ static void send_facts(const keel_program *p, const keel_on_device *x)
     x->device->type->copy_in(x->device, KEEL_COMPUTE_STREAM, x->facts, f, KEEL_FACTS_BYTES);
 }
 
+static void send_weights(const keel_on_device *x, const keel_store *store, int64_t first,
+                         int64_t end)
+{
+    const int64_t element = (int64_t)keel_dtype_size(store->real);
+    if (end > first)
+        x->device->type->copy_in(x->device, KEEL_COMPUTE_STREAM, x->weights + first * element,
+                                 store->master + first * element, (end - first) * element);
+}
+
 void keel_on_device_begin(keel_program *p, const keel_bound *b, int worker)
 {
     keel_on_device *x = p->workspace[worker].on_device;
-    keel_device *d = x->device;
-    if (x->seen != p->store->moves)
-        d->type->copy_in(d, KEEL_COMPUTE_STREAM, x->weights, p->store->master,
-                         p->store->n_master * (int64_t)keel_dtype_size(p->store->real));
+    if (x->seen != p->store->moves) {
+        send_weights(x, p->store, 0, p->store->resident_first);
+        send_weights(x, p->store, p->store->resident_end, p->store->n_master);
+    }
     x->seen = p->store->moves;
     x->sent = -1;
     send_facts(p, x);
@@ -268,7 +277,8 @@ keel_status keel_on_device_segment(const keel_program *p, const keel_bound *b, i
     int64_t first, rows;
     rows_of(b, worker, &first, &rows);
     if (rows == 0 || segment + 1 == p->schedule.n_segment) return KEEL_OK;
-    if (keel_on_device_within(p->workspace[worker].on_device, b->workspace[worker].first[segment + 1]))
+    if (keel_on_device_within(p->workspace[worker].on_device,
+                              b->workspace[worker].first[segment + 1]))
         return KEEL_OK;
     keel_on_device_send(&p->workspace[worker], segment, first == 0);
     return keel_on_device_send_records(p, b, worker, segment);

@@ -1,7 +1,7 @@
 /* A step of many small calls would cost a device more to be told of than to do. So stretches of
  * calls, between which the host has nothing to do, are captured once for each number of rows, and a
- * step replays them. Before step 1 that is done for all row counts that are known; a step of another
- * one does it when it begins.
+ * step replays them. Before step 1 that is done for all row counts that are known; a step of
+ * another one does it when it begins.
  *
  *     calls      | c | c | c | staged | c | c | c | c | c |  c  | c | c |
  *     segments   |       0        |       1       |    2     |    3   |
@@ -100,8 +100,7 @@ void keel_on_device_forget(const keel_program *p, const keel_bound *b)
     for (int w = 0; b->workspace && w < p->lanes->n_worker; w++) {
         keel_stretches *s = b->workspace[w].stretches;
         if (!s) continue;
-        for (int slot = 0; slot < KEEL_ROW_SLOTS; slot++)
-            forget_slot(p->lanes->device[w], s, slot);
+        for (int slot = 0; slot < KEEL_ROW_SLOTS; slot++) forget_slot(p->lanes->device[w], s, slot);
         free_one(s);
         b->workspace[w].stretches = NULL;
     }
@@ -115,8 +114,7 @@ static keel_status enqueue(const keel_program *p, const keel_bound *b, int worke
     int g = 0;
     while (w->first[g + 1] <= s->first) g++;
     for (int i = s->first; i < s->end; i++) {
-        for (; w->first[g + 1] <= i; g++)
-            KEEL_TRY(keel_on_device_send_records(p, b, worker, g));
+        for (; w->first[g + 1] <= i; g++) KEEL_TRY(keel_on_device_send_records(p, b, worker, g));
         KEEL_TRY(keel_on_device_call(p, b, &w->call[i], worker));
     }
     return keel_call_status_take();
@@ -177,7 +175,7 @@ static keel_status ready(keel_program *p, const keel_bound *b, int worker)
         const keel_stretches *made = b->workspace[worker].stretches;
         if (b->workspace[worker].rows == 0 || (made && made->made[slot])) continue;
         for (int i = 0; i < p->graph->n_input; i++)
-            x->base[i] = x->input_at[i] < 0
+            x->base[i] = x->input_at[i] < 0 || p->absent[i]
                              ? NULL
                              : keel_on_device_base(x, i, slot, first_row(b, worker));
         s = without(x->device, capture(p, b, worker, slot, x->base));

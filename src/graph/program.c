@@ -475,6 +475,7 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     if ((s = keel_store_join(store, &p->user)) < 0) goto out;
     s = KEEL_ENOMEM;
     if (!(p->input = keel_calloc((size_t)graph->n_input, sizeof *p->input))) goto out;
+    if (!(p->absent = keel_calloc((size_t)graph->n_input, sizeof *p->absent))) goto out;
     p->coming.input = keel_calloc((size_t)graph->n_input, sizeof *p->coming.input);
     if (!p->coming.input) goto out;
     if (!(p->output = keel_calloc((size_t)n_output, sizeof *p->output))) goto out;
@@ -524,6 +525,7 @@ void keel_program_destroy(keel_program *p)
     keel_free(p->workspace);
     keel_free(p->failure);
     keel_free(p->input);
+    keel_free(p->absent);
     keel_free(p->coming.input);
     keel_free(p->output);
     keel_free(p->sums_at);

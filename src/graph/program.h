@@ -263,6 +263,7 @@ typedef struct keel_program {
     struct keel_across *across; /* what it exchanges with other processes; NULL: alone */
     keel_timing *timing;        /* borrowed; NULL: nothing is timed */
 
+    int64_t slot_bytes; /* of the optimizer, on each device */
     /* What else is written when a weight is moved, so that it can be prefetched: [n_moment] of
      * weight v begin at v * n_moment, each as long as the weight. Borrowed; NULL: nothing. */
     int n_moment;
@@ -270,6 +271,7 @@ typedef struct keel_program {
 
     /* while running */
     const void **input; /* [graph->n_input] */
+    bool *absent;       /* [graph->n_input] steps to come are known not to have it */
     uint64_t given;     /* the number by which its batch was `coming`; 0: it was not */
     keel_coming coming;
     keel_failure *failure; /* [n_worker] */
@@ -289,8 +291,8 @@ void keel_program_destroy(keel_program *p);
  * run. The calling thread must keep vendor libraries to one thread (keel_team_enter). */
 keel_status keel_program_bind(keel_program *p, int64_t rows, const keel_bound **out);
 
-/* When all row counts of the steps to come are bound: devices get graphs of their calls, which steps
- * replay (on_device_graphs.c). Steps of other row counts make theirs when they begin. */
+/* When all row counts of the steps to come are bound: devices get graphs of their calls, which
+ * steps replay (on_device_graphs.c). Steps of other row counts make theirs when they begin. */
 keel_status keel_program_ready(keel_program *p);
 
 /* Measures the scratch that a step of `rows` would need, without binding it. Prepares the kernels.

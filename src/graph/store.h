@@ -29,6 +29,9 @@ struct keel_store {
     char *master;
     uint64_t
         moves; /* how often weights have moved, from 1; copies on devices are compared with it */
+    /* These elements have moved on the devices, which have them before the master does, so they are
+     * not copied there. None, if both are 0. */
+    int64_t resident_first, resident_end;
     int n_derived, derived_capacity;
     uint64_t users; /* one bit for each program that has joined */
     struct keel_store_copy {

@@ -179,6 +179,11 @@ static keel_status read_type(header *h, const unsigned char *m, size_t n, uint64
         return KEEL_OK;
     }
     const int class = m[0] & 15;
+    if (class == 0 && (m[1] & 8) && get32(m + 4) == 1)
+        return keel_fail(KEEL_EUNSUP,
+                         "weights file, offset %llu: an array of int8, as quantize() makes them of "
+                         "kernels: quantized layers are not supported: train before quantize()",
+                         (unsigned long long)at);
     return keel_fail(KEEL_EUNSUP,
                      "weights file, offset %llu: an array of type %s with %u bytes; supported are "
                      "little-endian float32, float64, uint8, uint32, int32 and int64",

@@ -11,10 +11,15 @@ static keel_status infer(keel_node *n)
     const keel_shape *shape = &((const keel_numbers_args *)n->args)->shape;
     KEEL_TRY(keel_infer_check(n, 1, 0, 0));
     KEEL_TRY(keel_shape_check(shape, sizeof(double)));
-    if (keel_shape_count(shape) > KEEL_NUMBERS_MAX)
+    if (keel_shape_count(shape) > KEEL_ARRAY_MAX)
         return keel_fail(KEEL_EUNSUP, "numbers: %lld of them; at most %d are supported",
-                         (long long)keel_shape_count(shape), KEEL_NUMBERS_MAX);
+                         (long long)keel_shape_count(shape), KEEL_ARRAY_MAX);
     return keel_infer_out(n, shape);
+}
+
+static size_t args_bytes(const void *args)
+{
+    return keel_numbers_bytes(&((const keel_numbers_args *)args)->shape);
 }
 
 static void args_for_case(void *args, const char *text)
@@ -31,6 +36,7 @@ static void args_for_case(void *args, const char *text)
 const keel_op keel_op_numbers = {
     .name = "numbers",
     .args_size = sizeof(keel_numbers_args),
+    .args_bytes = args_bytes,
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
@@ -45,8 +51,9 @@ static void REAL_(forward)(const keel_call *c)
     const double *at = ((const keel_numbers_args *)c->node->args)->at;
     const int64_t count = keel_row_count(&c->node->out[0]);
     REAL *y = c->out[0];
-    for (int64_t row = 0; row < c->rows; row++)
-        for (int64_t i = 0; i < count; i++) *y++ = (REAL)at[i];
+    for (int64_t i = 0; i < count && c->rows > 0; i++) y[i] = (REAL)at[i];
+    for (int64_t row = 1; row < c->rows; row++)
+        memcpy(y + row * count, y, (size_t)count * sizeof *y);
 }
 
 static void REAL_(backward)(const keel_call *c)

@@ -175,6 +175,8 @@ typedef void (*keel_tile_run)(const keel_tile_call *c);
 struct keel_op {
     const char *name; /* "conv2d"; the file is name.c, the symbol keel_op_<name> */
     size_t args_size; /* copied into the graph: plain bytes, whose only pointers are to ops */
+    /* As many as these args have, where their last member may go on behind args_size. NULL: no. */
+    size_t (*args_bytes)(const void *args);
 
     /* Checks node->in, weight and args; fills out, saved, records, scratch. Called by
      * keel_node_infer, which clears these first. KEEL_ESHAPE or KEEL_EUNSUP, with a text that says

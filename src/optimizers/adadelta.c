@@ -48,7 +48,7 @@ static void REAL_(step)(int64_t n, REAL *restrict w, const REAL *restrict g, REA
         const REAL d = -(REAL_SQRT(x[i] + f.epsilon) * gi / REAL_SQRT(ai + f.epsilon));
         a[i] = ai;
         x[i] = f.rho * x[i] + f.one_less_rho * (d * d);
-        w[i] = w[i] - w[i] * f.decay * f.rate + f.rate * d;
+        w[i] = KEEL_DECAYED(w[i], f.decay, f.rate) + f.rate * d;
     }
 }
 

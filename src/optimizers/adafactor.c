@@ -88,7 +88,7 @@ enum { REAL_(AT_ONCE) = 512, REAL_(COLUMNS) = 16 };
 KEEL_ONE_PASS
 static double REAL_(decay)(int64_t n, REAL *w, REAL decay, REAL rate)
 {
-    for (int64_t i = 0; decay != 0 && i < n; i++) w[i] = w[i] - w[i] * decay * rate;
+    for (int64_t i = 0; decay != 0 && i < n; i++) w[i] = KEEL_DECAYED(w[i], decay, rate);
     return REAL_(keel_sum_squares)(w, n);
 }
 

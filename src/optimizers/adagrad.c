@@ -54,7 +54,7 @@ static void REAL_(step)(int64_t n, REAL *restrict w, const REAL *restrict g, REA
         const REAL gi = KEEL_CLAMP(g[i] * scale, clip);
         const REAL si = s[i] + gi * gi;
         s[i] = si;
-        w[i] = w[i] - w[i] * decay * rate - rate * gi / REAL_SQRT(si + epsilon);
+        w[i] = KEEL_DECAYED(w[i], decay, rate) - rate * gi / REAL_SQRT(si + epsilon);
     }
 }
 

@@ -17,4 +17,5 @@ const keel_optimizer keel_optimizer_adam = {
     },
     .slots = keel_adam_slots,
     .apply = { keel_adam_apply_f32, keel_adam_apply_f64 },
+    .move = { keel_adam_move_f32, keel_adam_move_f64 },
 };

@@ -1,10 +1,9 @@
 /* Adam (Kingma and Ba 2014) and AdamW (Loshchilov and Hutter 2017), which in Keras differ only in
- * their default weight decay. The order of operations, and the type they run in, are those of
- * Keras's update_step; alpha in float32 matters: 1 - beta_2^t loses five digits at t = 1.
- * w -= w wd lr;  m += (g - m) (1 - b1);  v += (g^2 - v) (1 - b2);  w -= m alpha / (sqrt(v) + eps),
- * alpha = lr sqrt(1 - b2^t) / (1 - b1^t); amsgrad: with the largest v so far in place of v. */
+ * their default weight decay; what they do to an element is in rules.h. alpha in float32 matters:
+ * 1 - beta_2^t loses five digits at t = 1. alpha = lr sqrt(1 - b2^t) / (1 - b1^t). */
 #ifndef REAL
 #include "optimizers/adam_impl.h"
+#include "optimizers/move.h"
 #include "optimizers/one_pass.h"
 
 keel_status keel_adam_slots(const void *args, const keel_weight_info *w, keel_slots *out)
@@ -20,59 +19,25 @@ keel_status keel_adam_slots(const void *args, const keel_weight_info *w, keel_sl
 #include "ops/real.h"
 
 #else
-typedef struct REAL_(adam_t) {
-    REAL rate, decay, scale, clip, alpha, one_less_beta_1, one_less_beta_2, epsilon;
-} REAL_(adam_t);
-
-KEEL_ONE_PASS
-static void REAL_(plain)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL *restrict m,
-                         REAL *restrict v, const REAL_(adam_t) * f)
-{
-    const REAL_(adam_t) a = *f;
-    for (int64_t i = 0; i < n; i++) {
-        const REAL gi = KEEL_CLAMP(g[i] * a.scale, a.clip);
-        const REAL mi = m[i] + (gi - m[i]) * a.one_less_beta_1;
-        const REAL vi = v[i] + (gi * gi - v[i]) * a.one_less_beta_2;
-        m[i] = mi;
-        v[i] = vi;
-        w[i] = w[i] - w[i] * a.decay * a.rate - mi * a.alpha / (REAL_SQRT(vi) + a.epsilon);
-    }
-}
-
-KEEL_ONE_PASS
-static void REAL_(amsgrad)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL *restrict m,
-                           REAL *restrict v, REAL *restrict hat, const REAL_(adam_t) * f)
-{
-    const REAL_(adam_t) a = *f;
-    for (int64_t i = 0; i < n; i++) {
-        const REAL gi = KEEL_CLAMP(g[i] * a.scale, a.clip);
-        const REAL mi = m[i] + (gi - m[i]) * a.one_less_beta_1;
-        const REAL vi = v[i] + (gi * gi - v[i]) * a.one_less_beta_2;
-        const REAL hi = hat[i] > vi ? hat[i] : vi;
-        m[i] = mi;
-        v[i] = vi;
-        hat[i] = hi;
-        w[i] = w[i] - w[i] * a.decay * a.rate - mi * a.alpha / (REAL_SQRT(hi) + a.epsilon);
-    }
-}
-
-void REAL_(keel_adam_apply)(const keel_update *u)
+void REAL_(keel_adam_move)(const keel_update *u, keel_device_move *out)
 {
     const keel_adam *a = u->args;
     const REAL step = (REAL)u->iteration, rate = (REAL)u->learning_rate;
     const REAL left_1 = 1 - REAL_POW((REAL)a->beta_1, step);
     const REAL left_2 = 1 - REAL_POW((REAL)a->beta_2, step);
     const REAL root = REAL_SQRT(left_2);
-    const REAL_(adam_t) f = {
-        KEEL_MOVE_OF(u, a),
-        .alpha = rate * root / left_1,
-        .one_less_beta_1 = (REAL)(1 - a->beta_1),
-        .one_less_beta_2 = (REAL)(1 - a->beta_2),
-        .epsilon = (REAL)a->epsilon,
-    };
-    if (a->amsgrad)
-        REAL_(amsgrad)(u->count, u->w, u->g, u->slot[0], u->slot[1], u->slot[2], &f);
-    else
-        REAL_(plain)(u->count, u->w, u->g, u->slot[0], u->slot[1], &f);
+    keel_move_begin(u, &a->common, REAL_IS_DOUBLE, out);
+    out->rule = a->amsgrad ? KEEL_RULE_AMSGRAD : KEEL_RULE_ADAM;
+    out->number.alpha = rate * root / left_1;
+    out->number.one_less_beta_1 = (REAL)(1 - a->beta_1);
+    out->number.one_less_beta_2 = (REAL)(1 - a->beta_2);
+    out->number.epsilon = (REAL)a->epsilon;
+}
+
+void REAL_(keel_adam_apply)(const keel_update *u)
+{
+    keel_device_move m;
+    REAL_(keel_adam_move)(u, &m);
+    keel_move(&m);
 }
 #endif

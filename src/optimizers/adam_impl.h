@@ -17,5 +17,7 @@ typedef struct keel_adam {
 keel_status keel_adam_slots(const void *args, const keel_weight_info *w, keel_slots *out);
 void keel_adam_apply_f32(const keel_update *u);
 void keel_adam_apply_f64(const keel_update *u);
+void keel_adam_move_f32(const keel_update *u, keel_device_move *out);
+void keel_adam_move_f64(const keel_update *u, keel_device_move *out);
 
 #endif

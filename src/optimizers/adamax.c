@@ -44,7 +44,7 @@ static void REAL_(step)(int64_t n, REAL *restrict w, const REAL *restrict g, REA
         const REAL ui = kept > size ? kept : size;
         m[i] = mi;
         most[i] = ui;
-        w[i] = w[i] - w[i] * f.decay * f.rate - f.rate * mi / (f.left * (ui + f.epsilon));
+        w[i] = KEEL_DECAYED(w[i], f.decay, f.rate) - f.rate * mi / (f.left * (ui + f.epsilon));
     }
 }
 

@@ -62,7 +62,7 @@ static inline void REAL_(step)(int64_t n, REAL *restrict w, const REAL *restrict
 {
     for (int64_t i = 0; i < n; i++) {
         const REAL gi = KEEL_CLAMP(g[i] * f.scale, f.clip);
-        const REAL wi = w[i] - w[i] * f.decay * f.rate, sum = a[i] + gi * gi;
+        const REAL wi = KEEL_DECAYED(w[i], f.decay, f.rate), sum = a[i] + gi * gi;
         const REAL after = root ? REAL_SQRT(sum) : REAL_POW(sum, f.power);
         const REAL before = root ? REAL_SQRT(a[i]) : REAL_POW(a[i], f.power);
         const REAL zi = z[i] + ((gi + f.twice_shrinkage * wi) - (after - before) / f.rate * wi);

@@ -62,7 +62,7 @@ static void REAL_(first)(int64_t n, REAL *restrict w, const REAL *restrict g, RE
             const REAL vi = v[i] + (gi * gi - v[i]) * f.one_less_beta_2;
             m[i] = mi;
             v[i] = vi;
-            w[i] = w[i] - w[i] * f.decay * f.rate;
+            w[i] = KEEL_DECAYED(w[i], f.decay, f.rate);
             step[k] = REAL_(of)(mi, vi, &f);
         }
         sum[0] += REAL_(keel_sum_squares)(w + at, end);

@@ -44,7 +44,7 @@ static void REAL_(step)(int64_t n, REAL *restrict w, const REAL *restrict g, REA
         const REAL gi = KEEL_CLAMP(g[i] * f.scale, f.clip);
         const REAL way = m[i] * f.beta_1 + gi * f.one_less_beta_1;
         const REAL sign = way > 0 ? (REAL)1 : way < 0 ? (REAL)-1 : (REAL)0;
-        w[i] = w[i] - w[i] * f.decay * f.rate - f.rate * sign;
+        w[i] = KEEL_DECAYED(w[i], f.decay, f.rate) - f.rate * sign;
         m[i] = m[i] * f.beta_2 + gi * f.one_less_beta_2;
     }
 }

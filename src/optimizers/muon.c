@@ -175,7 +175,7 @@ static double REAL_(gather)(int64_t n, REAL *restrict w, const REAL *restrict g,
     for (int64_t i = 0; i < n; i++) {
         const REAL gi = KEEL_CLAMP(g[i] * scale, clip);
         const REAL mi = m[i] + (gi + m[i] * lost);
-        w[i] = w[i] - w[i] * decay * rate;
+        w[i] = KEEL_DECAYED(w[i], decay, rate);
         m[i] = mi;
         x[i] = fresh * gi + ahead * mi;
     }
@@ -223,7 +223,7 @@ static void REAL_(by_adam)(const keel_update *u)
     REAL *w = u->w;
     v.args = &adam;
     v.learning_rate = (double)(rate * (REAL)a->adam_lr_ratio);
-    for (int64_t i = 0; decay != 0 && i < u->count; i++) w[i] = w[i] - w[i] * decay * rate;
+    for (int64_t i = 0; decay != 0 && i < u->count; i++) w[i] = KEEL_DECAYED(w[i], decay, rate);
     REAL_(keel_adam_apply)(&v);
 }
 

@@ -49,8 +49,8 @@ static void REAL_(step)(int64_t n, REAL *restrict w, const REAL *restrict g, REA
         const REAL ahead = f.of_m * mi / f.under_m + f.of_g * gi / f.under_g;
         m[i] = mi;
         v[i] = vi;
-        w[i] =
-            w[i] - w[i] * f.decay * f.rate - ahead * f.rate / (REAL_SQRT(vi / f.left) + f.epsilon);
+        w[i] = KEEL_DECAYED(w[i], f.decay, f.rate) -
+               ahead * f.rate / (REAL_SQRT(vi / f.left) + f.epsilon);
     }
 }
 

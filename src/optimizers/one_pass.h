@@ -14,7 +14,9 @@
 
 #define KEEL_ONE_PASS KEEL_CLONES
 
-#define KEEL_CLAMP(x, bound) ((x) > (bound) ? (bound) : (x) < -(bound) ? -(bound) : (x))
+/* A weight after weight decay. Without decay it is not touched: an infinite weight, with which a
+ * model masks what it adds up, would become NaN by w - w * 0. */
+#define KEEL_DECAYED(w, decay, rate) ((decay) == 0 ? (w) : (w) - (w) * (decay) * (rate))
 
 /* Where REAL is defined, see ops/real.h. */
 #define REAL_SQRT(x)   (REAL_IS_DOUBLE ? (REAL)sqrt(x) : (REAL)sqrtf((float)(x)))
@@ -29,6 +31,21 @@
 static inline double keel_decay(const keel_optimizer_common *c)
 {
     return isnan(c->weight_decay) ? 0 : c->weight_decay;
+}
+
+/* What every rule takes of an update. */
+static inline void keel_move_begin(const keel_update *u, const keel_optimizer_common *c, bool wide,
+                                   keel_device_move *out)
+{
+    const keel_rule_numbers n = {
+        .rate = u->learning_rate, .decay = keel_decay(c), .scale = u->scale, .clip = u->clip
+    };
+    *out = (keel_device_move){ .real = wide ? KEEL_FLOAT64 : KEEL_FLOAT32,
+                               .count = u->count,
+                               .w = u->w,
+                               .g = u->g,
+                               .number = n };
+    for (int k = 0; k < KEEL_MOVE_SLOTS; k++) out->slot[k] = u->slot[k];
 }
 
 /* Sums of squares in double, in an order that depends only on n. */

@@ -6,6 +6,7 @@
 #ifndef KEEL_OPTIMIZERS_OPTIMIZER_H
 #define KEEL_OPTIMIZERS_OPTIMIZER_H
 #include "base/field.h"
+#include "device/move.h"
 #include "graph/graph.h"
 
 enum {
@@ -38,6 +39,7 @@ typedef struct keel_optimizer_common {
         { .key = "weight_decay",                                                                   \
           .kind = KEEL_FIELD_FLOAT,                                                                \
           .dflt = decay,                                                                           \
+          .nullable = true,                                                                        \
           .min = 0,                                                                                \
           .max = 1e30,                                                                             \
           .offset = offsetof(args, common.weight_decay),                                           \
@@ -157,7 +159,9 @@ typedef struct keel_optimizer {
     const char *alike[KEEL_OWN_SLOTS_MAX];
     keel_status (*slots)(const void *args, const keel_weight_info *w, keel_slots *out);
     void (*apply[2])(const keel_update *u); /* with decoupled weight decay; float32, float64 */
-    int (*passes)(const void *args);        /* NULL: one */
+    /* The same as a move that a device can make; NULL: the host applies it. */
+    void (*move[2])(const keel_update *u, keel_device_move *out);
+    int (*passes)(const void *args); /* NULL: one */
     /* A number that it keeps for all weights together: computes its value after a step from that
      * before. NULL: none. */
     double (*number[2])(const void *args, int64_t iteration, double before);

@@ -80,7 +80,7 @@ static inline void REAL_(step)(int64_t n, REAL *restrict w, const REAL *restrict
         }
         REAL move = f.rate * gi / REAL_SQRT(under);
         if (m) m[i] = move = f.momentum * m[i] + move;
-        w[i] = w[i] - w[i] * f.decay * f.rate - move;
+        w[i] = KEEL_DECAYED(w[i], f.decay, f.rate) - move;
     }
 }
 

@@ -61,7 +61,7 @@ static void REAL_(step)(int64_t n, REAL *restrict w, const REAL *restrict g, REA
         const REAL gi = KEEL_CLAMP(g[i] * f.scale, f.clip);
         const REAL vi = v[i] + (gi * gi - v[i]) * f.one_less_beta_2;
         const REAL zi = z[i] - f.step_size * gi / (REAL_SQRT(vi / f.left_2) + f.epsilon);
-        const REAL y = w[i] - w[i] * f.decay * f.rate;
+        const REAL y = KEEL_DECAYED(w[i], f.decay, f.rate);
         const REAL mean = (y - f.one_less_beta_1 * z[i]) / f.beta_1;
         v[i] = vi;
         z[i] = zi;

@@ -1,8 +1,6 @@
-/* Stochastic gradient descent, in the order of operations of Keras's update_step:
- * w -= w wd lr;   then  w -= g lr,   or with momentum
- * m = m mu - g lr;      w += m,      or with nesterov  w += m mu - g lr. */
+/* Stochastic gradient descent: what of rules.h it is. */
 #ifndef REAL
-#include "optimizers/optimizer.h"
+#include "optimizers/move.h"
 #include "optimizers/one_pass.h"
 
 typedef struct args_t {
@@ -52,66 +50,29 @@ const keel_optimizer keel_optimizer_sgd = {
     .plain_momentum = plain_momentum,
     .rests = rests,
     .apply = REALS(apply),
+    .move = REALS(move),
 };
 
 #else
-KEEL_ONE_PASS
-static void REAL_(plain)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL rate, REAL decay,
-                         REAL scale, REAL clip)
+static void REAL_(move)(const keel_update *u, keel_device_move *out)
 {
-    for (int64_t i = 0; i < n; i++) {
-        const REAL gi = KEEL_CLAMP(g[i] * scale, clip);
-        w[i] = w[i] - w[i] * decay * rate - gi * rate;
-    }
-}
-
-KEEL_ONE_PASS
-static void REAL_(plain_momentum)(int64_t n, REAL *restrict w, const REAL *restrict g,
-                                  REAL *restrict m, REAL rate, REAL decay, REAL scale, REAL clip,
-                                  REAL momentum)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const REAL gi = KEEL_CLAMP(g[i] * scale, clip);
-        m[i] = m[i] * momentum - gi * rate;
-        w[i] = w[i] - w[i] * decay * rate + m[i];
-    }
-}
-
-/* The same without decay and clipping, which most trainings do not use: this loop is limited by its
- * instructions. */
-KEEL_ONE_PASS
-static void REAL_(plain_momentum_only)(int64_t n, REAL *restrict w, const REAL *restrict g,
-                                       REAL *restrict m, REAL rate, REAL scale, REAL momentum)
-{
-    for (int64_t i = 0; i < n; i++) {
-        m[i] = m[i] * momentum - g[i] * scale * rate;
-        w[i] = w[i] + m[i];
-    }
-}
-
-KEEL_ONE_PASS
-static void REAL_(nesterov)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL *restrict m,
-                            REAL rate, REAL decay, REAL scale, REAL clip, REAL momentum)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const REAL gi = KEEL_CLAMP(g[i] * scale, clip);
-        m[i] = m[i] * momentum - gi * rate;
-        w[i] = w[i] - w[i] * decay * rate + (m[i] * momentum - gi * rate);
-    }
+    const args_t *a = u->args;
+    keel_move_begin(u, &a->common, REAL_IS_DOUBLE, out);
+    out->number.momentum = (REAL)a->momentum;
+    if (a->momentum == 0)
+        out->rule = KEEL_RULE_PLAIN;
+    else if (a->nesterov)
+        out->rule = KEEL_RULE_NESTEROV;
+    else if (out->number.decay == 0 && isinf(out->number.clip))
+        out->rule = KEEL_RULE_MOMENTUM_ONLY;
+    else
+        out->rule = KEEL_RULE_MOMENTUM;
 }
 
 static void REAL_(apply)(const keel_update *u)
 {
-    const args_t *a = u->args;
-    const REAL rate = (REAL)u->learning_rate, momentum = (REAL)a->momentum;
-    const REAL decay = (REAL)keel_decay(&a->common), scale = (REAL)u->scale, clip = (REAL)u->clip;
-    if (a->momentum == 0)
-        REAL_(plain)(u->count, u->w, u->g, rate, decay, scale, clip);
-    else if (a->nesterov)
-        REAL_(nesterov)(u->count, u->w, u->g, u->slot[0], rate, decay, scale, clip, momentum);
-    else if (decay == 0 && isinf(clip))
-        REAL_(plain_momentum_only)(u->count, u->w, u->g, u->slot[0], rate, scale, momentum);
-    else
-        REAL_(plain_momentum)(u->count, u->w, u->g, u->slot[0], rate, decay, scale, clip, momentum);
+    keel_device_move m;
+    REAL_(move)(u, &m);
+    keel_move(&m);
 }
 #endif

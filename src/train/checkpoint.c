@@ -12,6 +12,7 @@
 #include "model/parts.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
+#include "train/resident.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,7 @@ static void take_slots(keel_snapshot *s, const keel_trainer *t)
 void keel_snapshot_take(keel_snapshot *s, const keel_trainer *t)
 {
     keel_model_compiled *c = &s->model.compiled;
+    (void)keel_resident_fetch(t); /* what fails is told by the next step */
     for (int v = 0; v < s->model.n_weight; v++)
         memcpy(s->model.weight[v].data, keel_store_data(t->store, v),
                (size_t)t->store->weight[v].count * keel_dtype_size(t->store->real));

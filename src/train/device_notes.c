@@ -1,6 +1,7 @@
 /* See device_notes.h. */
 #include "train/device_notes.h"
 #include "base/text.h"
+#include "train/resident.h"
 
 static keel_status tell(const keel_fit_options *o, keel_text *line)
 {
@@ -31,14 +32,23 @@ static keel_status tell_unlocked(const keel_fit_options *o, int64_t bytes)
     return tell(o, &line);
 }
 
+static keel_status tell_moves(const keel_fit_options *o, const keel_trainer *t)
+{
+    const char *why = keel_resident_why_not(t);
+    keel_text line = { 0 };
+    if (why) keel_text_add(&line, "the optimizer runs on the host: %s", why);
+    return tell(o, &line);
+}
+
 keel_status keel_device_notes_tell(const keel_fit_options *o, const keel_trainer *t,
-                                   const keel_program *p, bool lacks)
+                                   const keel_program *p, bool trains)
 {
     const keel_lanes *l = p->lanes;
     if (!o->explain_devices || !l->device[0]) return KEEL_OK;
     KEEL_TRY(tell_staged(o, p));
+    if (trains) KEEL_TRY(tell_moves(o, t));
     KEEL_TRY(tell_unlocked(o, t->arenas->unlocked));
-    for (int w = 0; lacks && w < l->n_worker; w++)
+    for (int w = 0; !trains && w < l->n_worker; w++)
         if (l->device[w]->lacks[0])
             o->explain_devices(o->explain_devices_context, l->device[w]->lacks);
     return KEEL_OK;

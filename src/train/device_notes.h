@@ -5,8 +5,9 @@
 #include "train/trainer.h"
 
 /* Tells o->explain_devices of a program that is ready; without devices, or if nobody asks, nothing.
- * lacks: also what kernels have asked for in vain, which a fit has in its note. */
+ * trains: why its devices do not move the weights, if so. Otherwise what kernels have asked for in
+ * vain, which a fit has in its note. */
 keel_status keel_device_notes_tell(const keel_fit_options *o, const keel_trainer *t,
-                                   const keel_program *p, bool lacks);
+                                   const keel_program *p, bool trains);
 
 #endif

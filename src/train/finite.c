@@ -1,5 +1,6 @@
 /* See finite.h. */
 #include "train/finite.h"
+#include "train/resident.h"
 #include "base/clones.h"
 #include "base/memory.h"
 #include <inttypes.h>
@@ -45,6 +46,7 @@ keel_status keel_finite_begin(keel_trainer *t)
 
 keel_variable keel_finite_lost(const keel_trainer *t)
 {
+    (void)keel_resident_fetch(t); /* what fails is told by keel_finite_check */
     for (int v = 0; t->given_bad && v < t->store->n_weight; v++)
         if (!t->given_bad[v] && !is_finite(t->store, v)) return v;
     return -1;
@@ -52,6 +54,7 @@ keel_variable keel_finite_lost(const keel_trainer *t)
 
 keel_status keel_finite_check(const keel_trainer *t, int64_t epoch, int64_t steps)
 {
+    KEEL_TRY(keel_resident_fetch(t));
     const keel_variable v = keel_finite_lost(t);
     if (v < 0) return KEEL_OK;
     return keel_fail(KEEL_ENUMERIC,

@@ -5,6 +5,7 @@
 #include "graph/across.h"
 #include "train/device_notes.h"
 #include "train/finite.h"
+#include "train/resident.h"
 #include "train/run_memory.h"
 #include "train/together.h"
 #include <math.h>
@@ -45,7 +46,7 @@ static int64_t planned_bytes(const keel_fitting *f)
     const keel_trainer *t = f->trainer;
     int64_t sum = keel_store_bytes(t->store) + keel_arenas_bytes(t->arenas);
     sum += across_bytes(&t->train, &t->trained) + across_bytes(&t->test, &t->tested);
-    sum += keel_feed_bytes(f->feed);
+    sum += keel_feed_bytes(f->feed) + keel_resident_bytes(t);
     if (f->validation_feed) sum += keel_feed_bytes(f->validation_feed);
     return sum;
 }
@@ -438,7 +439,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     entered = true;
     if ((s = prepare(&f)) < 0) goto out;
     if ((s = check_memory(&f)) < 0) goto out;
-    s = keel_device_notes_tell(&f.o, f.trainer, f.trainer->train.program, false);
+    s = keel_device_notes_tell(&f.o, f.trainer, f.trainer->train.program, true);
     if (s < 0) goto out;
     keel_watch_go_live(&f.run, f.trainer);
     keel_gate_enter(&f.gate, f.trainer);

@@ -1,5 +1,6 @@
 /* See mover.h. */
 #include "train/mover.h"
+#include "train/penalty.h"
 #include <math.h>
 
 static double norm_of(const keel_mover *x, int first_tile, int n_tile)
@@ -22,6 +23,12 @@ double keel_mover_scale(const keel_mover *x, keel_variable v, double of_all)
     const struct keel_updated *w = &x->update.weight[v];
     if (!keel_clips(o->clipnorm)) return of_all;
     return keel_clip_scale(norm_of(x, w->first_tile, w->n_tile), o->clipnorm);
+}
+
+bool keel_mover_has_gradient(const keel_trainer *t, keel_variable v)
+{
+    const keel_weight_info *info = &t->store->weight[v].info;
+    return t->train.program->schedule.reached[v] || keel_penalizes(&info->penalty);
 }
 
 bool keel_mover_is_idle(const keel_mover *x, const keel_score *score)

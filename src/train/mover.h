@@ -8,6 +8,10 @@
 double keel_mover_scale_of_all(const keel_mover *x);
 double keel_mover_scale(const keel_mover *x, keel_variable v, double of_all);
 
+/* False for a weight that no loss and no regulariser depends on. As in Keras it does not change,
+ * not even by weight decay. */
+bool keel_mover_has_gradient(const keel_trainer *t, keel_variable v);
+
 /* Whether no row has a weight in the losses of this optimizer, while others may have some: as for a
  * step without any weight, it does not move, not even by momentum. */
 bool keel_mover_is_idle(const keel_mover *x, const keel_score *score);

@@ -155,10 +155,19 @@ void keel_session_count(const keel_fit_options *o, const keel_trainer *t)
                                             .dropped = t->trained.evicted + t->tested.evicted };
 }
 
+static bool has_weights(const keel_feed *f)
+{
+    for (int i = 0; i < keel_feed_field_count(f); i++)
+        if (keel_feed_field(f, i)->role == KEEL_ROLE_WEIGHT) return true;
+    return false;
+}
+
 keel_status keel_session_prepare(keel_scored *s, const keel_feed *f)
 {
     enum { MOST = 64 };
     int64_t rows[MOST];
+    for (int i = 0; i < s->program->graph->n_input; i++)
+        s->program->absent[i] = s->field[i] == KEEL_ROW_WEIGHTS && !has_weights(f);
     const int n = keel_feed_row_counts(f, rows, MOST, NULL);
     return keel_trainer_prepare(s, rows, n < MOST ? n : MOST);
 }

@@ -7,7 +7,8 @@
  *     meet           all gradients and sums are complete
  *     reduce         each owner adds the parts of its tiles, divides, regularises, checks
  *     meet           the commit point: all workers see all votes and decide the same
- *     apply          each owner updates its tiles; one worker updates the state
+ *     apply          each owner updates its tiles, or each device all (resident.h); one worker
+ *                    updates the state
  *     meet, refresh  packed copies of the weights are made again
  *
  * Nothing permanent is written before the commit point, so a failed step leaves no trace. The one
@@ -27,6 +28,7 @@
 #include "train/mover.h"
 #include "train/penalty.h"
 #include "train/reduce.h"
+#include "train/resident.h"
 #include "train/together.h"
 #include <inttypes.h>
 #include <math.h>
@@ -48,14 +50,6 @@ static keel_status first_failure(const keel_program *p, const keel_trainer *t)
 static bool is_tiled(const keel_trainer *t, const keel_tile *tile)
 {
     return t->train.program->tiled[tile->variable].node >= 0;
-}
-
-/* False for a weight that no loss and no regulariser depends on. As in Keras it does not change,
- * not even by weight decay. */
-static bool has_gradient(const keel_trainer *t, keel_variable v)
-{
-    const keel_weight_info *info = &t->store->weight[v].info;
-    return t->train.program->schedule.reached[v] || keel_penalizes(&info->penalty);
 }
 
 static bool all_bounded(const keel_trainer *t)
@@ -118,7 +112,7 @@ static void reduce_my_tiles(const keel_trainer *t, keel_mover *x, int worker, do
         const int64_t at = tile->offset * (int64_t)element;
         const int64_t first = tile->offset - t->store->weight[tile->variable].offset;
         x->tile_penalty[i] = 0;
-        if (!has_gradient(t, tile->variable)) continue;
+        if (!keel_mover_has_gradient(t, tile->variable)) continue;
         if (moves_at_once && is_tiled(t, tile)) {
             x->tile_scale[i] = scale;
             continue;
@@ -226,7 +220,7 @@ static void apply_my_tiles(const keel_trainer *t, const keel_mover *x, int worke
     double scale = of_all;
     for (int i = u->first_tile[worker]; i < u->first_tile[worker + 1]; i++) {
         const keel_tile *tile = &u->tile[i];
-        if (!has_gradient(t, tile->variable)) continue;
+        if (!keel_mover_has_gradient(t, tile->variable)) continue;
         if (tile->variable != v) scale = keel_mover_scale(x, v = tile->variable, of_all);
         if (moves_at_once && is_tiled(t, tile))
             make_and_move(t, x, worker, tile, scale * x->tile_scale[i]);
@@ -248,7 +242,7 @@ static void apply_in_passes(const keel_trainer *t, const keel_mover *x, int work
         const int64_t begin = timed(t, worker, KEEL_PHASE_UPDATE, 0);
         for (int i = u->first_tile[worker]; i < u->first_tile[worker + 1]; i++) {
             const keel_variable of = u->tile[i].variable;
-            if (!has_gradient(t, of)) continue;
+            if (!keel_mover_has_gradient(t, of)) continue;
             if (of != v) {
                 v = of;
                 scale = keel_mover_scale(x, v, of_all);
@@ -267,7 +261,7 @@ static void constrain_my_weights(const keel_trainer *t, int worker)
     const int64_t begin = timed(t, worker, KEEL_PHASE_UPDATE, 0);
     for (int v = worker; v < s->n_weight; v += t->strategy->lanes.n_worker) {
         const keel_weight_info *info = &s->weight[v].info;
-        if (t->trains[v] && has_gradient(t, v))
+        if (t->trains[v] && keel_mover_has_gradient(t, v))
             keel_project(&info->projection, &info->spec.shape, s->real, keel_store_data(s, v));
     }
     timed(t, worker, KEEL_PHASE_UPDATE, begin);
@@ -278,7 +272,7 @@ static void keep_my_tiles(const keel_trainer *t, const keel_updater *u, int work
 {
     const int64_t begin = timed(t, worker, KEEL_PHASE_UPDATE, 0);
     for (int i = u->first_tile[worker]; i < u->first_tile[worker + 1]; i++) {
-        if (u->accumulator >= 0 && has_gradient(t, u->tile[i].variable))
+        if (u->accumulator >= 0 && keel_mover_has_gradient(t, u->tile[i].variable))
             keel_updater_keep(u, &u->tile[i], reduced(t, u->tile[i].offset));
         if (u->average >= 0) keel_updater_average(u, &u->tile[i]);
     }
@@ -323,6 +317,15 @@ static void apply(const keel_trainer *t, const keel_mover *x, int worker, bool m
     if (u->n_pass > 1) /* others may still read whole weights */
         keel_program_meet(t->train.program, t->strategy->team, worker);
     keep_my_tiles(t, u, worker);
+}
+
+/* A worker's device moves its own weights. */
+static void move_there(keel_trainer *t, int worker)
+{
+    const int64_t begin = timed(t, worker, KEEL_PHASE_UPDATE, 0);
+    keel_resident_move(t, worker, reduced(t, 0));
+    if (worker == 0) t->moved_there = true;
+    timed(t, worker, KEEL_PHASE_UPDATE, begin);
 }
 
 static void compare_vectors(const keel_trainer *t, int worker)
@@ -378,8 +381,12 @@ static void train_part(keel_trainer *t, int worker)
         keel_program_meet(p, team, worker);
     }
     for (int k = 0; k < t->n_mover; k++)
-        if (!t->mover[k].rests && !keel_mover_is_idle(&t->mover[k], &score))
-            apply(t, &t->mover[k], worker, moves_at_once);
+        if (!t->mover[k].rests && !keel_mover_is_idle(&t->mover[k], &score)) {
+            if (t->resident)
+                move_there(t, worker);
+            else
+                apply(t, &t->mover[k], worker, moves_at_once);
+        }
     if (t->constrained) { /* after the averages, as in Keras */
         keel_program_meet(p, team, worker);
         constrain_my_weights(t, worker);
@@ -464,6 +471,7 @@ static keel_status begin_alone(keel_trainer *t, keel_scored *s, const keel_batch
 {
     keel_program *p = s->program;
     const keel_row_state *states = t->model ? t->model->row_states.state : NULL;
+    KEEL_TRY(keel_resident_begin(t));
     KEEL_TRY(keel_scored_takes(s, b->rows));
     for (int i = 0; i < p->graph->n_input; i++)
         if (s->field[i] != KEEL_ROW_STATE) p->input[i] = rows_of_input(s, b, i);
@@ -473,7 +481,7 @@ static keel_status begin_alone(keel_trainer *t, keel_scored *s, const keel_batch
         .seed = seed, .epoch = b->epoch, .first_row = b->first_row, .rows = b->rows
     };
     keel_scored_begin(s, b->rows, s == &t->train ? (double)t->loss_scale.now : 1);
-    t->no_op = false;
+    t->no_op = t->moved_there = false;
     t->batch = b;
     tell_batches(t, s, b);
     return keel_program_bind(p, b->rows, &t->bound);
@@ -585,6 +593,7 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
     for (int w = 0; p->timing && w < t->strategy->lanes.n_worker; w++)
         keel_timing_phase(p->timing, w, KEEL_PHASE_WAIT, t->vote[w].ended);
     keel_status s = first_failure(p, t) < 0 ? raise_failure(t, p) : KEEL_OK;
+    if (s >= 0 && t->moved_there) s = keel_resident_end(t);
     if (s >= 0) keel_scored_read(&t->train, t->bound, &score);
     const bool applied = s >= 0 && !t->no_op && was_applied(t, &score);
     const bool skipped = s >= 0 && !t->no_op && !applied && t->loss_scale.on;

@@ -1,5 +1,6 @@
 /* See trainer.h. */
 #include "train/trainer.h"
+#include "train/resident.h"
 #include "base/memory.h"
 #include "train/finite.h"
 #include <math.h>
@@ -296,7 +297,7 @@ keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy
     if (test->pairing && (s = compile_first(t, test, false, options->programs)) < 0) goto out;
     if (scored)
         s = keel_orthogonal_create(&t->orthogonal, t->store, t->trains, strategy->lanes.n_worker);
-    if (s < 0) goto out;
+    if (s < 0 || (s = keel_resident_create(t)) < 0) goto out;
     *out = t;
     return KEEL_OK;
 out:
@@ -322,6 +323,7 @@ void keel_trainer_destroy(keel_trainer *t)
     keel_programs_free(&t->tested);
     for (int k = 0; k < t->n_mover; k++) free_mover(&t->mover[k]);
     keel_free(t->mover);
+    keel_resident_free(t);
     keel_spectral_free(&t->spectral);
     keel_orthogonal_free(&t->orthogonal);
     keel_store_destroy(t->store);

@@ -65,7 +65,8 @@ typedef struct keel_trainer {
     bool all_tiled;        /* every tile is computed by its owner */
     bool may_move_at_once; /* tiles of tiled weights may be computed after the commit point */
     keel_loss_scale loss_scale;
-    double penalty; /* regularisers' part of the loss in test steps */
+    struct keel_resident *resident; /* weights that live on devices; NULL: none do */
+    double penalty;                 /* regularisers' part of the loss in test steps */
 
     /* Of devices: the batch that comes after the current step, and that which was to come after the
      * step before it. 0: not known. */
@@ -76,6 +77,7 @@ typedef struct keel_trainer {
     const keel_batch *batch;
     const keel_bound *bound;
     keel_vote *vote;     /* [n_worker] */
+    bool moved_there;    /* devices have moved their weights */
     bool no_op;          /* the step's weights sum to 0 */
     keel_stops stops;    /* whether this process wants a further step: see together.h */
     keel_failure common; /* of a step that processes share: what one of them failed with */

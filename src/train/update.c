@@ -89,7 +89,8 @@ static keel_status walk(keel_updater *u, bool points)
         if (end[k] == 0) continue;
         if (!(u->memory[k] = keel_aligned_calloc((size_t)end[k], (size_t)element)))
             return KEEL_ENOMEM;
-        u->bytes += end[k] * element;
+        u->held[k] = end[k] * element;
+        u->bytes += u->held[k];
     }
     return KEEL_OK;
 }
@@ -236,6 +237,15 @@ void keel_updater_move(const keel_updater *u, const keel_tile *part, const void 
 {
     const keel_update a = update_of(u, part, grad, scale);
     u->optimizer->apply[u->program->store->real == KEEL_FLOAT64](&a);
+}
+
+void keel_updater_describe(const keel_updater *u, keel_variable v, double scale,
+                           keel_device_move *out)
+{
+    const keel_store *store = u->program->store;
+    const keel_tile all = { v, store->weight[v].offset, store->weight[v].count };
+    const keel_update a = update_of(u, &all, NULL, scale);
+    u->optimizer->move[store->real == KEEL_FLOAT64](&a, out);
 }
 
 static double *sums_of(const keel_updater *u, int pass, int tile)

@@ -31,7 +31,8 @@ typedef struct keel_updater {
     int64_t *slot_count;                  /* [n_weight * n_slot] elements */
     bool first_is_weight[KEEL_SLOTS_MAX]; /* see keel_slot */
     char *memory[KEEL_SLOTS_MAX + 1];     /* of each slot, for all weights; the last is scratch */
-    int64_t bytes;                        /* sum of memory[] */
+    int64_t held[KEEL_SLOTS_MAX + 1];     /* bytes of memory[] */
+    int64_t bytes;                        /* their sum */
     double *sum;                 /* [KEEL_SUM_PASSES][n_tile][KEEL_UPDATE_SUMS] of this step */
     double rate_now, number_now; /* in this step */
 } keel_updater;
@@ -50,6 +51,11 @@ void keel_updater_end(keel_updater *u);
 /* Update a tile, or a part of one, by its gradient; for optimizers of one pass. */
 void keel_updater_move(const keel_updater *u, const keel_tile *part, const void *grad,
                        double scale);
+
+/* The move of a whole weight, with the host's pointers, for a device to make. The optimizer has
+ * such moves. */
+void keel_updater_describe(const keel_updater *u, keel_variable v, double scale,
+                           keel_device_move *out);
 
 /* For optimizers of several passes. In each pass every owner calls keel_updater_pass for its tiles,
  * with the result of keel_updater_whole for the tile's weight; all workers meet before the next

@@ -33,7 +33,7 @@ extern const cuda_misuse cublaslt_misuses[], cudnn_misuses[]; /* end with what N
 extern const cuda_misuse runtime_misuses[];
 
 /* Of CUDA's runtime. */
-void cuda_runtime_hangs(bool hangs); /* from now on no stream comes to its end */
+void cuda_runtime_hangs(bool hangs);     /* from now on no stream comes to its end */
 void cuda_runtime_refuses(bool refuses); /* no capture succeeds */
 int64_t cuda_runtime_live(void);     /* what was made and is not destroyed: memory, streams, ... */
 int64_t cuda_runtime_captures(void); /* so far */

@@ -1,8 +1,8 @@
 /* A double of CUDA's runtime, for device.cu on the emulator. What is enqueued runs at once, so it
  * shows no missing wait: that is the stand-in's part. It checks the calls: that what they are given
- * was made and is not destroyed, that memory is the device's or the host's as it should be, and that
- * nothing is called while a graph is captured that a graph cannot have, or that would wait for it:
- * in relaxed capture CUDA itself does not say all of that. One thread calls it. */
+ * was made and is not destroyed, that memory is the device's or the host's as it should be, and
+ * that nothing is called while a graph is captured that a graph cannot have, or that would wait for
+ * it: in relaxed capture CUDA itself does not say all of that. One thread calls it. */
 #include "runtime_words.h"
 #include "cuda_double.h"
 #include "device/cuda/libraries.h"
@@ -112,8 +112,8 @@ cudaError_t cudaGetLastError()
 
 const char *cudaGetErrorString(cudaError_t e)
 {
-    return e == cudaSuccess                  ? "no error"
-           : e == cudaErrorMemoryAllocation  ? "out of memory"
+    return e == cudaSuccess                 ? "no error"
+           : e == cudaErrorMemoryAllocation ? "out of memory"
            : e == cudaErrorStreamCaptureUnsupported
                ? "operation not permitted when stream is capturing"
                : "an error of the double";

@@ -5,18 +5,18 @@
 #include <stddef.h>
 
 enum cudaError_t { /* with CUDA's numbers */
-    cudaSuccess = 0,
-    cudaErrorInvalidValue = 1,
-    cudaErrorMemoryAllocation = 2,
-    cudaErrorStubLibrary = 34,
-    cudaErrorInsufficientDriver = 35,
-    cudaErrorNoDevice = 100,
-    cudaErrorInvalidResourceHandle = 400,
-    cudaErrorNotReady = 600,
-    cudaErrorLaunchFailure = 719,
-    cudaErrorStreamCaptureUnsupported = 900,
-    cudaErrorStreamCaptureInvalidated = 901,
-    cudaErrorCapturedEvent = 907
+                   cudaSuccess = 0,
+                   cudaErrorInvalidValue = 1,
+                   cudaErrorMemoryAllocation = 2,
+                   cudaErrorStubLibrary = 34,
+                   cudaErrorInsufficientDriver = 35,
+                   cudaErrorNoDevice = 100,
+                   cudaErrorInvalidResourceHandle = 400,
+                   cudaErrorNotReady = 600,
+                   cudaErrorLaunchFailure = 719,
+                   cudaErrorStreamCaptureUnsupported = 900,
+                   cudaErrorStreamCaptureInvalidated = 901,
+                   cudaErrorCapturedEvent = 907
 };
 enum cudaMemcpyKind {
     cudaMemcpyHostToDevice = 1,
@@ -68,8 +68,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out);
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph,
-                                 unsigned long long flags);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags);
 cudaError_t cudaGraphUpload(cudaGraphExec_t graph, cudaStream_t stream);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);

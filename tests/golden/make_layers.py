@@ -415,6 +415,8 @@ def first_of_steps(make, shape, **more):
 
 FIRST = [
     (L.Conv1D, (2, 5), dict(filters=4, kernel_size=2, strides=2, padding="same")),
+    (L.Conv1D, (6, 5), dict(filters=6, kernel_size=2, groups=3)),
+    (L.DepthwiseConv1D, (2, 6), dict(kernel_size=1, depth_multiplier=3)),
     (L.Conv2D, (2, 4, 5), dict(filters=4, kernel_size=(2, 3), activation="tanh")),
     (L.Conv3D, (2, 3, 2, 4), dict(filters=2, kernel_size=2)),
     (L.Conv2DTranspose, (2, 3, 2), dict(filters=3, kernel_size=2, strides=2)),
@@ -445,6 +447,14 @@ FIRST_OF_STEPS = [
 LATER = [
     (L.STFTSpectrogram("magnitude", 5, 2, 8, padding="same", data_format="channels_first"), [(2, 9)]),
     (L.STFTSpectrogram("stft", 4, 3, expand_dims=True, data_format="channels_first"), [(2, 9)]),
+    (L.EinsumDense("abc,cd->adb", (5, 4), bias_axes="d", activation="tanh"), [(4, 3)]),
+    (L.EinsumDense("abc,cd->abd", (4, 5), bias_axes="bd"), [(4, 3)]),
+    (L.EinsumDense("ab,bcd->acd", (2, 4), bias_axes="c"), [(3,)]),
+    (L.EinsumDense("abc,bcd->abd", (4, 2), bias_axes="bd"), [(4, 3)]),
+    (L.EinsumDense("abc,cb->ab", 4, bias_axes="b"), [(4, 3)]),
+    (L.EinsumDense("abc,cd->ad", 5, bias_axes="d"), [(4, 3)]),
+    (L.EinsumDense("ab,cb->ac", 5), [(3,)]),
+    (L.EinsumDense("ab,bc->abc", (3, 2), bias_axes="c"), [(3,)]),
 ]
 with open("layers.json", "w") as f:
     lines = [json.dumps(case(*c)) for c in CASES] + [json.dumps(computed(*c)) for c in COMPUTED]

@@ -4,6 +4,7 @@
 #include "device/cuda/fold.h"
 #include "device/cuda/graphs.h"
 #include "device/cuda/libraries.h"
+#include "device/cuda/move.h"
 #include "device/cuda/waiting.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -184,6 +185,14 @@ void fold(keel_device *d, const keel_device_fold *f)
         note(g, cudaErrorLaunchFailure, "records were folded");
 }
 
+void move(keel_device *d, const keel_device_move *m)
+{
+    gpu *g = gpu_of(d);
+    if (!use(g, "weights were moved")) return;
+    if (keel_cuda_move(g->stream[KEEL_COMPUTE_STREAM], m))
+        note(g, cudaErrorLaunchFailure, "weights were moved");
+}
+
 keel_status capture_begin(keel_device *d)
 {
     gpu *g = gpu_of(d);
@@ -318,6 +327,7 @@ keel_device_type make_type()
     t.clear = clear;
     t.add = add;
     t.copy = copy;
+    t.move = move;
     t.fold = fold;
     t.record = record;
     t.wait = wait;

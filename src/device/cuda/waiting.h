@@ -1,8 +1,8 @@
 /* Waits with a limit. A GPU that hangs, or is gone from its bus without a word to the driver, would
- * hold the host for ever in cudaStreamSynchronize; so the host asks. At first without a pause, since
- * steps of small networks take some 100 us; after 5 ms it naps between questions, which costs a long
- * step 1 % at most. Time in which this process did not run does not count: the GPU may have waited
- * for it. */
+ * hold the host for ever in cudaStreamSynchronize; so the host asks. At first without a pause,
+ * since steps of small networks take some 100 us; after 5 ms it naps between questions, which costs
+ * a long step 1 % at most. Time in which this process did not run does not count: the GPU may have
+ * waited for it. */
 #ifndef KEEL_DEVICE_CUDA_WAITING_H
 #define KEEL_DEVICE_CUDA_WAITING_H
 #include "device/cuda/runtime.h"

@@ -1,5 +1,6 @@
 /* See _operation.h. */
 #include "layers/operations/_operation.h"
+#include "base/memory.h"
 #include "layers/_numbers.h"
 #include <string.h>
 
@@ -28,19 +29,23 @@ static keel_status number(const json_t *v, const char *name, double *out)
     return KEEL_OK;
 }
 
-keel_status keel_list_read(const json_t *v, const char *name, keel_numbers_args *out)
+static keel_status read_shape(const json_t *v, const char *name, int most, keel_shape *shape)
 {
-    keel_shape *shape = &out->shape;
     if (!keel_numbers_shape(v, shape))
         return keel_fail(KEEL_EUNSUP, "argument %s: an empty list, or more than %d dims", name,
                          KEEL_RANK_MAX);
-    KEEL_TRY(keel_shape_check(shape, sizeof *out->at));
-    if (keel_shape_count(shape) > KEEL_NUMBERS_MAX)
+    KEEL_TRY(keel_shape_check(shape, sizeof(double)));
+    if (keel_shape_count(shape) > most)
         return keel_fail(KEEL_EUNSUP,
                          "argument %s: an array of %lld numbers; at most %d are "
                          "supported",
-                         name, (long long)keel_shape_count(shape), KEEL_NUMBERS_MAX);
-    return keel_numbers_copy(v, shape, out->at)
+                         name, (long long)keel_shape_count(shape), most);
+    return KEEL_OK;
+}
+
+static keel_status copy(const json_t *v, const char *name, keel_numbers_args *out)
+{
+    return keel_numbers_copy(v, &out->shape, out->at)
                ? KEEL_OK
                : keel_fail(KEEL_EUNSUP,
                            "argument %s: only values of the model, numbers, and lists "
@@ -48,11 +53,34 @@ keel_status keel_list_read(const json_t *v, const char *name, keel_numbers_args 
                            name);
 }
 
+keel_status keel_list_read(const json_t *v, const char *name, keel_numbers_args *out)
+{
+    KEEL_TRY(read_shape(v, name, KEEL_NUMBERS_MAX, &out->shape));
+    return copy(v, name, out);
+}
+
+static keel_status read_array(const json_t *v, const char *name, keel_numbers_args **out)
+{
+    keel_shape shape = { 0 };
+    KEEL_TRY(read_shape(v, name, KEEL_ARRAY_MAX, &shape));
+    keel_numbers_args *made = keel_calloc(1, keel_numbers_bytes(&shape));
+    if (!made) return KEEL_ENOMEM;
+    made->shape = shape;
+    const keel_status s = copy(v, name, made);
+    if (s < 0)
+        keel_free(made);
+    else
+        *out = made;
+    return s;
+}
+
 keel_status keel_emit_numbers(keel_emit *e, const json_t *v, const char *name, keel_value *out)
 {
-    keel_numbers_args op = { 0 };
-    KEEL_TRY(keel_list_read(v, name, &op));
-    return keel_emit_on(e, &keel_op_numbers, &op, e->in, 1, out);
+    keel_numbers_args *op;
+    KEEL_TRY(read_array(v, name, &op));
+    const keel_status s = keel_emit_on(e, &keel_op_numbers, op, e->in, 1, out);
+    keel_free(op);
+    return s;
 }
 
 keel_status keel_operand_at(const keel_emit *e, size_t place, const char *name, keel_operand *out)

@@ -19,10 +19,9 @@ static keel_status take_from_array(keel_emit *e, const json_t *array)
     const keel_axis_args first = { 0 };
     keel_shape out = keel_emit_in(e, 0)->shape;
     const int64_t count = keel_shape_count(&out);
-    keel_numbers_args table = { 0 };
     keel_value x, at;
-    KEEL_TRY(keel_list_read(array, "x", &table));
-    const keel_shape shape = table.shape;
+    KEEL_TRY(keel_emit_numbers(e, array, "x", &x));
+    const keel_shape shape = *keel_value_shape(e, x);
     const bool flat = a->axis == KEEL_INT_NULL;
     if (shape.rank == 0 || !(flat || a->axis == 0 || a->axis == -shape.rank))
         return keel_fail(KEEL_EUNSUP, "axis %lld of an array would come before the batch",
@@ -34,9 +33,8 @@ static keel_status take_from_array(keel_emit *e, const json_t *array)
             return keel_fail(KEEL_EUNSUP, "more than %d dims of a row", KEEL_RANK_MAX);
         out.dim[out.rank++] = shape.dim[d];
     }
-    table.shape = KEEL_SHAPE(n, rest);
-    const keel_shape list = KEEL_SHAPE(count, 1);
-    KEEL_TRY(keel_emit_on(e, &keel_op_numbers, &table, e->in, 1, &x));
+    const keel_shape list = KEEL_SHAPE(count, 1), table = KEEL_SHAPE(n, rest);
+    KEEL_TRY(keel_emit_view(e, &table, x, &x));
     KEEL_TRY(keel_emit_view(e, &list, e->in[0], &at));
     KEEL_TRY(keel_emit_repeated(e, at, 1, rest, &at));
     KEEL_TRY(keel_emit_on(e, &keel_op_take_along, &first, (keel_value[]){ x, at }, 2, &x));

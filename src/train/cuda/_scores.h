@@ -26,8 +26,8 @@ struct score_seed {
     const keel_step_facts *step; /* on the device */
     int index;                   /* of its loss_seed */
     double given;                /* without seeds; and where rows meet, a factor of the first */
-    const double *merged; /* {rows, elements, weights}; NULL: nothing is divided by */
-    int divisor;          /* which of merged; -1: 1 */
+    const double *merged;        /* {rows, elements, weights}; NULL: nothing is divided by */
+    int divisor;                 /* which of merged; -1: 1 */
 
     __device__ __forceinline__ double value() const
     {

@@ -1,0 +1,468 @@
+/* Weights that live on devices: the bits that the host's moves give, for any number of devices,
+ * whatever asks for weights on the way; what fails there; what the host moves is named. The devices
+ * are stand-ins. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+#include "base/memory.h"
+#include "reproducible_works.h"
+#include "slow.h"
+#include "standin.h"
+#include "train/strategy.h"
+
+enum { DEVICES = 8, EPOCHS = 2 };
+
+/* ---- networks and fits ----------------------------------------------------------------------- */
+
+/* No regulariser, statistics that the host moves, dropout. */
+static keel_symbol network(keel_model *m)
+{
+    keel_symbol x;
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
+    x = must_call(m, "BatchNormalization", NULL, conv(m, x, 6, 3, "first"));
+    x = must_call(m, "MaxPooling2D", NULL, must_call(m, "ReLU", NULL, x));
+    x = must_call(m, "Dropout", KEEL_ARGS(KEEL_ARG_FLOAT("rate", 0.3)), x);
+    x = must_call(m, "Flatten", NULL, x);
+    return must_call(m, "Dense",
+                     KEEL_ARGS(KEEL_ARG_INT("units", CLASSES),
+                               KEEL_ARG_STR("activation", "softmax"), KEEL_ARG_STR("name", "last")),
+                     x);
+}
+
+/* Nothing that the host moves, and a layer that nobody does. */
+static keel_symbol partly_frozen(keel_model *m)
+{
+    keel_symbol x;
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
+    x = must_call(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 4)), x);
+    x = must_call(m, "Dense",
+                  KEEL_ARGS(KEEL_ARG_INT("units", 5), KEEL_ARG_BOOL("trainable", false)), x);
+    x = must_call(m, "Flatten", NULL, x);
+    return must_call(
+        m, "Dense",
+        KEEL_ARGS(KEEL_ARG_INT("units", CLASSES), KEEL_ARG_STR("activation", "softmax")), x);
+}
+
+/* Stand-ins that move no weights. */
+static const keel_device_type *host_moves(void)
+{
+    static keel_device_type type;
+    type = standin_runs;
+    type.move = NULL;
+    return &type;
+}
+
+typedef struct machine {
+    keel_device *device[DEVICES];
+    keel_strategy *strategy;
+    int n;
+} machine;
+
+static machine machine_of(const keel_device_type *type, int n)
+{
+    machine m = { .n = n };
+    for (int i = 0; i < n; i++) m.device[i] = standin_open(type, i);
+    must(keel_strategy_create_devices(&m.strategy, m.device, n));
+    return m;
+}
+
+/* Returns the moves of a device. */
+static int close_machine(machine *m)
+{
+    const int moves = standin_of(m->device[0])->moves;
+    keel_strategy_destroy(m->strategy);
+    for (int i = 0; i < m->n; i++) {
+        const standin *s = standin_of(m->device[i]);
+        assert_int_equal(s->allocations, 0);
+        if (s->clocks.reports > 0 && !s->ignore_at)
+            fail_msg("%s: %s (%d such)", s->base.name, s->clocks.first, s->clocks.reports);
+        m->device[i]->type->close(m->device[i]);
+    }
+    return moves;
+}
+
+static const recipe of_float32 = { "float32", network, KEEL_FLOAT32, NULL, "adam",
+                                   KEEL_KEEP, 32,      16,           true };
+static const recipe of_float64 = { "float64", network, KEEL_FLOAT64, NULL, "adam",
+                                   KEEL_KEEP, 32,      16,           false };
+static const recipe of_float16 = { "float16", network,   KEEL_FLOAT32, "mixed_float16",
+                                   "adam",    KEEL_KEEP, 32,           16,
+                                   false };
+
+static const recipe frozen = { "frozen", partly_frozen, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32,
+                               16,       true };
+
+static keel_model *model_by(const recipe *r, const char *optimizer, const keel_arg *args)
+{
+    keel_model *m = model_of(r);
+    must(
+        keel_model_recompile(m, &(keel_compile){ KEEL_COMPILE, .optimizer = { optimizer, args } }));
+    return m;
+}
+
+typedef struct work {
+    const recipe *r;
+    const char *optimizer;
+    const keel_arg *args;
+    const keel_callback *const *callbacks;
+    bool validates;
+} work;
+
+static keel_status fit(outcome *o, const work *x, keel_strategy *s)
+{
+    keel_dataset *d = rows_of(x->r);
+    const keel_fit_options options = {
+        KEEL_FIT_OPTIONS, .batch_size = x->r->batch_size,        .epochs = EPOCHS,
+        .end = x->r->end, .validation = x->validates ? d : NULL, .callbacks = x->callbacks
+    };
+    keel_status st = keel_strategy_reproducible(s, x->r->shards);
+    if (st >= 0) st = keel_fit(o->model, s, d, &options, &o->history);
+    if (st >= 0) st = keel_evaluate(o->model, s, d, &options, &o->logs);
+    if (st >= 0) st = keel_predict(o->model, s, d, &options, &o->predicted);
+    keel_dataset_destroy(d);
+    return st;
+}
+
+static outcome run(const work *x, const keel_device_type *type, int devices, int *moves)
+{
+    outcome o = { .model = model_by(x->r, x->optimizer, x->args) };
+    machine m = machine_of(type, devices);
+    must(fit(&o, x, m.strategy));
+    *moves = close_machine(&m);
+    return o;
+}
+
+static void compare_with_host(const work *x, const char *name, int devices, bool stores)
+{
+    char how[96];
+    int moves;
+    snprintf(how, sizeof how, "%s on %d devices", name, devices);
+    outcome host = run(x, host_moves(), 1, &moves);
+    assert_int_equal(moves, 0);
+    outcome there = run(x, stores ? &standin_stores : &standin_runs, devices, &moves);
+    if (moves == 0) fail_msg("%s: no weight has moved there", how);
+    compare(&host, &there, x->r, how);
+    forget(&host);
+    forget(&there);
+}
+
+/* ---- bits ------------------------------------------------------------------------------------ */
+
+#define MOMENTUM KEEL_ARG_FLOAT("momentum", 0.9), KEEL_ARG_FLOAT("learning_rate", 0.05)
+
+static void bits_are_those_of_the_hosts_moves(void **unused)
+{
+    const struct {
+        const char *name;
+        work x;
+    } cases[] = {
+        { "SGD", { &of_float32, "sgd" } },
+        { "momentum", { &of_float32, "sgd", KEEL_ARGS(MOMENTUM) } },
+        { "momentum, decay and clipped values",
+          { &of_float32, "sgd",
+            KEEL_ARGS(MOMENTUM, KEEL_ARG_FLOAT("clipvalue", 0.01),
+                      KEEL_ARG_FLOAT("weight_decay", 0.01)) } },
+        { "Nesterov",
+          { &of_float32, "sgd", KEEL_ARGS(MOMENTUM, KEEL_ARG_BOOL("nesterov", true)) } },
+        { "Adam", { &of_float32, "adam" } },
+        { "amsgrad", { &of_float32, "adam", KEEL_ARGS(KEEL_ARG_BOOL("amsgrad", true)) } },
+        { "AdamW", { &of_float32, "adamw" } },
+        { "Adam, norms of weights",
+          { &of_float32, "adam", KEEL_ARGS(KEEL_ARG_FLOAT("clipnorm", 0.02)) } },
+        { "Adam, the norm of all",
+          { &of_float32, "adam", KEEL_ARGS(KEEL_ARG_FLOAT("global_clipnorm", 0.02)) } },
+        { "Adam beside a frozen layer", { &frozen, "adamw" } },
+        { "Adam in float64", { &of_float64, "adam" } },
+        { "Nesterov in float64",
+          { &of_float64, "sgd", KEEL_ARGS(MOMENTUM, KEEL_ARG_BOOL("nesterov", true)) } },
+        { "Adam in float16, whose loss is scaled", { &of_float16, "adam" } },
+    };
+    static const int devices[] = { 1, 2, 3, 8 };
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (size_t k = 0; k < 4; k++)
+            if (!SLOW || (i + k) % 4 == 0)
+                compare_with_host(&cases[i].x, cases[i].name, devices[k], (i + k) % 2);
+}
+
+/* ---- who asks for weights -------------------------------------------------------------------- */
+
+static keel_status doubles_a_weight(void *context, const keel_moment *now)
+{
+    keel_tensor w;
+    int *step = context;
+    if (++*step % 3 != 0) return KEEL_OK;
+    KEEL_TRY(keel_model_get_weight(now->model, "last/kernel", &w));
+    for (int64_t i = 0; i < keel_shape_count(&w.shape); i++) ((float *)w.data)[i] *= 1.5f;
+    const keel_status s = keel_model_set_weight(now->model, "last/kernel", &w);
+    keel_tensor_free(&w);
+    return s;
+}
+
+static keel_status reads_a_weight(void *context, const keel_moment *now)
+{
+    keel_tensor w;
+    double *sum = context;
+    KEEL_TRY(keel_model_get_weight(now->model, "first/kernel", &w));
+    for (int64_t i = 0; i < keel_shape_count(&w.shape); i++)
+        *sum = *sum * 0.75 + (double)((float *)w.data)[i];
+    keel_tensor_free(&w);
+    return KEEL_OK;
+}
+
+/* Between steps, with a validation behind each epoch. */
+static void callbacks_read_and_write_the_weights_of_now(void **unused)
+{
+    double seen[2] = { 0 };
+    (void)unused;
+    for (int devices = 1; devices <= 3; devices += 2) {
+        outcome o[2];
+        for (int there = 0; there < 2; there++) {
+            int step = 0, moves;
+            const keel_callback writes = { KEEL_CALLBACK, .on_train_batch_end = doubles_a_weight,
+                                           .context = &step };
+            const keel_callback reads = { KEEL_CALLBACK, .on_train_batch_end = reads_a_weight,
+                                          .context = &seen[there] };
+            const work x = { &of_float32, "adam", NULL, KEEL_CALLBACKS(&writes, &reads), true };
+            o[there] = run(&x, there ? &standin_runs : host_moves(), devices, &moves);
+            assert_true((moves > 0) == (there > 0));
+        }
+        assert_true(seen[0] != 0 && seen[0] == seen[1]);
+        compare(&o[0], &o[1], &of_float32, "a fit whose callbacks change weights");
+        forget(&o[0]);
+        forget(&o[1]);
+    }
+}
+
+static keel_status end_at(void *context, const keel_moment *now)
+{
+    int64_t *left = context;
+    (void)now;
+    return --*left == 0 ? KEEL_END : KEEL_OK;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static bool from_outside(void *context)
+{
+    return context == NULL;
+}
+
+static keel_status part_of_a_fit(keel_model *model, const char *folder, int devices, int64_t steps)
+{
+    const keel_callback ends = { KEEL_CALLBACK, .on_train_batch_end = end_at, .context = &steps };
+    const keel_checkpoint_options c = { KEEL_CHECKPOINT_OPTIONS, .folder = folder, .resume = true,
+                                        .every_steps = 1, .interrupted = from_outside };
+    const keel_fit_options options = {
+        KEEL_FIT_OPTIONS,      .batch_size = of_float32.batch_size, .epochs = EPOCHS,
+        .end = of_float32.end, .callbacks = KEEL_CALLBACKS(&ends),  .checkpoint = &c
+    };
+    keel_dataset *d = rows_of(&of_float32);
+    machine m = machine_of(&standin_runs, devices);
+    must(keel_strategy_reproducible(m.strategy, of_float32.shards));
+    const keel_status s = keel_fit(model, m.strategy, d, &options, NULL);
+    assert_true(close_machine(&m) > 0);
+    keel_dataset_destroy(d);
+    return s;
+}
+
+/* A checkpoint has what the devices had, and another number of devices goes on from it. */
+static void a_fit_goes_on_from_what_devices_had(void **unused)
+{
+    static const char *const optimizers[] = { "sgd", "adam" };
+    const char *root = getenv("KEEL_TEST_TMP");
+    (void)unused;
+    for (int i = 0; i < 2; i++) {
+        char folder[512];
+        int moves;
+        const work x = { &of_float32, optimizers[i] };
+        outcome whole = run(&x, host_moves(), 1, &moves);
+        outcome parts = { .model = model_by(x.r, x.optimizer, NULL) };
+        snprintf(folder, sizeof folder, "%s/resident-%s", root ? root : "/tmp", optimizers[i]);
+        must(part_of_a_fit(parts.model, folder, 3, 2));
+        keel_model_destroy(parts.model);
+        parts.model = model_by(x.r, x.optimizer, NULL);
+        must(part_of_a_fit(parts.model, folder, 2, 100));
+        compare_weights(&whole, &parts, x.r, "a fit that went on");
+        forget(&whole);
+        forget(&parts);
+    }
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+/* Weights and state after so many steps. */
+static outcome after(int64_t steps)
+{
+    int moves;
+    const keel_callback ends = { KEEL_CALLBACK, .on_train_batch_end = end_at, .context = &steps };
+    const work x = { &of_float32, "adam", NULL, KEEL_CALLBACKS(&ends) };
+    if (steps > 0) return run(&x, host_moves(), 1, &moves);
+    return (outcome){ .model = model_by(x.r, x.optimizer, x.args) };
+}
+
+/* Of one device, and of one among three. What is left is what some step has left: weights, state
+ * and count go together. */
+static void a_failed_call_leaves_what_a_step_has_left(void **unused)
+{
+    enum { RUNS = SLOW ? 8 : 60, STEPS_MOST = 64 };
+    const work x = { &of_float32, "adam" };
+    outcome known[STEPS_MOST] = { 0 };
+    (void)unused;
+    for (int devices = 1; devices <= 3; devices += 2) {
+        int calls = 0;
+        for (int k = 0; k <= RUNS; k++) { /* the first has no failure, and counts the calls */
+            outcome o = { .model = model_by(x.r, x.optimizer, x.args) };
+            machine m = machine_of(k % 2 ? &standin_runs : &standin_stores, devices);
+            standin *s = standin_of(m.device[devices / 2]);
+            s->fail_at = k == 0 ? 0 : 1 + (int)((int64_t)(calls - 1) * (k - 1) / RUNS);
+            const keel_status st = fit(&o, &x, m.strategy);
+            if (k == 0) {
+                must(st);
+                calls = s->calls;
+            } else if (s->calls >= s->fail_at) {
+                const int64_t steps = keel_model_steps_done(o.model);
+                assert_true(st == KEEL_OK || st == KEEL_EDEVICE || st == KEEL_ENOMEM);
+                assert_true(st == KEEL_OK ? devices > 1 : strstr(keel_error(), "standin:") != NULL);
+                assert_true(steps < STEPS_MOST);
+                if (!known[steps].model) known[steps] = after(steps);
+                compare_weights(&known[steps], &o, x.r, "a failure");
+            }
+            close_machine(&m);
+            forget(&o);
+        }
+    }
+    for (int i = 0; i < STEPS_MOST; i++)
+        if (known[i].model) forget(&known[i]);
+}
+
+/* ---- waits ----------------------------------------------------------------------------------- */
+
+static int waits_of(int ignore_at, const char **unseen)
+{
+    int64_t steps = 2;
+    const keel_callback ends = { KEEL_CALLBACK, .on_train_batch_end = end_at, .context = &steps };
+    const work x = { &of_float32, "adam", NULL, KEEL_CALLBACKS(&ends) };
+    outcome o = { .model = model_by(x.r, x.optimizer, x.args) };
+    keel_dataset *d = rows_of(x.r);
+    const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = x.r->batch_size,
+                                       .callbacks = x.callbacks };
+    machine m = machine_of(&standin_runs, 2);
+    standin *s = standin_of(m.device[0]); /* the one that weights are fetched from */
+    s->ignore_at = ignore_at;
+    must(keel_strategy_reproducible(m.strategy, x.r->shards));
+    must(keel_fit(o.model, m.strategy, d, &options, &o.history));
+    const int waits = s->waits;
+    *unseen = s->clocks.reports > 0 ? NULL : s->ignored;
+    close_machine(&m);
+    keel_dataset_destroy(d);
+    forget(&o);
+    return waits;
+}
+
+static void no_wait_is_left_out_unseen(void **unused)
+{
+    const char *unseen;
+    const int waits = waits_of(0, &unseen);
+    (void)unused;
+    assert_true(waits > 8);
+    for (int k = 1; k <= waits; k += SLOW ? 3 : 1) {
+        waits_of(k, &unseen);
+        if (unseen) fail_msg("nobody sees that wait %d of %d is left out: of %s", k, waits, unseen);
+    }
+}
+
+/* ---- before step 1 --------------------------------------------------------------------------- */
+
+static void tell(void *context, const char *line)
+{
+    snprintf(context, 400, "%s", line);
+}
+
+static void what_the_host_moves_is_named(void **unused)
+{
+    const struct {
+        const char *optimizer;
+        const keel_arg *args;
+        const char *why; /* NULL: devices move */
+    } cases[] = {
+        { "adam", NULL, NULL },
+        { "sgd", NULL, NULL },
+        { "lamb", NULL, "devices have no kernel for this optimizer" },
+        { "muon", NULL, "devices have no kernel for this optimizer" },
+        { "adafactor", NULL, "devices have no kernel for this optimizer" },
+        { "adam", KEEL_ARGS(KEEL_ARG_BOOL("use_ema", true)),
+          "it keeps averages of weights (use_ema)" },
+        { "adam", KEEL_ARGS(KEEL_ARG_INT("gradient_accumulation_steps", 2)),
+          "it adds up gradients (gradient_accumulation_steps)" },
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char line[400] = "", wanted[400] = "";
+        keel_model *model = model_by(&of_float32, cases[i].optimizer, cases[i].args);
+        keel_dataset *d = rows_of(&of_float32);
+        machine m = machine_of(&standin_runs, 2);
+        const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = 32,
+                                           .explain_devices = tell,
+                                           .explain_devices_context = line };
+        must(keel_fit(model, m.strategy, d, &options, NULL));
+        if (cases[i].why)
+            snprintf(wanted, sizeof wanted, "the optimizer runs on the host: %s", cases[i].why);
+        assert_string_equal(line, wanted);
+        assert_true((close_machine(&m) > 0) == !cases[i].why);
+        keel_dataset_destroy(d);
+        keel_model_destroy(model);
+    }
+}
+
+static int64_t planned(const char *optimizer, int64_t memory, keel_status *s)
+{
+    keel_model *model = model_by(&of_float32, optimizer, NULL);
+    keel_dataset *d = rows_of(&of_float32);
+    machine m = machine_of(&standin_runs, 1);
+    const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = 32 };
+    keel_plan p = { 0 };
+    must(keel_plan_make(&p, model, m.strategy, ROWS, 32, KEEL_KEEP, NULL));
+    const int64_t bytes = p.device_bytes[0];
+    m.device[0]->memory = memory;
+    *s = keel_fit(model, m.strategy, d, &options, NULL);
+    keel_plan_free(&p);
+    close_machine(&m);
+    keel_dataset_destroy(d);
+    keel_model_destroy(model);
+    return bytes;
+}
+
+static void state_of_the_optimizer_is_planned(void **unused)
+{
+    keel_status s;
+    (void)unused;
+    const int64_t plain = planned("sgd", STANDIN_SPACE, &s);
+    must(s);
+    const int64_t adam = planned("adam", STANDIN_SPACE, &s);
+    must(s);
+    const int64_t count = 6 * 3 * 9 + 6 + 2 * 6 + 4 * 4 * 6 * CLASSES + CLASSES;
+    assert_true(adam - plain >= 2 * count * 4 && adam - plain < 2 * count * 4 + 2048);
+    planned("adam", adam, &s);
+    must(s);
+    planned("adam", adam - 1, &s);
+    assert_int_equal(s, KEEL_ENOMEM);
+    assert_non_null(strstr(keel_error(), "for state of the optimizer"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bits_are_those_of_the_hosts_moves),
+        cmocka_unit_test(callbacks_read_and_write_the_weights_of_now),
+        cmocka_unit_test(a_fit_goes_on_from_what_devices_had),
+        cmocka_unit_test(a_failed_call_leaves_what_a_step_has_left),
+        cmocka_unit_test(no_wait_is_left_out_unseen),
+        cmocka_unit_test(what_the_host_moves_is_named),
+        cmocka_unit_test(state_of_the_optimizer_is_planned),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}
