@@ -11,6 +11,7 @@ a core each, show what the machine has for two threads: cores share memory, cach
 """
 import argparse
 import concurrent.futures
+import contextlib
 import datetime
 import json
 import os
@@ -363,11 +364,9 @@ class Peer:
                                         stderr=subprocess.PIPE, env=environment)  # fmt: skip
 
     def say(self, what):
-        try:
+        with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(json.dumps(what) + "\n")
             self.process.stdin.flush()
-        except BrokenPipeError:
-            pass
         return self.process.stdout.readline().strip()
 
     def begin(self, work, more):
@@ -383,7 +382,8 @@ class Peer:
         return (self.process.stderr.read().strip().splitlines() or ["it ended"])[-1]
 
     def end(self):
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it ended before it had read everything
+            self.process.stdin.close()
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
@@ -525,8 +525,8 @@ Files are in the page cache. Keel and tf.data keep the fractions of a resized pi
 
 {images}
 
-Of 742 us of a core for such a file (57 KB; `perf`, 9,898 samples, beside other work of less priority) 460 are the decoding of Huffman codes, 89 the inverse DCT, 56 colours, 24 the upsampling of colours and 23 the rest of libjpeg-turbo 2.1.5;
-43 are the resize, 32 the system (opening and reading the file, changing threads), 15 all else. So 652 us, 88 %, are libjpeg-turbo's: with nothing else to do a core would decode 1,530 files a second, and 1.5 times the fastest peer needs another decoder of Huffman codes.
+Of 742 us of a core for such a file on another day (57 KB; `perf`, 9,898 samples, beside other work of less priority) 460 are the decoding of Huffman codes, 89 the inverse DCT, 56 colours, 24 the upsampling of colours and 23 the rest of libjpeg-turbo 2.1.5;
+43 are the resize, 32 the system (opening and reading the file, changing threads), 15 all else. So 652 us, 88 %, are libjpeg-turbo's, which the fastest peer runs, too: with nothing else to do a core would decode 1.14 times as many files. 1.5 times the fastest peer needs another decoder of Huffman codes.
 Upsampling and colours in one step (libjpeg's merged upsampling) would save less than 24 us, and repeats colours where TensorFlow interpolates them: other pixels. The row is written by the resize, so nothing is copied.
 
 ## Tables
