@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { N = 48, BATCH = 4, TRIES = 8 };
+enum { N = 48, BATCH = 4, TRIES = 8, SETTLED = 20, LOOKS_AGAIN = 70 };
 
 static void nap(int us)
 {
@@ -443,6 +443,8 @@ static const machine machines[] = {
       3, 2, "2 threads instead of 3" },
     { "rows that take uneven times need batches ahead", 10, 5, 0, 0.05, 8, 1, 6, 1,
       "batches ahead instead of" },
+    { "rows of very uneven times need all there may be", 10, 5, 0, 0.1, 8, 1, KEEL_SLOTS_TUNED, 1,
+      "7 batches ahead instead of 6" },
 };
 
 typedef struct heard {
@@ -475,6 +477,7 @@ static void shown_these_times_it_finds_its_threads(void **state)
         t->most_threads = t->ceiling = m->most;
         t->tunes_threads = t->on = true;
         keel_tuner_look now = { .seconds = 1 };
+        int settled_lines = 0;
         for (int step = 1; step <= 500; step++) {
             const int n = keel_feed_threads(f);
             const double computes = m->computes * (1 + m->harm * (n - 1));
@@ -489,8 +492,10 @@ static void shown_these_times_it_finds_its_threads(void **state)
             if (keel_tuner_is_due(f)) keel_tuner_sees(f, &now);
             pthread_mutex_unlock(&f->lock);
             keel_tuner_say(f);
-            const bool settled = step == 24; /* what was seen until step 20 is decided */
-            if ((settled &&
+            if (step == SETTLED) settled_lines = h.lines;
+            if (step == LOOKS_AGAIN - 1 && h.lines != settled_lines)
+                fail_msg("%s: something is decided after step %d\n%s", m->what, SETTLED, h.all);
+            if ((step == SETTLED &&
                  (keel_feed_threads(f) != m->threads || keel_feed_slots(f) < m->slots)) ||
                 (step == 500 && keel_feed_threads(f) != m->later))
                 fail_msg("%s: step %d, %d threads, %d slots\n%s", m->what, step,
@@ -521,7 +526,7 @@ static void sleeping_rows_get_the_threads_they_need(void **state)
                                                         .context = &h }));
             assert_true(keel_feed_threads(f) == 1 && keel_feed_slots(f) == 3);
             must(keel_feed_begin_epoch(f, 0));
-            for (int i = 0; i < 24; i++) {
+            for (int i = 0; i < SETTLED; i++) {
                 must(keel_feed_next(f, &b));
                 nap(stream ? 6000 : 10000);
                 keel_feed_release(f, &b);

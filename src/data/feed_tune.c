@@ -17,11 +17,12 @@
 
 enum {
     FIRST = 2,     /* steps before the first look: nothing was read ahead yet */
-    WINDOW = 4,    /* steps of a look, */
-    SETTLED = 20,  /* until so many steps */
+    WINDOW = 3,    /* steps of a look, */
+    SETTLED = 20,  /* until so many steps: the end of a look, so that it decides */
     LATER = 50,    /* steps of a look from then on */
     FORGET = 1000, /* steps after which more threads are tried once more */
 };
+_Static_assert((SETTLED - FIRST) % WINDOW == 0, "the last short look ends when all is settled");
 static const double WAITS = 0.005; /* share of the time: below it nothing is changed */
 static const double IDLE = 0.001;  /* below it a thread may be too many */
 static const double BETTER = 0.98; /* time of a step, against that before: a change that helps */
