@@ -165,8 +165,7 @@ typedef struct keel_fit_options {
      * why; from the thread that called. NULL: nobody asks. */
     void (*explain_input)(void *context, const char *line);
     void *explain_context;
-    const char *input_report; /* file that receives a picture of the input, as SVG, now and then
-                                 while the fit runs and at its end; NULL: none */
+    const char *input_report; /* file for a picture of the input (SVG), kept up to date; or NULL */
     /* Is told before step 1 what is planned for GPUs ("runs staged through the host: resize"), as
      * explain_input is told. */
     void (*explain_devices)(void *context, const char *line);
