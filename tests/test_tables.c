@@ -356,7 +356,8 @@ static void numbers_are_decimal(void **state)
         snprintf(text, sizeof text, "a;b\n%s;0.5\n", bad[i]);
         files_text("t.csv", text);
         refused("t.csv", NULL, KEEL_EFORMAT, "t.csv:2: column 'a' has '");
-        assert_non_null(strstr(keel_error(), "which is not a number"));
+        assert_non_null(strstr(keel_error(), strcmp(bad[i], "1e39") ? "which is not a number"
+                                                                    : "which float32 cannot hold"));
     }
     files_end();
 }

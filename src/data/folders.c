@@ -224,7 +224,8 @@ static keel_status check_found(const keel_folder *f, const keel_dataset_options 
     if (!folders) return KEEL_OK;
     if (!f->n_classes)
         return keel_fail(KEEL_EDATA,
-                         "%s: has no folders; put the %s of each class into a folder of its own",
+                         "%s: has no folders; put the %s of each class into a folder of its own, "
+                         "or give labels (--labels FILE)",
                          path, what);
     if (!f->count)
         return keel_fail(KEEL_EDATA, "%s: has no %s (%s) in its %lld folders", path, what, endings,

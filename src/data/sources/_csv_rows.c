@@ -37,6 +37,8 @@ static bool is_date(const char *p)
 
 static keel_status not_a_number(const keel_csv_reader *r, const keel_cell *cell)
 {
+    double v;
+    const bool large = keel_read_number(cell->text, &v);
     const bool comma = r->cut.separator != ',' && strchr(cell->text, ',');
     if (is_date(cell->text))
         return keel_fail(KEEL_EFORMAT,
@@ -44,6 +46,10 @@ static keel_status not_a_number(const keel_csv_reader *r, const keel_cell *cell)
                          "date; make a number of it, such as days since a first day, or leave the "
                          "column out with --inputs",
                          cell->path, (long long)cell->line, cell->column, cell->text);
+    if (large)
+        return keel_fail(KEEL_EFORMAT,
+                         "%s:%lld: column '%s' has '%.40s', which float32 cannot hold", cell->path,
+                         (long long)cell->line, cell->column, cell->text);
     return keel_fail(KEEL_EFORMAT, "%s:%lld: column '%s' has '%.40s', which is not a number%s",
                      cell->path, (long long)cell->line, cell->column, cell->text,
                      comma                               ? " (the decimal separator is a point)"
