@@ -17,7 +17,7 @@ _Static_assert(KEEL_BILINEAR == 0 && KEEL_BICUBIC == 1 && KEEL_AREA == 2 && KEEL
 
 static keel_label_mode label_mode(const keel_model *m, int output)
 {
-    const char *loss = keel_model_loss_name(m, output);
+    const char *loss = m ? keel_model_loss_name(m, output) : NULL;
     keel_shape y;
     if (!loss || keel_model_output_shape(m, output, &y) < 0) return KEEL_LABEL_INT;
     if (!strcmp(loss, "CategoricalCrossentropy")) return KEEL_LABEL_CATEGORICAL;
@@ -62,7 +62,7 @@ static bool holds_images(const char *spec)
 
 static int64_t class_count(const keel_model *m, int output)
 {
-    const char *loss = keel_model_loss_name(m, output);
+    const char *loss = m ? keel_model_loss_name(m, output) : NULL;
     keel_shape y;
     if (!loss || !strstr(loss, "CategoricalCrossentropy")) return 0;
     return keel_model_output_shape(m, output, &y) >= 0 && y.rank == 1 && y.dim[0] > 1 ? y.dim[0]
@@ -238,7 +238,7 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
     word_list inputs = { 0 }, targets = { 0 }, features = { 0 };
     char *folders_text = NULL, note[512];
     const char **folders = NULL;
-    const int64_t n = keel_model_class_count(m);
+    const int64_t n = m ? keel_model_class_count(m) : 0;
     const char **names = calloc((size_t)n + 1, sizeof *names);
     int code = names ? -1 : keel_complain(EXIT_FAILED, "out of memory");
     if (code < 0 && o->inputs) code = split_inputs(&inputs, o->inputs);
@@ -250,8 +250,8 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
     if (code < 0 && o->class_names)
         code = split_names(&folders_text, &folders, &d->folder_count, o->class_names);
     d->folders = folders;
-    name_as_model(&inputs, spec, m, true);
-    if (!o->label) name_as_model(&targets, spec, m, false);
+    if (m) name_as_model(&inputs, spec, m, true);
+    if (m && !o->label) name_as_model(&targets, spec, m, false);
     for (int64_t i = 0; names && i < n; i++) names[i] = keel_model_class_name(m, i);
     d->class_names = names;
     d->class_name_count = n;
@@ -263,12 +263,12 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
     d->n_feature = features.n;
     keel_label_mode modes[KEEL_FIELDS_MAX];
     int64_t counts[KEEL_FIELDS_MAX];
-    for (int i = 0; i < targets.n; i++) {
+    for (int i = 0; m && i < targets.n; i++) {
         const int k = output_of(m, targets.word[i], i);
         modes[i] = label_mode(m, k);
         counts[i] = class_count(m, k);
     }
-    if (keel_model_output_count(m) > 1) {
+    if (m && keel_model_output_count(m) > 1) {
         d->target_modes = modes;
         d->target_class_counts = counts;
     }
@@ -296,10 +296,10 @@ static int open_own(keel_dataset **out, const char *spec, keel_setup_use use,
                     const keel_data_options *o, const keel_model *m)
 {
     keel_dataset_options d = KEEL_DATASET_OPTIONS;
-    keel_shape x, size;
-    keel_status s = keel_model_input_shape(m, 0, &x);
+    keel_shape x = { 0 }, size;
+    keel_status s = m ? keel_model_input_shape(m, 0, &x) : KEEL_OK;
     if (s < 0) return keel_complain_status(s);
-    if (use != KEEL_USE_INPUTS) {
+    if (m && use != KEEL_USE_INPUTS) {
         const int code = check_label(spec, o);
         if (code >= 0) return code;
     }
@@ -333,7 +333,8 @@ static int open_own(keel_dataset **out, const char *spec, keel_setup_use use,
     d.crop_to_aspect_ratio = o->crop;
     d.pad_to_aspect_ratio = o->pad;
     d.image_dct_scaling = o->dct_scaling;
-    d.labels_path = use == KEEL_USE_LABELED ? o->labels : NULL;
+    d.labels_path = use == KEEL_USE_VALIDATION || use == KEEL_USE_INPUTS ? NULL : o->labels;
+    d.unchecked = use == KEEL_USE_VERIFY;
     d.follow_links = o->follow_links;
     d.skip_list = o->skip_list;
     if (o->input_timeout <= 0)

@@ -91,7 +91,7 @@ static int read_vocabulary(keel_vocabulary *v, char **kept, char *one, keel_setu
     v->column = one;
     if (equals) *equals = 0;
     if (!*one) return keel_complain(EXIT_USAGE, "--vocabulary: '=%s' has no column", words);
-    if (!words && use != KEEL_USE_TRAINING)
+    if (!words && use != KEEL_USE_TRAINING && use != KEEL_USE_VERIFY)
         return keel_complain(EXIT_USAGE,
                              "--vocabulary %s: give the words that the model is trained with, in "
                              "their order (fit prints it): --vocabulary '%s=red,green' or "

@@ -10,10 +10,11 @@
 #include <time.h>
 
 typedef struct data_options {
-    const char *image_size, *label, *skip_list, *html;
+    keel_data_options source;
+    const char *html;
     int64_t rows, threads, seed, batch_size;
-    double seconds, input_timeout;
-    bool stages, no_header, verify;
+    double seconds;
+    bool stages, verify;
 } data_options;
 
 /* ---- the parts of the answer ----------------------------------------------------------------- */
@@ -252,39 +253,26 @@ static int run(const void *options, int n_arg, char **arg)
 {
     const data_options *o = options;
     keel_dataset *d;
-    keel_dataset_options with = KEEL_DATASET_OPTIONS;
-    keel_shape size;
     if (o->stages) return print_stages();
     if (!n_arg) return keel_complain(EXIT_USAGE, "give SRC, or --stages for the list of stages");
     if (o->html) {
         const keel_setup_file out[] = { { "--html", o->html }, { 0 } };
-        const keel_setup_file in[] = { { "SRC", arg[0] }, { "--skip-list", o->skip_list }, { 0 } };
+        const keel_setup_file in[] = { { "SRC", arg[0] },
+                                       { "--skip-list", o->source.skip_list },
+                                       { 0 } };
         int code = keel_setup_output("--html", o->html, ".html");
         if (code < 0) code = keel_setup_apart(out, in);
         if (code >= 0) return code;
     }
     if (o->html && o->verify)
         return keel_complain(EXIT_USAGE, "--html and --verify: give one of them");
-    if (o->image_size) {
-        if (!keel_shape_parse(&size, o->image_size, 2, 2))
-            return keel_complain(EXIT_USAGE, "--image-size '%s': two whole numbers, as 100,100",
-                                 o->image_size);
-        with.height = size.dim[0];
-        with.width = size.dim[1];
-    }
-    with.label = o->label;
-    with.no_header = o->no_header;
-    with.unchecked = o->verify;
-    with.skip_list = o->skip_list;
-    if (o->input_timeout <= 0)
-        return keel_complain(EXIT_USAGE, "--input-timeout %g: must be above 0", o->input_timeout);
-    with.watch = keel_setup_watch(o->input_timeout);
-    keel_status s = keel_dataset_open(&d, arg[0], &with);
-    if (s < 0) return keel_complain_status(s);
+    const int opened = keel_setup_data(&d, arg[0], o->verify ? KEEL_USE_VERIFY : KEEL_USE_TRAINING,
+                                       &o->source, NULL);
+    if (opened >= 0) return opened;
     keel_reader_options r = KEEL_READER_OPTIONS;
     r.seed = (uint64_t)o->seed;
     r.threads = (int)o->threads;
-    r.watch = with.watch;
+    r.watch = keel_setup_watch(o->source.input_timeout);
     print_spec(d);
     if (o->verify) {
         const int code = verify(d, &r, o->batch_size);
@@ -313,17 +301,7 @@ static const keel_option options[] = {
       "threads that read ahead (default: one for each core)", offsetof(T, threads) },
     { "seed", 0, false, KEEL_OPTION_COUNT, "N", "0", "of shuffles and random stages",
       offsetof(T, seed) },
-    { "image-size", 0, false, KEEL_OPTION_TEXT, "H,W", NULL, "resize images to this size",
-      offsetof(T, image_size) },
-    { "label", 0, false, KEEL_OPTION_TEXT, "COLUMN", NULL, "column of the labels in a CSV file",
-      offsetof(T, label) },
-    { "no-header", 0, false, KEEL_OPTION_FLAG, NULL, NULL, "the first line of a CSV file is a row",
-      offsetof(T, no_header) },
-    { "input-timeout", 0, false, KEEL_OPTION_REAL, "S", NULL, KEEL_TIMEOUT_HELP,
-      offsetof(T, input_timeout) },
-    { "skip-list", 0, false, KEEL_OPTION_TEXT, "FILE", NULL,
-      "leave out the rows that this file lists, as the argument quarantine of stages writes it",
-      offsetof(T, skip_list) },
+    KEEL_SOURCE_ROWS(T, source),
     { "verify", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
       "read everything once, name what cannot be read, and exit with 1 if there is any; tells the "
       "least --input-memory of a fit",

@@ -122,8 +122,12 @@ int keel_setup_input_memory(int64_t *out, const char *text);
         "(.gz, a pattern or folder too), TFRecord files and tar shards: a file, a directory of "   \
         "them, train-*.tfrecord, shard-{000..010}.tar; or a pipeline "                             \
         "file .toml"),                                                                             \
-        KEEL_OPTION_ROW(T, member.image_size, "image-size", 0, false, KEEL_OPTION_TEXT, "H,W",     \
-                        NULL, "resize images to this size (default: the model's)"),                \
+        KEEL_SOURCE_ROWS(T, member)
+
+/* What is said of a source, whichever option or argument names it. */
+#define KEEL_SOURCE_ROWS(T, member)                                                                \
+    KEEL_OPTION_ROW(T, member.image_size, "image-size", 0, false, KEEL_OPTION_TEXT, "H,W", NULL,   \
+                    "resize images to this size (default: the model's, if there is one)"),         \
         KEEL_OPTION_ROW(T, member.interpolation, "interpolation", 0, false, KEEL_OPTION_CHOICE,    \
                         "bilinear|bicubic|area|lanczos3|lanczos5|gaussian|mitchellcubic|nearest",  \
                         "bilinear", "method to resize images, without antialias, as in Keras"),    \
@@ -189,10 +193,12 @@ typedef enum keel_setup_use {
     KEEL_USE_TRAINING,   /* targets are required; a vocabulary may be that of the data */
     KEEL_USE_LABELED,    /* targets are required */
     KEEL_USE_VALIDATION, /* targets are required; of MNIST's files, those named t10k */
-    KEEL_USE_INPUTS      /* targets are not read */
+    KEEL_USE_INPUTS,     /* targets are not read */
+    KEEL_USE_VERIFY /* to be looked at, without a model: rows are not checked when it is opened */
 } keel_setup_use;
 
-/* Open `spec` (o->data or another source) in the form that the model's input and loss need. */
+/* Open `spec` (o->data or another source) in the form that the model's input and loss need. m NULL:
+ * there is no model, and rows are as they are in the source. */
 int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
                     const keel_data_options *o, const keel_model *m);
 

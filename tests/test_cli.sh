@@ -278,6 +278,16 @@ want 2 'kin' fit two.keras --data t.csv --label kin -o m.keras
 for c in "fit two.keras -o m.keras" "evaluate fit.keras"; do
     want 2 't.csv: give the column of the labels: --label COLUMN, one of a,b,c,d,kind$' $c --data t.csv
 done
+# data is shown with the words that fit takes for it
+show=(data t.csv --rows 1 --seconds 0)
+want 0 'input  left +float32  \(2,\)' "${show[@]}" --inputs 'left=a,b right=c' --label kind
+want 0 "words of column 'kind': 0 less, 1 more" "${show[@]}" --vocabulary kind
+want 1 "column 'kind' has '(less|more)', which is not a number" "${show[@]}"
+want 2 "no column 'kin'" "${show[@]}" --label kin
+sed '3s/^[^,]*/NA/' t.csv >hole.csv
+want 1 "hole.csv:3: column 'a' has 'NA'" data hole.csv --label kind --seconds 0
+want 0 'hole.csv: 1 row left out, 102 kept' data hole.csv --label kind --missing drop --seconds 0
+want 0 'all 102 rows can be read' data hole.csv --label kind --missing drop --verify
 tail -n +2 t.csv >bare.csv
 want 0 '103 rows of bare.csv|bare.csv: .*103' fit two.keras --data bare.csv --no-header --label 4 --devices cpu:0 -o bare.keras
 sed 's/less/0/; s/more/1/' bare.csv >numbers.csv

@@ -86,6 +86,12 @@ want 2 'only one of them' evaluate image.keras --data shapes --crop-to-aspect-ra
 n=$(find shapes -name '*.jpg' | wc -l)
 for ((i = 0; i < n; i++)); do echo $((i % 10)); done >labels.txt
 want 0 "^rows +$n " evaluate image.keras --data shapes --labels labels.txt
+want 0 'classes: 0, 1, 2, 3' data shapes --labels labels.txt --image-size 16,16 --seconds 0
+mkdir flat
+find shapes -name '*.jpg' | head -n 20 | while read -r f; do cp "$f" "flat/${f//\//-}"; done
+for ((i = 0; i < 20; i++)); do echo $((i % 2)); done >two.txt
+want 0 'classes in this order.*0 0, 1 1' fit image.keras --data flat --labels two.txt --epochs 1 --devices cpu:0 -o flat.keras
+want 0 '^rows +20 ' evaluate flat.keras --data flat --labels two.txt
 echo 1 >>labels.txt
 want 1 "labels.txt: more labels than the $n files" evaluate image.keras --data shapes --labels labels.txt
 want 1 "has no folder 'cube'" evaluate image.keras --data shapes --class-names circle,cube

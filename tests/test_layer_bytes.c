@@ -21,6 +21,17 @@ static const struct {
     int64_t channels; /* 0: any number of them */
 } layers[] = {
     { "Rescaling", "{\"scale\": 0.00392156862745098, \"offset\": -0.5}", 0 },
+    { "Normalization", "{\"mean\": 117.5, \"variance\": 5000}", 0 },
+    { "Normalization", "{\"mean\": 117.5, \"variance\": 5000, \"invert\": true}", 0 },
+    { "Normalization", "{\"mean\": 120, \"variance\": 0}", 0 },
+    { "Normalization", "{\"mean\": [123.68, 116, 0.1], \"variance\": [3411.5, 49, 1e-20]}", 3 },
+    { "Normalization", "{\"mean\": [3, 6, 7], \"variance\": [3411.5, 49, 1e9], \"invert\": true}",
+      3 },
+    { "Normalization", "{\"mean\": [1, 2, 3, 4, 5], \"variance\": [9, 8, 7, 6, 5]}", 5 },
+    { "Normalization",
+      "{\"mean\": [9, 8, 7, 6, 5, 4, 3, 2, 1, 2, 3, 4], "
+      "\"variance\": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}",
+      12 },
     { "RandomBrightness", "{\"factor\": 0.3}", 0 },
     { "RandomContrast", "{\"factor\": 0.5}", 0 },
     { "RandomInvert", "{\"factor\": 0.5}", 0 },
@@ -44,8 +55,9 @@ static const struct {
 };
 
 /* Lines of less than a vector, of several and of more than warp looks at together. */
-static const int64_t shapes[][3] = { { 9, 11, 3 }, { 7, 149, 3 }, { 4, 5, 3 },   { 16, 67, 1 },
-                                     { 6, 31, 4 }, { 5, 20, 5 },  { 12, 13, 2 }, { 4, 3, 96 } };
+static const int64_t shapes[][3] = { { 9, 11, 3 },  { 7, 149, 3 }, { 4, 5, 3 },   { 16, 67, 1 },
+                                     { 6, 31, 4 },  { 5, 20, 5 },  { 12, 13, 2 }, { 4, 3, 96 },
+                                     { 20, 21, 5 }, { 16, 18, 12 } };
 
 static void put(keel_dataset **d, const char *stage, const char *args)
 {

@@ -115,6 +115,40 @@ static void a_mean_makes_whole_numbers_real_only_if_it_is_not_one(void **state)
     files_end();
 }
 
+/* What a column has is not known before its first value. */
+static void a_column_that_begins_without_values_has_what_comes_first(void **state)
+{
+    static const struct {
+        const char *rows, *texts; /* NULL: it is refused, for its line 2 */
+    } cases[] = {
+        { ",0\nx,1\n,2\n", "|x|" }, { ",0\n,1\nx,2\n7,3\n", "||x|7" },
+        { ",0\n,1\n", "|" },        { "NA,0\nx,1\n", "NA|x" },
+        { ",0\n7,1\n", NULL },      { ",0\nNA,1\n7,2\nx,3\n", NULL },
+    };
+    char text[100], texts[100];
+    keel_data_field f;
+    files_begin();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        keel_dataset_options o = options();
+        o.inputs = LIST("a", "b");
+        o.n_input = 2;
+        snprintf(text, sizeof text, "a,b\n%s", cases[i].rows);
+        files_text("t.csv", text);
+        if (!cases[i].texts) {
+            refused("t.csv", &o, KEEL_EFORMAT, "t.csv:2: column 'a' has '");
+            refused("t.csv", &o, KEEL_EFORMAT, "filled with --missing mean or a number");
+            continue;
+        }
+        keel_dataset *d = opened("t.csv", &o);
+        assert_int_equal(keel_dataset_field(d, 0, &f), KEEL_OK);
+        assert_int_equal(f.dtype, KEEL_STRING);
+        read_field(d, 0, NULL, texts, sizeof texts);
+        assert_string_equal(texts, cases[i].texts);
+        keel_dataset_destroy(d);
+    }
+    files_end();
+}
+
 /* A missing label is not filled; one NA among numbers does not make class names of them. */
 static void targets_are_dropped_or_refused_but_not_filled(void **state)
 {
@@ -539,6 +573,7 @@ int main(void)
         cmocka_unit_test(a_missing_value_is_refused_dropped_or_filled),
         cmocka_unit_test(every_word_that_pandas_reads_as_missing_is),
         cmocka_unit_test(a_mean_makes_whole_numbers_real_only_if_it_is_not_one),
+        cmocka_unit_test(a_column_that_begins_without_values_has_what_comes_first),
         cmocka_unit_test(targets_are_dropped_or_refused_but_not_filled),
         cmocka_unit_test(a_text_is_missing_only_for_drop),
         cmocka_unit_test(a_table_is_that_of_pandas_to_the_bit),

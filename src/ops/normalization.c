@@ -2,11 +2,18 @@
  * not move. Keras: Normalization. */
 #ifndef REAL
 #include "ops/normalization.h"
+#include "base/clones.h"
 #include "ops/cases.h"
 #include "ops/infer.h"
 #include <math.h>
+#include <string.h>
 
-enum { BYTES = 256, TABLES_MAX = 64 }; /* what each byte becomes, for so many statistics */
+enum {
+    BYTES = 256,
+    TABLES_MAX = 64,  /* what each byte becomes, for so many statistics */
+    MULTIPLY_MAX = 8, /* by products, for so many */
+    SPREAD = 64       /* times that these are written out, so that a loop has whole vectors */
+};
 
 static keel_status infer(keel_node *n)
 {
@@ -59,6 +66,53 @@ static int64_t begin_of(const keel_node *n, int64_t i)
 #define REAL_FILE "ops/normalization.c"
 #include "ops/real.h"
 
+/* What a byte becomes by each of `own` statistics: table[byte * own + k]. */
+static void fill_table(const keel_normalization_args *a, float *table, const double *scale,
+                       const double *mean, int64_t own)
+{
+    for (int v = 0; v < BYTES; v++)
+        for (int64_t k = 0; k < own; k++)
+            table[v * own + k] = normalized_f32(a, (float)v, scale[k], mean[k]);
+}
+
+static void look_up(float *y, const uint8_t *x, int64_t count, const float *table, int64_t own)
+{
+    for (int64_t i = 0; i < count; i += own)
+        for (int64_t k = 0; k < own; k++) y[i + k] = table[x[i + k] * own + k];
+}
+
+/* The same by products, several at a time; mean and factor are written out for a period. */
+KEEL_CLONES
+static void multiply(float *restrict y, const uint8_t *restrict x, int64_t count,
+                     const double *restrict mean, const double *restrict factor, int64_t period)
+{
+    int64_t i = 0;
+    for (; i + period <= count; i += period)
+        for (int64_t k = 0; k < period; k++) y[i + k] = (float)((x[i + k] - mean[k]) * factor[k]);
+    for (int64_t k = 0; i < count; i++, k++) y[i] = (float)((x[i] - mean[k]) * factor[k]);
+}
+
+/* A product with 1 / scale rounds twice, a division once, but nearly always to the same float.
+ * There are only 256 bytes, so all are tried. False: one differs. */
+static bool multiplies(float *y, const uint8_t *x, int64_t count, const double *scale,
+                       const double *mean, const float *table, int64_t own)
+{
+    double of[2][SPREAD * MULTIPLY_MAX];
+    uint8_t every[BYTES * MULTIPLY_MAX];
+    float made[BYTES * MULTIPLY_MAX];
+    const int64_t period = own * SPREAD;
+    if (own > MULTIPLY_MAX) return false;
+    for (int64_t k = 0; k < period; k++) {
+        of[0][k] = mean[k % own];
+        of[1][k] = 1 / scale[k % own];
+    }
+    for (int64_t i = 0; i < BYTES * own; i++) every[i] = (uint8_t)(i / own);
+    multiply(made, every, BYTES * own, of[0], of[1], period);
+    if (memcmp(made, table, (size_t)(BYTES * own) * sizeof *made) != 0) return false;
+    multiply(y, x, count, of[0], of[1], period);
+    return true;
+}
+
 /* There are only 256 bytes, so most divisions of an image would be made again and again. */
 static void forward_bytes(const keel_call *c)
 {
@@ -68,16 +122,20 @@ static void forward_bytes(const keel_call *c)
     double *scale = c->scratch, *mean = scale + own;
     float *table = (float *)(mean + own), *y = c->out[0];
     const uint8_t *x = c->in[0];
-    const bool tables = own <= TABLES_MAX && own * BYTES < c->rows * l.count * l.length;
+    const int64_t count = c->rows * l.count * l.length;
+    const bool tables = own <= TABLES_MAX && own * BYTES < count;
     statistics_f32(c, scale, mean, own);
-    for (int64_t k = 0; tables && k < own; k++)
-        for (int v = 0; v < BYTES; v++)
-            table[k * BYTES + v] = normalized_f32(a, (float)v, scale[k], mean[k]);
+    if (tables) fill_table(a, table, scale, mean, own);
+    if (tables && l.same && (l.step || own == 1)) {
+        if (a->invert || !multiplies(y, x, count, scale, mean, table, own))
+            look_up(y, x, count, table, own);
+        return;
+    }
     for (int64_t row = 0; row < c->rows; row++)
         for (int64_t line = 0; line < l.count; line++, x += l.length, y += l.length) {
             int64_t k = l.same ? 0 : begin_of(c->node, line * l.length);
             for (int64_t i = 0; i < l.length; i++, k += l.step)
-                y[i] = tables ? table[k * BYTES + x[i]]
+                y[i] = tables ? table[x[i] * own + k]
                               : normalized_f32(a, (float)x[i], scale[k], mean[k]);
         }
 }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { UNKNOWN_MOST = 1000 }; /* lines; then a column without values is one of texts */
+
 #define FLOAT_END 0x1.ffffffp127 /* from here on, a number rounds to an infinite float32 */
 
 static size_t digits(const char *p)
@@ -118,22 +120,47 @@ static keel_status add_cells(keel_csv_reader *r)
     return KEEL_OK;
 }
 
-/* A field that was requested by name has texts if its first row is not a number. */
-static keel_status find_texts(keel_csv_reader *r)
+/* A column of numbers whose first rows had no value. */
+static keel_status refuse_missing(keel_csv_reader *r, const keel_csv_use *u)
+{
+    const keel_cell cell = { r->cut.path, u->since, r->name[u->column], "" };
+    r->table.field[u->field].cells = KEEL_CELLS_NUMBERS;
+    return keel_table_missing(&r->table, &r->table.field[u->field], u->at, &cell);
+}
+
+/* What a column has that was requested by name: texts, if its first value is not a number. Where
+ * missing values are refused, rows without one are texts until a number comes, which shows that
+ * they should have been numbers. */
+static keel_status find_text(keel_csv_reader *r, keel_csv_use *u, bool *known)
 {
     double v;
+    const keel_cell cell = cell_of(r, u);
+    const bool number = keel_read_number(cell.text, &v), missing = keel_table_is_missing(cell.text);
+    keel_table_field *f = &r->table.field[u->field];
+    *known = true;
+    if (number) return u->since ? refuse_missing(r, u) : KEEL_OK;
+    if (missing && r->o->missing == KEEL_MISSING_DROP) /* the next row shows it */
+        return keel_table_missing(&r->table, f, u->at, &cell);
+    if (missing && r->o->missing != KEEL_MISSING_REFUSE) return KEEL_OK;
+    f->cells = KEEL_CELLS_TEXTS;
+    if (!missing || f->width > 1)
+        u->since = 0;
+    else if (!u->since)
+        u->since = cell.line;
+    *known = !u->since || cell.line - u->since > UNKNOWN_MOST;
+    return KEEL_OK;
+}
+
+static keel_status find_texts(keel_csv_reader *r)
+{
+    const bool again = r->known_row > 0;
+    bool all = true, known;
     for (int64_t i = 0; i < r->n_use; i++) {
-        const keel_csv_use *u = &r->use[i];
-        const keel_cell cell = cell_of(r, u);
-        if (!r->group[u->field].may_be_text || u->words >= 0) continue;
-        if (keel_read_number(cell.text, &v)) continue;
-        keel_table_field *f = &r->table.field[u->field];
-        if (r->o->missing != KEEL_MISSING_REFUSE && keel_table_is_missing(cell.text)) {
-            if (r->o->missing == KEEL_MISSING_DROP) /* the next row shows it */
-                return keel_table_missing(&r->table, f, u->at, &cell);
-            continue;
-        }
-        f->cells = KEEL_CELLS_TEXTS;
+        keel_csv_use *u = &r->use[i];
+        if (!r->group[u->field].may_be_text || u->words >= 0 || (again && !u->since)) continue;
+        KEEL_TRY(find_text(r, u, &known));
+        if (r->table.drop) return KEEL_OK;
+        all &= known;
     }
     for (int64_t i = 0; i < r->n_use; i++)
         if (r->use[i].words >= 0 && r->table.field[r->use[i].field].cells == KEEL_CELLS_TEXTS)
@@ -141,7 +168,8 @@ static keel_status find_texts(keel_csv_reader *r)
                              "%s: column '%s' has a vocabulary, but others of the same input have "
                              "texts; give each a vocabulary, or inputs of their own",
                              r->cut.path, r->name[r->use[i].column]);
-    r->undecided = false;
+    r->known_row++;
+    r->undecided = !all;
     return KEEL_OK;
 }
 

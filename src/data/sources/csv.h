@@ -19,6 +19,8 @@ typedef struct keel_csv_use { /* a column that is read */
     int64_t column;
     int32_t field, at;
     int32_t words; /* its vocabulary; -1: none */
+    int64_t since; /* the line from which on it has had no value, so it may be one of numbers; 0: it
+                      is known what it has */
 } keel_csv_use;
 
 typedef struct keel_csv_reader {
@@ -30,6 +32,7 @@ typedef struct keel_csv_reader {
     char **name; /* [n_columns] */
     char *names; /* their storage */
     int64_t n_columns;
+    int64_t known_row; /* rows that have shown what columns have */
     int n_group;
     keel_csv_group group[KEEL_FIELDS_MAX];
     keel_csv_use *use; /* [n_use], by column */
