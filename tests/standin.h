@@ -83,6 +83,7 @@ typedef struct standin {
     keel_device base;
     standin_tape *tape;           /* that is being made; NULL: calls are enqueued */
     int tapes, captures, replays; /* that are alive; that were made; so far */
+    standin_tape *left;           /* those of a lost device, which it may still read */
     bool refuses_tapes;           /* capture_end has no graph of anything */
     char *foreign, *data;         /* the same memory: as the host sees it, and as it is */
     int64_t used;
@@ -708,7 +709,13 @@ static void standin_forget(keel_device *d, void *graph)
 {
     standin *s = standin_of(d);
     s->tapes--;
-    if (!s->lost) standin_tape_free(graph); /* else it may still be read */
+    standin_tape *tape = graph;
+    if (!s->lost) {
+        standin_tape_free(tape);
+        return;
+    }
+    tape->next = s->left;
+    s->left = tape;
 }
 
 /* ---- opened and closed ----------------------------------------------------------------------- */
@@ -722,6 +729,11 @@ static void standin_close(keel_device *d)
         for (; s->stream[i].seen < s->stream[i].head; s->stream[i].seen++)
             sem_wait(&s->stream[i].done);
     for (int i = 0; i < s->n_locked; i++) free((char *)(uintptr_t)s->locked[i].at - 64);
+    while (s->left) {
+        standin_tape *tape = s->left;
+        s->left = tape->next;
+        standin_tape_free(tape);
+    }
     for (int i = 0; i < KEEL_DEVICE_STREAMS; i++) {
         standin_stream *x = &s->stream[i];
         x->ends = true;

@@ -21,6 +21,7 @@ typedef struct standin_note {
 typedef struct standin_tape {
     standin_note *note;
     int n, room;
+    struct standin_tape *next; /* of those that a lost device has left */
 } standin_tape;
 
 static standin_note *standin_tape_add(standin_tape *t, standin_note_kind kind)

@@ -34,6 +34,7 @@ extern const cuda_misuse runtime_misuses[];
 
 /* Of CUDA's runtime. */
 void cuda_runtime_hangs(bool hangs);     /* from now on no stream comes to its end */
+void cuda_runtime_ends(void);            /* as the process: what a lost GPU has is taken back */
 void cuda_runtime_refuses(bool refuses); /* no capture succeeds */
 int64_t cuda_runtime_live(void);     /* what was made and is not destroyed: memory, streams, ... */
 int64_t cuda_runtime_captures(void); /* so far */

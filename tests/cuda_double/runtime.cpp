@@ -30,7 +30,9 @@ struct locked {
 };
 std::vector<locked> host;
 std::vector<void *> memory;
-std::vector<emu_stream *> streams;
+/* Never freed, so that an address is that of one stream only. */
+std::vector<emu_stream *> &streams = *new std::vector<emu_stream *>;
+std::vector<emu_event *> events;
 std::vector<emu_graph *> graphs;
 int64_t live, captures, replays;
 bool hangs, refuses;
@@ -292,7 +294,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned)
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned)
 {
     if (!outside("cudaEventCreateWithFlags")) return last;
-    *out = new emu_event{ true, false };
+    events.push_back(*out = new emu_event{ true, false });
     live++;
     return cudaSuccess;
 }
@@ -301,6 +303,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t e)
 {
     const char *f = "cudaEventDestroy";
     if (!outside(f) || !is_event(f, e)) return failed(cudaErrorInvalidResourceHandle);
+    events.erase(std::find(events.begin(), events.end(), e));
     delete e;
     live--;
     return cudaSuccess;
@@ -393,6 +396,21 @@ void cuda_libraries_close(cuda_libraries *) /* the doubles of the libraries are 
 void cuda_runtime_hangs(bool does)
 {
     hangs = does;
+}
+
+void cuda_runtime_ends(void)
+{
+    for (const locked &x : host)
+        if (!x.shared) free(x.at);
+    for (const emu_event *e : events) delete e;
+    for (const emu_graph *g : graphs) delete g;
+    for (emu_stream *s : streams) s->live = false; /* their addresses are not used again */
+    host.clear();
+    events.clear();
+    graphs.clear();
+    memory.clear();
+    hangs = false;
+    live = 0;
 }
 
 void cuda_runtime_refuses(bool does)
