@@ -288,6 +288,11 @@ sed '3s/^[^,]*/NA/' t.csv >hole.csv
 want 1 "hole.csv:3: column 'a' has 'NA'" data hole.csv --label kind --seconds 0
 want 0 'hole.csv: 1 row left out, 102 kept' data hole.csv --label kind --missing drop --seconds 0
 want 0 'all 102 rows can be read' data hole.csv --label kind --missing drop --verify
+touch table.parquet notes.xyz
+want 2 'table.parquet: Keel does not read Parquet; let a program write its rows' data table.parquet
+want 2 'two.keras: is a model' fit two.keras --data two.keras -o m.keras
+want 2 'notes.xyz: is not a kind of data that Keel reads: ' data notes.xyz
+want 2 'nowhere: No such file' data nowhere
 tail -n +2 t.csv >bare.csv
 want 0 '103 rows of bare.csv|bare.csv: .*103' fit two.keras --data bare.csv --no-header --label 4 --devices cpu:0 -o bare.keras
 sed 's/less/0/; s/more/1/' bare.csv >numbers.csv

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "data/quarantine.h"
 #include "data/stage.h"
+#include "data/unknown.h"
 #include "data/warnings.h"
 #include "data/watchdog.h"
 #include "tensor/dtype.h"
@@ -344,15 +345,7 @@ keel_status keel_dataset_open(keel_dataset **out, const char *spec,
     for (int i = 0; keel_sources[i]; i++)
         if (keel_sources[i]->claims && keel_sources[i]->claims(spec))
             return open_watched(out, keel_sources[i], spec, &o);
-    keel_text known = { 0 };
-    for (int i = 0; keel_sources[i]; i++)
-        if (keel_sources[i]->claims)
-            keel_text_add(&known, "%s%s", known.length ? "; " : "", keel_sources[i]->help);
-    const keel_status s =
-        keel_fail(KEEL_EARG, "%s: does not exist, or is not a kind of data that Keel reads: %s",
-                  spec, known.data ? known.data : "");
-    keel_text_free(&known);
-    return s;
+    return keel_data_unknown(spec);
 }
 
 int64_t keel_dataset_rows(const keel_dataset *d)

@@ -1,0 +1,70 @@
+/* See unknown.h. */
+#include "data/unknown.h"
+#include "base/text.h"
+#include "data/source.h"
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+static const struct {
+    const char *ending, *format;
+} foreign[] = {
+    { ".parquet", "Parquet" },
+    { ".arrow", "Arrow" },
+    { ".feather", "Arrow" },
+    { ".orc", "ORC" },
+    { ".avro", "Avro" },
+    { ".xlsx", "Excel's format" },
+    { ".xls", "Excel's format" },
+    { ".pkl", "Python pickles" },
+    { ".pickle", "Python pickles" },
+    { ".pt", "PyTorch's format" },
+    { ".mat", "MATLAB's format" },
+    { ".mdb", "LMDB" },
+    { ".lmdb", "LMDB" },
+    { ".rec", "RecordIO" },
+    { ".zip", "zip archives" },
+    { ".mp3", "MP3" },
+    { ".flac", "FLAC" },
+    { ".ogg", "Ogg" },
+    { ".mp4", "videos" },
+    { ".avi", "videos" },
+    { ".tif", "TIFF" },
+    { ".tiff", "TIFF" },
+    { ".heic", "HEIC" },
+};
+
+static bool ends_with(const char *spec, const char *ending)
+{
+    const size_t n = strlen(spec), end = strlen(ending);
+    return n > end && !strcasecmp(spec + n - end, ending);
+}
+
+static keel_status say_what_is_read(const char *spec)
+{
+    keel_text known = { 0 };
+    for (int i = 0; keel_sources[i]; i++)
+        if (keel_sources[i]->claims)
+            keel_text_add(&known, "%s%s", known.length ? "; " : "", keel_sources[i]->help);
+    const keel_status s = keel_fail(KEEL_EARG, "%s: is not a kind of data that Keel reads: %s",
+                                    spec, known.data ? known.data : "");
+    keel_text_free(&known);
+    return s;
+}
+
+keel_status keel_data_unknown(const char *spec)
+{
+    struct stat st;
+    if (stat(spec, &st)) return keel_fail(KEEL_EARG, "%s: %s", spec, strerror(errno));
+    if (ends_with(spec, ".keras"))
+        return keel_fail(KEEL_EARG, "%s: is a model; give data to train it with", spec);
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        if (ends_with(spec, foreign[i].ending))
+            return keel_fail(KEEL_EARG,
+                             "%s: Keel does not read %s; let a program write its rows as .npy, "
+                             "with exec:CMD as the data (docs/pipelines.md has one for Parquet), "
+                             "or convert it",
+                             spec, foreign[i].format);
+    return say_what_is_read(spec);
+}

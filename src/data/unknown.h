@@ -1,0 +1,10 @@
+/* What is said of data that no source claims. */
+#ifndef KEEL_DATA_UNKNOWN_H
+#define KEEL_DATA_UNKNOWN_H
+#include "base/error.h"
+
+/* KEEL_EARG, always: it is not there; or it is of a known format that Keel does not read, and what
+ * to do instead; or of none, and what Keel reads. */
+keel_status keel_data_unknown(const char *spec);
+
+#endif
