@@ -75,7 +75,7 @@ static inline void cuda_staged_run(const keel_call *host)
     const bool forward = pass == KEEL_FORWARD, back = pass == KEEL_BACKWARD;
     const bool backwards = back || pass == KEEL_WEIGHTS || pass == KEEL_PARTIAL_BACKWARD;
     /* gradients have the type of what they are of, where that is real */
-    const bool narrow = n->held == KEEL_BFLOAT16;
+    const bool narrow = keel_dtype_is_narrow(n->held);
     keel_call c = *host;
     c.device = emu_device();
     c.facts = cuda_facts(host->step);
@@ -134,8 +134,8 @@ static inline keel_status cuda_staged_prepare(keel_prepare *p)
     p->device = emu_device();
     const keel_status s = cuda_kernel->prepare(p);
     cuda_scratch = p->scratch;
-    cuda_run =
-        p->node->held == KEEL_BFLOAT16 ? cuda_kernel->narrow[p->pass] : cuda_kernel->run[p->pass];
+    cuda_run = keel_dtype_is_narrow(p->node->held) ? narrow_pass(cuda_kernel, p->pass)
+                                                   : cuda_kernel->run[p->pass];
     return s;
 }
 
@@ -147,6 +147,7 @@ static inline keel_kernel cuda_staged(const keel_kernel *k)
     for (int p = 0; p < KEEL_PASS_COUNT; p++) {
         if (k->run[p]) staged.run[p] = cuda_staged_run;
         if (k->narrow[p]) staged.narrow[p] = cuda_staged_run;
+        if (k->half[p]) staged.half[p] = cuda_staged_run;
     }
     return staged;
 }

@@ -10,6 +10,7 @@
 #include "ops/cases.h"
 #include "ops/all.h"
 #include "tensor/bfloat16.h"
+#include "tensor/float16.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -283,7 +284,20 @@ static const kernel_case kernel_cases[] = {
 };
 enum { KERNEL_CASES = sizeof kernel_cases / sizeof *kernel_cases };
 
-/* One op twice over the same numbers: in float32, and held in bfloat16 where `both`. */
+/* The narrow type: KEEL_FLOAT16 where a test says so. Arrays of it are of keel_bf16 all the same,
+ * which has the same size. */
+static keel_dtype bench_held = KEEL_BFLOAT16;
+
+/* For a loop over what values may be stored in: float32, bfloat16 and float16. Whether it is
+ * narrow. */
+enum { BENCH_TYPES = 3 };
+static inline bool bench_choose(int type)
+{
+    bench_held = type == 2 ? KEEL_FLOAT16 : KEEL_BFLOAT16;
+    return type > 0;
+}
+
+/* One op twice over the same numbers: in float32, and held in the narrow type where `both`. */
 typedef struct bench {
     keel_node wide, narrow;
     keel_spec wide_in[IN_MAX], narrow_in[IN_MAX], weight_spec[WEIGHTS_MAX];
@@ -298,7 +312,7 @@ typedef struct bench {
     double *merged, *merged_backward;
 } bench;
 
-typedef struct results { /* of a pass; values are keel_bf16 where it ran on such */
+typedef struct results { /* of a pass; values are narrow where it ran on such */
     void *out, *saved[SAVED_MAX], *in_grad[IN_MAX];
     void *more_out[OUT_MAX]; /* as more_grad */
     float *weight_grad[WEIGHTS_MAX];
@@ -321,11 +335,27 @@ static inline float *numbers(int64_t count, bool positive)
     return f;
 }
 
+static inline void narrow_to(keel_bf16 *to, const float *from, int64_t count)
+{
+    (bench_held == KEEL_FLOAT16 ? keel_f16_narrow : keel_bf16_narrow)(to, from, count);
+}
+
+static inline float wide_of(keel_bf16 x)
+{
+    return bench_held == KEEL_FLOAT16 ? keel_f16_wide(x) : keel_bf16_wide(x);
+}
+
 static inline keel_bf16 *narrowed(const float *f, int64_t count)
 {
     keel_bf16 *b = keel_aligned_calloc((size_t)count, sizeof *b);
-    keel_bf16_narrow(b, f, count);
+    narrow_to(b, f, count);
     return b;
+}
+
+/* The kernel's pass for the narrow type. */
+static inline keel_run narrow_pass(const keel_kernel *k, keel_pass pass)
+{
+    return (bench_held == KEEL_FLOAT16 ? k->half : k->narrow)[pass];
 }
 
 /* ---- the bench ------------------------------------------------------------------------------- */
@@ -348,10 +378,10 @@ static inline keel_status node_of(keel_node *n, keel_spec *in, bench *b, const k
     return keel_node_infer(n);
 }
 
-/* Whether output i is among those that a narrow node holds in bfloat16. */
+/* Whether output i is among those that a narrow node holds in the narrow type. */
 static inline bool is_narrow(const bench *b, int i)
 {
-    return b->both && b->narrow.out[i].dtype == KEEL_BFLOAT16;
+    return b->both && b->narrow.out[i].dtype == bench_held;
 }
 
 static inline keel_status bench_open(bench *b, const keel_op *op, const keel_case *c, bool training,
@@ -363,7 +393,7 @@ static inline keel_status bench_open(bench *b, const keel_op *op, const keel_cas
     assert_true(op->args_size <= sizeof b->args);
     if (op->args_for_case) op->args_for_case(b->args, c->args);
     KEEL_TRY(node_of(&b->wide, b->wide_in, b, op, c, training, KEEL_FLOAT32));
-    if (both) KEEL_TRY(node_of(&b->narrow, b->narrow_in, b, op, c, training, KEEL_BFLOAT16));
+    if (both) KEEL_TRY(node_of(&b->narrow, b->narrow_in, b, op, c, training, bench_held));
     for (int i = 0; i < b->wide.n_in; i++) {
         const int64_t n = rows * keel_row_count(&b->wide_in[i]);
         b->in[i] = numbers(n, keel_case_has(c->args, "positive"));
@@ -547,7 +577,7 @@ static inline bool pass_takes(bench *b, const keel_kernel *kernel, keel_pass pas
                        .weight_adds = adds,
                        .derive = derive,
                        .context = b };
-    if (!(b->both ? kernel->narrow[pass] : kernel->run[pass])) return false;
+    if (!(b->both ? narrow_pass(kernel, pass) : kernel->run[pass])) return false;
     const keel_status s = keel_kernel_prepare(kernel, &p);
     if (s == KEEL_OK && kernel->release) kernel->release(p.plan);
     forget_copies();
@@ -561,7 +591,7 @@ static inline bool pass_run(bench *b, const keel_kernel *kernel, keel_pass pass,
 {
     const bool narrow = kernel && b->both;
     const keel_run run = !kernel  ? reference_of(b->wide.op, pass)
-                         : narrow ? kernel->narrow[pass]
+                         : narrow ? narrow_pass(kernel, pass)
                                   : kernel->run[pass];
     if (!run) return false;
     for (int i = 0; i < parts; i++) {
@@ -619,20 +649,21 @@ static inline bool has_pass(const bench *b, keel_pass pass)
 
 /* ---- comparing ------------------------------------------------------------------------------- */
 
-/* Half a unit in the last place of the bfloat16 nearest to x. */
+/* Half a unit in the last place of the narrow number nearest to x. */
 static inline double half_unit(double x)
 {
+    const int bits = bench_held == KEEL_FLOAT16 ? 11 : 8, least = bits == 11 ? -13 : -125;
     int e;
     if (x == 0 || !isfinite(x)) return 0;
     frexp(x, &e);
-    return ldexp(1, (e < -125 ? -125 : e) - 9);
+    return ldexp(1, (e < least ? least : e) - bits - 1);
 }
 
 /* Whether numbers that are not finite may be equal, too: for ops whose cases divide by 0 and the
  * like. No kernel for the processor is of such an op, so there it would hide a fault. */
 static bool same_unbounded = false;
 
-/* Within a hundred thousandth of the largest, for sums in another order; got is float, or keel_bf16
+/* Within a hundred thousandth of the largest, for sums in another order; got is float, or narrow
  * where `narrow`: then rounded once more. */
 static inline void same(const char *what, const float *want, const void *got, bool narrow,
                         int64_t n)
@@ -642,7 +673,7 @@ static inline void same(const char *what, const float *want, const void *got, bo
         if (isfinite(want[i])) most = fmax(most, fabs((double)want[i]));
     for (int64_t i = 0; i < n; i++) {
         const double x = want[i];
-        const double y = narrow ? keel_bf16_wide(((keel_bf16 *)got)[i]) : ((const float *)got)[i];
+        const double y = narrow ? wide_of(((const keel_bf16 *)got)[i]) : ((const float *)got)[i];
         const double room = 1e-5 * most + 1e-30 + (narrow ? half_unit(x) * (1 + 1e-6) : 0);
         const bool alike = same_unbounded && (x == y || (isnan(x) && isnan(y)));
         if (!(fabs(x - y) <= room || alike))

@@ -97,23 +97,25 @@ static void float32_is_exact_unless_it_shall_be_fast(void **state)
     assert_true(checked > 0);
 }
 
-static bool has(const keel_kernel *k, int pass, bool narrow)
+static bool has(const keel_kernel *k, keel_pass pass, bool narrow)
 {
-    return k->vendor && (narrow ? k->narrow : k->run)[pass];
+    return k->vendor && (narrow ? narrow_pass(k, pass) : k->run[pass]);
 }
 
-/* Of each pass of each kernel by a library, in both types. */
+/* Of each pass of each kernel by a library, in each type. */
 static void each_pass(void (*check)(const keel_kernel *k, keel_pass pass, bool narrow))
 {
     keel_cpu_single_thread();
     int checked = 0;
     for (int i = 0; keel_cuda_kernels[i]; i++)
         for (int pass = 0; pass < KEEL_PASS_COUNT; pass++)
-            for (int narrow = 0; narrow < 2; narrow++)
-                if (has(keel_cuda_kernels[i], pass, narrow)) {
-                    check(keel_cuda_kernels[i], (keel_pass)pass, narrow);
-                    checked++;
-                }
+            for (int type = 0; type < BENCH_TYPES; type++) {
+                const bool narrow = bench_choose(type);
+                if (!has(keel_cuda_kernels[i], (keel_pass)pass, narrow)) continue;
+                check(keel_cuda_kernels[i], (keel_pass)pass, narrow);
+                checked++;
+            }
+    bench_choose(0);
     assert_true(checked > 0);
     assert_int_equal(cuda_double_live(), 0);
 }

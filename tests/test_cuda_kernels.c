@@ -1,8 +1,9 @@
 /* Every kernel for CUDA, on the emulator, computes what its op's reference computes, over the cases
- * of test_ops_kernels.c: at several numbers of rows, training and not, in float32 and bfloat16,
- * results that overwrite and that are added; with the same bits for a row in any call and for any
- * order of threads and blocks. A pointer that the call does not have is NULL, and what a pass only
- * reads is the same afterwards. NVIDIA's libraries are doubles, which check how they are called. */
+ * of test_ops_kernels.c: at several numbers of rows, training and not, in float32, bfloat16 and
+ * float16, results that overwrite and that are added; with the same bits for a row in any call and
+ * for any order of threads and blocks. A pointer that the call does not have is NULL, and what a
+ * pass only reads is the same afterwards. NVIDIA's libraries are doubles, which check how they are
+ * called. */
 #include "device/cpu/cpu.h"
 #include "emulator.h"
 #include "cuda_calls.h"
@@ -29,7 +30,7 @@ static void give_forward(const bench *b, const results *from, results *to)
     const keel_node *n = &b->wide;
     const int64_t count = b->rows * keel_row_count(&n->out[0]);
     if (b->both)
-        keel_bf16_narrow(to->out, from->out, count);
+        narrow_to(to->out, from->out, count);
     else
         memcpy(to->out, from->out, (size_t)count * sizeof(float));
     for (int i = 0; i < n->n_saved; i++)
@@ -84,7 +85,7 @@ static int compare_pass(bench *b, const keel_kernel *k, const char *name, keel_p
 {
     results want, got, other;
     char what[200];
-    if (!(b->both ? k->narrow[pass] : k->run[pass]) || !has_pass(b, pass)) return 0;
+    if (!(b->both ? narrow_pass(k, pass) : k->run[pass]) || !has_pass(b, pass)) return 0;
     if (!forward->out) {
         results_open(forward, b, false);
         pass_run(b, NULL, KEEL_FORWARD, false, 1, forward);
@@ -100,7 +101,7 @@ static int compare_pass(bench *b, const keel_kernel *k, const char *name, keel_p
     if (b->both && pass != KEEL_FORWARD) { /* what was rounded when it was stored is what is read */
         const int64_t count = b->rows * keel_row_count(&b->wide.out[0]);
         keel_bf16 *rounded = narrowed(want.out, count);
-        keel_bf16_widen(want.out, rounded, count);
+        for (int64_t i = 0; i < count; i++) ((float *)want.out)[i] = wide_of(rounded[i]);
         keel_free(rounded);
     }
     for (int i = 0; i < b->wide.n_saved; i++)
@@ -110,7 +111,10 @@ static int compare_pass(bench *b, const keel_kernel *k, const char *name, keel_p
     pass_run(b, NULL, pass, adds, 1, &want);
     compare(b, pass, name, &want, &got);
     results_free(&want);
-    snprintf(what, sizeof what, "%s, pass %d%s", name, (int)pass, b->both ? ", bfloat16" : "");
+    snprintf(what, sizeof what, "%s, pass %d%s", name, (int)pass,
+             !b->both                     ? ""
+             : bench_held == KEEL_FLOAT16 ? ", float16"
+                                          : ", bfloat16");
     /* rows one by one, another order of threads, arrays that no vector fits; gradients of weights
      * are sums over the rows of a call */
     const bool alone = pass == KEEL_WEIGHTS;
@@ -154,6 +158,8 @@ static void leave_out(bench *b, const keel_kernel *k, const char *name, keel_pas
     results_free(&all);
 }
 
+enum { INFERENCE, TRAINING, IN_BFLOAT16, IN_FLOAT16, MODES };
+
 static int compare_case(const keel_kernel *k, const keel_op *op, const keel_case *c)
 {
     static const int64_t rows[] = { 1, 3, 8 };
@@ -161,12 +167,14 @@ static int compare_case(const keel_kernel *k, const keel_op *op, const keel_case
     int ran = 0;
     snprintf(name, sizeof name, "%s_cuda in %s weights %s args %s", op->name, c->in,
              c->weights ? c->weights : "-", c->args ? c->args : "-");
-    for (int mode = 0; mode < 3; mode++) /* inference, training, training in bfloat16 */
+    for (int mode = 0; mode < MODES; mode++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-            const bool training = mode > 0, narrow = mode == 2;
+            const bool training = mode != INFERENCE, narrow = mode >= IN_BFLOAT16;
             bench b;
             results forward = { 0 };
-            if (narrow && rows[i] == 3) continue;
+            if (mode == IN_BFLOAT16 && rows[i] == 3) continue;
+            if (mode == IN_FLOAT16 && rows[i] != 8) continue;
+            bench_choose(mode == IN_FLOAT16 ? 2 : narrow);
             if (bench_open(&b, op, c, training, rows[i], narrow) < 0)
                 fail_msg("%s: %s", name, keel_error());
             if (op->flops && op->flops(&b.wide) > FLOPS_MAX) {
@@ -183,7 +191,7 @@ static int compare_case(const keel_kernel *k, const keel_op *op, const keel_case
                 ran += compare_pass(&b, k, name, KEEL_PARTIAL, false, &forward);
                 ran += compare_pass(&b, k, name, KEEL_PARTIAL_BACKWARD, false, &forward);
             }
-            if (mode == 1 && rows[i] == 3 && forward.out) {
+            if (mode == TRAINING && rows[i] == 3 && forward.out) {
                 leave_out(&b, k, name, KEEL_BACKWARD, &forward);
                 leave_out(&b, k, name, KEEL_WEIGHTS, &forward);
             }
@@ -230,15 +238,14 @@ static void other_ways_equal_the_reference(void **state)
         }
 }
 
-/* Where a filter's gradient beside bfloat16 must be bfloat16 itself, it is rounded once. */
-static void a_narrow_filter_gradient_is_rounded_once(void **state)
+/* Where a filter's gradient beside narrow values must be narrow itself, it is rounded once. */
+static void narrow_filter_gradient(int type)
 {
     extern const keel_kernel keel_kernel_conv2d_cuda;
     const keel_kernel *k = &keel_kernel_conv2d_cuda;
     bench b;
     results want, got;
-    (void)state;
-    if (PART > 0) skip();
+    bench_choose(type);
     if (bench_open(&b, k->op, &k->op->cases[0], true, 3, true) < 0) fail_msg("%s", keel_error());
     cuda_double_without(CUDA_DOUBLE_NO_WIDE_FILTER);
     assert_true(run_pass(&b, k, KEEL_WEIGHTS, false, 1, 1, NULL, &got));
@@ -253,6 +260,14 @@ static void a_narrow_filter_gradient_is_rounded_once(void **state)
     results_free(&want);
     results_free(&got);
     bench_close(&b);
+}
+
+static void a_narrow_filter_gradient_is_rounded_once(void **state)
+{
+    (void)state;
+    if (PART > 0) skip();
+    for (int type = 1; type < BENCH_TYPES; type++) narrow_filter_gradient(type);
+    bench_choose(0);
 }
 
 static void a_launch_that_fails_fails_the_step(void **state)

@@ -7,6 +7,7 @@
 #include "loss_bench.h"
 #include "ops/all.h"
 #include "tensor/bfloat16.h"
+#include "tensor/float16.h"
 
 extern const keel_kernel *const keel_cuda_kernels[];
 
@@ -326,6 +327,9 @@ static int64_t write_as(keel_dtype type, void *to, int64_t i, double x)
     case KEEL_BOOL:
         ((uint8_t *)to)[i] = (uint8_t)x;
         break;
+    case (int)KEEL_FLOAT16:
+        ((keel_f16 *)to)[i] = keel_f16_round(real);
+        break;
     default:
         keel_bf16_narrow((keel_bf16 *)to + i, &real, 1);
     }
@@ -334,8 +338,9 @@ static int64_t write_as(keel_dtype type, void *to, int64_t i, double x)
 
 static double read_as(keel_dtype type, const void *from, int64_t i)
 {
-    return type == KEEL_FLOAT32 ? (double)((const float *)from)[i]
-                                : (double)keel_bf16_wide(((const keel_bf16 *)from)[i]);
+    return type == KEEL_FLOAT32   ? (double)((const float *)from)[i]
+           : type == KEEL_FLOAT16 ? (double)keel_f16_wide(((const keel_f16 *)from)[i])
+                                  : (double)keel_bf16_wide(((const keel_bf16 *)from)[i]);
 }
 
 /* One call of a kernel with one input and one output; NULL: no weight. */
@@ -372,13 +377,13 @@ static void call_one(const keel_node *n, keel_pass pass, bool narrow, int64_t ro
 
 static void every_type_is_cast(void **unused)
 {
-    static const keel_dtype from[] = { KEEL_FLOAT32, KEEL_BFLOAT16, KEEL_UINT8,
+    static const keel_dtype from[] = { KEEL_FLOAT32, KEEL_BFLOAT16, KEEL_FLOAT16, KEEL_UINT8,
                                        KEEL_BOOL,    KEEL_INT32,    KEEL_INT64 };
-    static const keel_dtype to[] = { KEEL_FLOAT32, KEEL_BFLOAT16 };
+    static const keel_dtype to[] = { KEEL_FLOAT32, KEEL_BFLOAT16, KEEL_FLOAT16 };
     enum { COUNT = 13 };
     (void)unused;
     for (size_t i = 0; i < sizeof from / sizeof *from; i++)
-        for (size_t k = 0; k < 2; k++) {
+        for (size_t k = 0; k < sizeof to / sizeof *to; k++) {
             int64_t x[COUNT] = { 0 }, y[COUNT] = { 0 };
             const keel_spec in = { from[i], KEEL_SHAPE(COUNT) };
             keel_node n = { .op = &keel_op_cast,
@@ -400,8 +405,8 @@ static void every_type_is_cast(void **unused)
 
 static void ids_may_have_any_type(void **unused)
 {
-    static const keel_dtype types[] = { KEEL_FLOAT32, KEEL_BFLOAT16, KEEL_UINT8, KEEL_INT32,
-                                        KEEL_INT64 };
+    static const keel_dtype types[] = { KEEL_FLOAT32, KEEL_BFLOAT16, KEEL_FLOAT16,
+                                        KEEL_UINT8,   KEEL_INT32,    KEEL_INT64 };
     enum { IDS = 5, ROWS = 7, D = 6 };
     static const struct {
         double id;
@@ -430,7 +435,7 @@ static void ids_may_have_any_type(void **unused)
                             .in = &in,
                             .n_weight = 1,
                             .weight = &weight };
-            const bool real = types[i] == KEEL_FLOAT32 || types[i] == KEEL_BFLOAT16;
+            const bool real = types[i] == KEEL_FLOAT32 || keel_dtype_is_narrow(types[i]);
             int64_t ids[2 * IDS] = { 0 };
             float y[2 * IDS * D];
             if ((t[k].real && !real) || (t[k].id < 0 && types[i] == KEEL_UINT8)) continue;

@@ -125,12 +125,12 @@ static int by_text(const void *a, const void *b)
 
 static void find_staged(void)
 {
-    static const char *const policies[] = { "float32", "mixed_bfloat16" };
+    static const char *const policies[] = { "float32", "mixed_bfloat16", "mixed_float16" };
     for (int i = 0; keel_work_at(i); i++) {
         const keel_work *w = keel_work_at(i);
         keel_model *m;
         must(keel_work_build(w, NULL, 1, &m));
-        for (int k = 0; k < 2; k++) {
+        for (int k = 0; k < 3; k++) {
             must(keel_model_set_dtype_policy(m, policies[k]));
             plan(m, w, policies[k]);
         }

@@ -1,6 +1,7 @@
 /* The real cuBLASLt takes every description of a product, and the real cuDNN accepts the graph of
- * every pass of every convolution of the tests, in float32 and bfloat16, added or not: shapes,
- * layouts, windows. This needs no GPU, only the library; where it is missing the test says so. */
+ * every pass of every convolution of the tests, in float32, bfloat16 and float16, added or
+ * not: shapes, layouts, windows. This needs no GPU, only the library; where it is missing the test
+ * says so. */
 #include "kernel_bench.h"
 #include "ops/args.h"
 #include "cudnn/graphs.h"
@@ -34,8 +35,10 @@ static int ask(const keel_kernel *k, const keel_case *c, int64_t rows, bool narr
 static int ask_all(const keel_kernel *k, const keel_case *c)
 {
     int asked = 0;
-    for (int narrow = 0; narrow < 2; narrow++)
+    for (int type = 0; type < BENCH_TYPES; type++) {
+        const bool narrow = bench_choose(type);
         for (int adds = 0; adds < 2; adds++) asked += ask(k, c, narrow ? 8 : 1, narrow, adds);
+    }
     return asked;
 }
 
@@ -92,10 +95,12 @@ static void every_product_can_be_described(void **state)
     }
     for (int i = 0; cublaslt_kernels[i]; i++)
         for (const keel_case *c = cublaslt_kernels[i]->op->cases; c->in; c++)
-            for (int narrow = 0; narrow < 2; narrow++)
+            for (int type = 0; type < BENCH_TYPES; type++) {
+                const bool narrow = bench_choose(type);
                 for (int fast = 0; fast < 2; fast++)
                     described += describe(cublaslt_kernels[i], c, narrow,
                                           fast ? KEEL_FLOAT32_FAST : KEEL_FLOAT32_EXACT);
+            }
     print_message("%d products\n", described);
 }
 

@@ -26,11 +26,22 @@ static const keel_kernel *next_kernel(const keel_program_options *o, const keel_
     return best;
 }
 
+/* The kernel's passes for the type that the node's values are stored in. */
+static keel_run run_of(const keel_choice *c, const keel_kernel *k)
+{
+    if (!c->narrow) return k->run[c->pass];
+    return (c->node->held == KEEL_FLOAT16 ? k->half : k->narrow)[c->pass];
+}
+
+static keel_tile_run tile_of(const keel_choice *c, const keel_kernel *k)
+{
+    if (!c->narrow) return k->weights_tile;
+    return c->node->held == KEEL_FLOAT16 ? NULL : k->narrow_tile;
+}
+
 static bool has_pass(const keel_choice *c, const keel_kernel *k)
 {
-    if (c->narrow && c->node->held == KEEL_FLOAT16) return false; /* narrow: of bfloat16 */
-    if (c->tile) return (c->narrow ? k->narrow_tile : k->weights_tile) != NULL;
-    return (c->narrow ? k->narrow : k->run)[c->pass] != NULL;
+    return c->tile ? tile_of(c, k) != NULL : run_of(c, k) != NULL;
 }
 
 keel_status keel_kernel_prepare(const keel_kernel *k, keel_prepare *p)
@@ -61,8 +72,8 @@ keel_status keel_choose_kernel(const keel_program_options *o, keel_choice *c)
         if (s == KEEL_EUNSUP) continue;
         if (s < 0) return keel_fail_within(s, "layer '%s'", c->node->layer);
         c->kernel = k;
-        c->run = (c->narrow ? k->narrow : k->run)[c->pass];
-        c->run_tile = c->narrow ? k->narrow_tile : k->weights_tile;
+        c->run = run_of(c, k);
+        c->run_tile = tile_of(c, k);
         c->plan = q.plan;
         c->scratch = q.scratch;
         return KEEL_OK;

@@ -9,7 +9,7 @@ typedef struct keel_choice {
     keel_pass pass;
     int64_t rows;
     bool in_adds, weight_adds;
-    bool narrow;         /* kernels for values held in bfloat16 */
+    bool narrow;         /* kernels for values held in the node's narrow type */
     bool widened;        /* the node is the float32 self of a narrow one */
     keel_device *device; /* kernels of its kind; NULL: of the host */
     bool tile;           /* the weight gradient tile by tile; pass is KEEL_WEIGHTS */

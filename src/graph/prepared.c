@@ -56,7 +56,7 @@ static keel_run reference_of(const keel_op *op, keel_pass pass, int r)
 }
 
 /* Asks the kernels of the op for `n`, which is the node or its widened form; e->run stays NULL if
- * all refuse. narrow: asks for their passes on bfloat16. */
+ * all refuse. narrow: asks for their passes on values of the node's narrow type. */
 static keel_status ask_kernels(asking *a, keel_prepared *e, const keel_node *n, bool narrow)
 {
     keel_choice c = { .node = n,
@@ -78,8 +78,8 @@ static keel_status ask_kernels(asking *a, keel_prepared *e, const keel_node *n, 
     return KEEL_OK;
 }
 
-/* Asks kernels first, those for bfloat16 before others on widened copies; the reference comes last.
- */
+/* Asks kernels first, those for the narrow type before others on widened copies; the reference
+ * comes last. */
 static keel_status choose(asking *a, keel_prepared *e, const keel_node *n)
 {
     e->scratch = n->scratch;

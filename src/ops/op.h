@@ -359,6 +359,7 @@ struct keel_kernel {
      * float32 (graph/widen.h), prepared with the widened node. */
     keel_run narrow[KEEL_PASS_COUNT];
     keel_tile_run narrow_tile;
+    keel_run half[KEEL_PASS_COUNT]; /* the same of float16, keel_f16 */
     void (*release)(void *plan);
 };
 

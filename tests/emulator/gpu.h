@@ -9,6 +9,9 @@
 #include <string.h>
 #include <tuple>
 #include <type_traits>
+extern "C" {
+#include "tensor/float16.h"
+}
 
 #define __global__
 #define __device__
@@ -137,6 +140,30 @@ static inline float __uint_as_float(unsigned bits)
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
+}
+
+struct __half {
+    uint16_t bits;
+};
+
+static inline __half __ushort_as_half(uint16_t bits)
+{
+    return { bits };
+}
+
+static inline uint16_t __half_as_ushort(__half x)
+{
+    return x.bits;
+}
+
+static inline float __half2float(__half x)
+{
+    return keel_f16_wide(x.bits);
+}
+
+static inline __half __float2half_rn(float x)
+{
+    return { keel_f16_round(x) };
 }
 
 /* ---- launches ---------------------------------------------------------------------------------

@@ -8,7 +8,7 @@
  *                  the device's memory.
  *   shared memory  SHARED(type, name, count) and, for what the launch sizes, SHARED_DYN(type, name)
  *   bfloat16       the type bf16, which converts by to_f and to_value only: CUDA's own type takes a
- *                  float without a word, and rounds it
+ *                  float without a word, and rounds it; float16 is the type f16 in the same way
  *   vectors        load4 and store4, where wide4 has said that pointers are aligned
  *   sums           in one order, which the launch does not decide: no atomic function on floats, no
  *                  "last block"
@@ -17,6 +17,7 @@
 #ifndef KEEL_DEVICE_CUDA_GPU_H
 #define KEEL_DEVICE_CUDA_GPU_H
 #ifdef __CUDACC__
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <math.h>
 #include <stdint.h>
@@ -48,6 +49,11 @@ struct bf16 {
     uint16_t bits;
 };
 
+/* IEEE 754's binary16, as tensor/float16.h. */
+struct f16 {
+    uint16_t bits;
+};
+
 static __host__ __device__ __forceinline__ float to_f(float x)
 {
     return x;
@@ -56,6 +62,11 @@ static __host__ __device__ __forceinline__ float to_f(float x)
 static __device__ __forceinline__ float to_f(bf16 x)
 {
     return __uint_as_float((unsigned)x.bits << 16);
+}
+
+static __device__ __forceinline__ float to_f(f16 x)
+{
+    return __half2float(__ushort_as_half(x.bits));
 }
 
 static __device__ __forceinline__ float to_f(uint8_t x)
@@ -73,7 +84,7 @@ static __device__ __forceinline__ float to_f(int64_t x)
     return (float)x;
 }
 
-/* float or bf16 of a float, rounded to nearest even. */
+/* float, bf16 or f16 of a float, rounded to nearest even. */
 template <class T> static __device__ __forceinline__ T to_value(float x);
 template <> __device__ __forceinline__ float to_value<float>(float x)
 {
@@ -84,6 +95,10 @@ template <> __device__ __forceinline__ bf16 to_value<bf16>(float x)
     const unsigned bits = __float_as_uint(x);
     if ((bits & 0x7fffffffu) > 0x7f800000u) return bf16{ (uint16_t)(bits >> 16 | 0x40) };
     return bf16{ (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16) };
+}
+template <> __device__ __forceinline__ f16 to_value<f16>(float x)
+{
+    return f16{ __half_as_ushort(__float2half_rn(x)) };
 }
 
 /* Four neighbours at once. */

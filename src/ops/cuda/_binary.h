@@ -168,6 +168,7 @@ template <class M, class T> static void binary_backward(const keel_call *c)
                           .name = "cuda",                                                          \
                           .prepare = cuda_always,                                                  \
                           .run = { binary_forward<M, float>, binary_backward<M, float> },          \
-                          .narrow = { binary_forward<M, bf16>, binary_backward<M, bf16> } }
+                          .narrow = { binary_forward<M, bf16>, binary_backward<M, bf16> },         \
+                          .half = { binary_forward<M, f16>, binary_backward<M, f16> } }
 
 #endif

@@ -69,8 +69,8 @@ conv_graph graph_of(const keel_prepare *p, const cuda_geometry *g)
     x.direction = (g->transposed ? turned : straight)[p->pass];
     x.g = g;
     x.rows = p->rows;
-    x.narrow = n->held == KEEL_BFLOAT16;
-    x.narrow_filter = x.narrow && p->pass != KEEL_WEIGHTS;
+    x.type = n->held;
+    x.type_filter = p->pass == KEEL_WEIGHTS ? KEEL_FLOAT32 : n->held;
     x.aligned_x = cuda_alignment(n, g->transposed ? &n->out[0] : &n->in[0]);
     x.aligned_y = cuda_alignment(n, g->transposed ? &n->in[0] : &n->out[0]);
     x.adds = p->pass == KEEL_FORWARD    ? n->n_weight > 1 /* a bias is there */
@@ -80,14 +80,14 @@ conv_graph graph_of(const keel_prepare *p, const cuda_geometry *g)
     return x;
 }
 
-/* The filter's gradient is float32 in scratch. Where no engine has that beside bfloat16, it is
- * rounded to it, as in Keras. */
+/* The filter's gradient is float32 in scratch. Where no engine has that beside narrow
+ * values, it is rounded to their type, as in Keras. */
 keel_status make(const keel_prepare *p, const conv_graph *x, plan *pl, int64_t *scratch)
 {
     conv_graph narrower = *x;
     keel_status s = conv_plan_create(p, x, &pl->conv, scratch);
-    if (s != KEEL_EUNSUP || x->direction != CONV_FILTER || !x->narrow) return s;
-    narrower.narrow_filter = true;
+    if (s != KEEL_EUNSUP || x->direction != CONV_FILTER || !keel_dtype_is_narrow(x->type)) return s;
+    narrower.type_filter = x->type;
     s = conv_plan_create(p, &narrower, &pl->conv, scratch);
     pl->narrow_gradient = s >= 0;
     return s;
@@ -108,9 +108,9 @@ keel_status cuda_conv_prepare(keel_prepare *p, const cuda_geometry *g)
         keel_free(pl);
         return s;
     }
-    const bool narrow = x.narrow_filter || pl->narrow_gradient;
+    const keel_dtype filter = pl->narrow_gradient ? x.type : x.type_filter;
     pl->filter_at = at;
-    at += cuda_piece(keel_row_count(&n->weight[0]) * (narrow ? 2 : 4));
+    at += cuda_piece(keel_row_count(&n->weight[0]) * (int64_t)keel_dtype_size(filter));
     pl->sums_at = at;
     if (p->pass == KEEL_WEIGHTS && n->n_weight > 1) {
         const int64_t k = channels_of(n);
@@ -134,9 +134,15 @@ void cuda_conv_release(void *at)
 
 namespace
 {
-bool is_narrow(const keel_call *c)
+/* Calls f with a value of the type that the call's values have. */
+template <class F> void with_held(const keel_call *c, F f)
 {
-    return c->node->held == KEEL_BFLOAT16;
+    if (c->node->held == KEEL_FLOAT16)
+        f(f16());
+    else if (c->node->held == KEEL_BFLOAT16)
+        f(bf16());
+    else
+        f(float());
 }
 
 /* Keras's [taps.., C/G, K] as [K, taps.., C/G], in scratch. */
@@ -146,10 +152,9 @@ void *turned_filter(const keel_call *c)
     void *to = static_cast<char *>(c->scratch) + pl->filter_at;
     const float *from = static_cast<const float *>(c->weight[0]);
     const int64_t rows = keel_row_count(&c->node->weight[0]) / pl->g.k;
-    if (is_narrow(c))
-        turn(c, static_cast<bf16 *>(to), from, rows, pl->g.k, false);
-    else
-        turn(c, static_cast<float *>(to), from, rows, pl->g.k, false);
+    with_held(c, [&](auto held) {
+        turn(c, static_cast<decltype(held) *>(to), from, rows, pl->g.k, false);
+    });
     return to;
 }
 
@@ -165,7 +170,7 @@ bool run(const keel_call *c, const void *in, const void *out, void *filter)
 void cuda_conv_forward(const keel_call *c)
 {
     void *filter = turned_filter(c);
-    if (c->node->n_weight > 1) is_narrow(c) ? cuda_fill<bf16>(c) : cuda_fill<float>(c);
+    if (c->node->n_weight > 1) with_held(c, [&](auto held) { cuda_fill<decltype(held)>(c); });
     run(c, c->in[0], c->out[0], filter);
 }
 
@@ -183,14 +188,15 @@ void cuda_conv_weights(const keel_call *c)
     const int64_t rows = keel_row_count(&c->node->weight[0]) / pl->g.k, k = channels_of(c->node);
     if (dw && !run(c, c->in[0], c->out_grad[0], filter)) return;
     if (dw && pl->narrow_gradient)
-        turn(c, dw, reinterpret_cast<bf16 *>(filter), pl->g.k, rows, c->weight_adds);
+        with_held(c, [&](auto held) {
+            turn(c, dw, reinterpret_cast<decltype(held) *>(filter), pl->g.k, rows, c->weight_adds);
+        });
     else if (dw)
         turn(c, dw, reinterpret_cast<float *>(filter), pl->g.k, rows, c->weight_adds);
     if (!db) return;
     const int64_t places = cuda_count(c) / k;
-    if (is_narrow(c))
-        places_sum(c, db, cuda_out_grad<bf16>(c), places, k, c->weight_adds, scratch + pl->sums_at);
-    else
-        places_sum(c, db, cuda_out_grad<float>(c), places, k, c->weight_adds,
+    with_held(c, [&](auto held) {
+        places_sum(c, db, cuda_out_grad<decltype(held)>(c), places, k, c->weight_adds,
                    scratch + pl->sums_at);
+    });
 }

@@ -4,7 +4,7 @@
  * A pass is a graph of one operation on NHWC, with an engine that makes the same bits each time;
  * with float32 values one that only multiplies and adds in float32, unless --float32 fast allows
  * TF32. cuDNN wants a filter as [K, taps, C/G]. Keras's [taps, C/G, K] is its transposed matrix:
- * each call turns weights into scratch, rounded where values are bfloat16, and their gradient back.
+ * each call turns weights into scratch, rounded where values are narrow, and their gradient back.
  * A bias fills the output first, and the convolution is added to it, so a result is rounded once.
  */
 #ifndef KEEL_OPS_CUDA_CONV_H
@@ -51,6 +51,7 @@ static inline void cuda_geometry_fill(cuda_geometry *g, int dims, const int64_t 
                           .prepare = prepare,                                                      \
                           .run = { cuda_conv_forward, cuda_conv_backward, cuda_conv_weights },     \
                           .narrow = { cuda_conv_forward, cuda_conv_backward, cuda_conv_weights },  \
+                          .half = { cuda_conv_forward, cuda_conv_backward, cuda_conv_weights },    \
                           .release = cuda_conv_release }
 
 #endif

@@ -73,13 +73,19 @@ struct maker {
 /* ---- the graph --------------------------------------------------------------------------------
  */
 
-descriptor tensor(maker *m, int64_t id, bool narrow, int aligned, int dims, const int64_t *n,
+cudnnDataType_t type_of(keel_dtype type)
+{
+    return type == KEEL_FLOAT16    ? CUDNN_DATA_HALF
+           : type == KEEL_BFLOAT16 ? CUDNN_DATA_BFLOAT16
+                                   : CUDNN_DATA_FLOAT;
+}
+
+descriptor tensor(maker *m, int64_t id, keel_dtype type, int aligned, int dims, const int64_t *n,
                   const int64_t *strides)
 {
     descriptor d = m->make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     m->set(d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
-    m->set(d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE,
-           narrow ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT);
+    m->set(d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type_of(type));
     m->set(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, (int64_t)aligned);
     m->set(d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, dims, n);
     m->set(d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, dims, strides);
@@ -87,7 +93,7 @@ descriptor tensor(maker *m, int64_t id, bool narrow, int aligned, int dims, cons
 }
 
 /* [n, places.., c] as it lies, in cuDNN's order: n, c, places. Rows, or filters. */
-descriptor channels_last(maker *m, int64_t id, bool narrow, int aligned, int dims, int64_t n,
+descriptor channels_last(maker *m, int64_t id, keel_dtype type, int aligned, int dims, int64_t n,
                          int64_t c, const int64_t *places)
 {
     int64_t size[5] = { n, c }, stride[5] = { 0, 1 }, step = c;
@@ -97,7 +103,7 @@ descriptor channels_last(maker *m, int64_t id, bool narrow, int aligned, int dim
         step *= places[d];
     }
     stride[0] = step;
-    return tensor(m, id, narrow, aligned, 2 + dims, size, stride);
+    return tensor(m, id, type, aligned, 2 + dims, size, stride);
 }
 
 descriptor window(maker *m, const cuda_geometry *g)
@@ -144,9 +150,9 @@ descriptor graph(maker *m, const conv_graph *x)
     const cuda_geometry *g = x->g;
     const names *a = &names_of[x->direction];
     descriptor at[] = {
-        channels_last(m, ID_X, x->narrow, x->aligned_x, g->dims, x->rows, g->c, g->x),
-        channels_last(m, ID_W, x->narrow_filter, 16, g->dims, g->k, g->c / g->groups, g->size),
-        channels_last(m, ID_Y, x->narrow, x->aligned_y, g->dims, x->rows, g->k, g->y), window(m, g)
+        channels_last(m, ID_X, x->type, x->aligned_x, g->dims, x->rows, g->c, g->x),
+        channels_last(m, ID_W, x->type_filter, 16, g->dims, g->k, g->c / g->groups, g->size),
+        channels_last(m, ID_Y, x->type, x->aligned_y, g->dims, x->rows, g->k, g->y), window(m, g)
     };
     descriptor d = m->make(a->type);
     m->set(d, a->x, CUDNN_TYPE_BACKEND_DESCRIPTOR, at[0]);
@@ -173,7 +179,7 @@ bool may_have(cudnnBackendNumericalNote_t note, const conv_graph *x)
     switch (note) {
     case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
     case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
-        return x->narrow || x->float32 == KEEL_FLOAT32_FAST;
+        return keel_dtype_is_narrow(x->type) || x->float32 == KEEL_FLOAT32_FAST;
     case CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP:
         return true;
     default: /* other orders each time, narrow sums, FFT, Winograd; and what is not known yet */

@@ -5,7 +5,7 @@
  *     y[places, k] = x[places, c] W[c, k] + b        W lies as [c, k], or turned as [k, c]
  *     dx = dy W^T;   dW = x^T dy, or turned dy^T x;   db = sum of dy
  *
- * Weights and their gradients are float32. Beside values in bfloat16 they are rounded into scratch
+ * Weights and their gradients are float32. Beside narrow values they are rounded into scratch
  * first; gradients are not. */
 #ifndef KEEL_OPS_CUDA_DENSE_H
 #define KEEL_OPS_CUDA_DENSE_H
@@ -35,7 +35,7 @@ static inline void dense_release(void *plan)
 
 static inline cuda_product dense_product(const keel_prepare *p, dense_dims d)
 {
-    const bool narrow = p->node->held == KEEL_BFLOAT16;
+    const keel_dtype type = p->node->held;
     const int x = cuda_alignment(p->node, &p->node->in[0]);
     const int y = cuda_alignment(p->node, &p->node->out[0]), w = 16;
     switch (p->pass) {
@@ -47,24 +47,26 @@ static inline cuda_product dense_product(const keel_prepare *p, dense_dims d)
                  { false, 0, x },
                  { d.turned, 0, w },
                  { false, 0, y },
-                 narrow,
-                 narrow,
+                 type,
+                 type,
                  p->node->n_weight > 1 };
     case KEEL_BACKWARD:
-        return { d.places,        d.c,    d.k,    1,    { false, 0, y }, { !d.turned, 0, w },
-                 { false, 0, x }, narrow, narrow, false };
+        return { d.places,        d.c,  d.k,  1,    { false, 0, y }, { !d.turned, 0, w },
+                 { false, 0, x }, type, type, false };
     default:
         if (d.turned)
-            return { d.k,    d.c,   d.places, 1, { true, 0, y }, { false, 0, x }, { false, 0, w },
-                     narrow, false, false };
-        return { d.c,    d.k,   d.places, 1, { true, 0, x }, { false, 0, y }, { false, 0, w },
-                 narrow, false, false };
+            return {
+                d.k,  d.c,          d.places, 1, { true, 0, y }, { false, 0, x }, { false, 0, w },
+                type, KEEL_FLOAT32, false
+            };
+        return { d.c,  d.k,          d.places, 1, { true, 0, x }, { false, 0, y }, { false, 0, w },
+                 type, KEEL_FLOAT32, false };
     }
 }
 
 static inline keel_status dense_prepare(keel_prepare *p, dense_dims d)
 {
-    const bool narrow = p->node->held == KEEL_BFLOAT16, biased = p->node->n_weight > 1;
+    const bool narrow = keel_dtype_is_narrow(p->node->held), biased = p->node->n_weight > 1;
     if (!cuda_asked(p)) return KEEL_EUNSUP;
     dense_plan *pl = static_cast<dense_plan *>(keel_calloc(1, sizeof *pl));
     if (!pl) return KEEL_ENOMEM;

@@ -97,7 +97,8 @@ template <class M, class T> static void each_backward(const keel_call *c)
                           .name = "cuda",                                                          \
                           .prepare = cuda_always,                                                  \
                           .run = { each_forward<M, float>, each_backward<M, float> },              \
-                          .narrow = { each_forward<M, bf16>, each_backward<M, bf16> } }
+                          .narrow = { each_forward<M, bf16>, each_backward<M, bf16> },             \
+                          .half = { each_forward<M, f16>, each_backward<M, f16> } }
 
 /* The whole file of an op without arguments: y as an expression in x, and its slope in x, or in y.
  */

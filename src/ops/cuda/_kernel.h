@@ -81,7 +81,8 @@ template <class T> static inline const T *cuda_args(const keel_call *c)
     return static_cast<const T *>(c->node->args);
 }
 
-/* What every prepare begins with: kernels are of float32, with bfloat16 as a way to store values.
+/* What every prepare begins with: kernels are of float32, with bfloat16 and float16 as ways to
+ * store values.
  */
 static inline keel_status cuda_prepare(keel_prepare *p, int64_t scratch)
 {

@@ -218,6 +218,7 @@ static inline keel_status norm_prepare(keel_prepare *p)
                           .name = "cuda",                                                          \
                           .prepare = norm_prepare,                                                 \
                           .run = { forward<float>, backward<float>, weights<float> },              \
-                          .narrow = { forward<bf16>, backward<bf16>, weights<bf16> } }
+                          .narrow = { forward<bf16>, backward<bf16>, weights<bf16> },              \
+                          .half = { forward<f16>, backward<f16>, weights<f16> } }
 
 #endif

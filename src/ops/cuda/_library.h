@@ -1,6 +1,6 @@
 /* What kernels by a library share: what they are asked for, and what they run around its call. The
- * gradient of a bias is a sum over places, and beside values in bfloat16 weights are rounded to it,
- * since a library multiplies values of one type. */
+ * gradient of a bias is a sum over places, and beside narrow values weights are rounded to their
+ * type, since a library multiplies values of one type. */
 #ifndef KEEL_OPS_CUDA_LIBRARY_H
 #define KEEL_OPS_CUDA_LIBRARY_H
 #include "device/cuda/libraries.h"
@@ -13,13 +13,13 @@ static inline bool cuda_asked(const keel_prepare *p)
     for (int i = 0; i < n->n_in; i++)
         if (n->in[i].dtype != n->held) return false;
     return n->real == KEEL_FLOAT32 && p->rows > 0 && p->pass <= KEEL_WEIGHTS &&
-           (n->held == KEEL_FLOAT32 || n->held == KEEL_BFLOAT16);
+           (n->held == KEEL_FLOAT32 || keel_dtype_is_narrow(n->held));
 }
 
 /* Bytes to which all rows of a value are aligned, as the first is to 64: 16, or fewer. */
 static inline int cuda_alignment(const keel_node *n, const keel_spec *value)
 {
-    const int64_t bytes = keel_row_count(value) * (n->held == KEEL_BFLOAT16 ? 2 : 4);
+    const int64_t bytes = keel_row_count(value) * (int64_t)keel_dtype_size(n->held);
     int to = 16;
     while (bytes % to) to /= 2;
     return to;
@@ -90,11 +90,7 @@ static __device__ __forceinline__ double place_value(double x)
 {
     return x;
 }
-static __device__ __forceinline__ double place_value(float x)
-{
-    return x;
-}
-static __device__ __forceinline__ double place_value(bf16 x)
+template <class T> static __device__ __forceinline__ double place_value(T x)
 {
     return to_f(x);
 }

@@ -195,6 +195,7 @@ template <class T> static void no_gradient(const keel_call *c, int k)
                           .name = "cuda",                                                          \
                           .prepare = cuda_always,                                                  \
                           .run = { forward<float>, backward<float> },                              \
-                          .narrow = { forward<bf16>, backward<bf16> } }
+                          .narrow = { forward<bf16>, backward<bf16> },                             \
+                          .half = { forward<f16>, backward<f16> } }
 
 #endif

@@ -13,6 +13,9 @@ template <class F> static bool with_type(keel_dtype type, const void *x, F f)
     case (int)KEEL_BFLOAT16:
         f(static_cast<const bf16 *>(x));
         return true;
+    case (int)KEEL_FLOAT16:
+        f(static_cast<const f16 *>(x));
+        return true;
     case KEEL_UINT8:
     case KEEL_BOOL:
         f(static_cast<const uint8_t *>(x));

@@ -44,14 +44,19 @@ void prefer(attempt *t, cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAt
         t->note(t->of->cublasLtMatmulPreferenceSetAttribute(p, which, &value, sizeof value));
 }
 
+cudaDataType type_of(keel_dtype type)
+{
+    return type == KEEL_FLOAT16 ? CUDA_R_16F : type == KEEL_BFLOAT16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
 /* A matrix of `rows` x `columns` as it lies, row by row. */
-void lay(attempt *t, cublasLtMatrixLayout_t *out, bool narrow, int64_t rows, int64_t columns,
+void lay(attempt *t, cublasLtMatrixLayout_t *out, keel_dtype type, int64_t rows, int64_t columns,
          int64_t batch, int64_t stride)
 {
     const int32_t count = (int32_t)batch;
     if (!t->well()) return;
-    t->note(t->of->cublasLtMatrixLayoutCreate(out, narrow ? CUDA_R_16BF : CUDA_R_32F,
-                                              (uint64_t)columns, (uint64_t)rows, columns));
+    t->note(t->of->cublasLtMatrixLayoutCreate(out, type_of(type), (uint64_t)columns, (uint64_t)rows,
+                                              columns));
     if (batch == 1 || !t->well()) return;
     t->note(t->of->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
                                                     &count, sizeof count));
@@ -62,11 +67,11 @@ void lay(attempt *t, cublasLtMatrixLayout_t *out, bool narrow, int64_t rows, int
 
 void lay_all(attempt *t, cuda_product_plan *pl, const cuda_product *x)
 {
-    lay(t, &pl->first, x->narrow, x->b.turned ? x->n : x->k, x->b.turned ? x->k : x->n, x->batch,
+    lay(t, &pl->first, x->type, x->b.turned ? x->n : x->k, x->b.turned ? x->k : x->n, x->batch,
         x->b.stride);
-    lay(t, &pl->second, x->narrow, x->a.turned ? x->k : x->m, x->a.turned ? x->m : x->k, x->batch,
+    lay(t, &pl->second, x->type, x->a.turned ? x->k : x->m, x->a.turned ? x->m : x->k, x->batch,
         x->a.stride);
-    lay(t, &pl->out, x->narrow_out, x->m, x->n, x->batch, x->y.stride);
+    lay(t, &pl->out, x->type_out, x->m, x->n, x->batch, x->y.stride);
 }
 
 void describe_all(attempt *t, cuda_product_plan *pl, const cuda_product *x,
@@ -118,9 +123,10 @@ bool choose(attempt *t, cuda_product_plan *pl, const cuda_product *x, bool maske
  * pedantic type, whose only way they are. */
 bool attempt_all(attempt *t, cuda_product_plan *pl, const cuda_product *x, keel_float32 float32)
 {
-    const bool exact = !x->narrow && float32 != KEEL_FLOAT32_FAST;
+    const bool narrow = keel_dtype_is_narrow(x->type);
+    const bool exact = !narrow && float32 != KEEL_FLOAT32_FAST;
     lay_all(t, pl, x);
-    describe_all(t, pl, x, x->narrow || exact ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32);
+    describe_all(t, pl, x, narrow || exact ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32);
     if (choose(t, pl, x, exact)) return true;
     if (!exact || !t->well()) return false;
     t->of->cublasLtMatmulDescDestroy(pl->desc);

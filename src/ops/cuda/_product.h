@@ -23,8 +23,8 @@ struct cuda_matrix {
 struct cuda_product {
     int64_t m, n, k, batch;
     cuda_matrix a, b, y; /* y is not turned */
-    bool narrow;         /* a and b are bfloat16 */
-    bool narrow_out;     /* y and bias, too */
+    keel_dtype type;     /* of a and b */
+    keel_dtype type_out; /* of y and bias: the same, or float32 */
     bool bias;
 };
 

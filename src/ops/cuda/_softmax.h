@@ -148,6 +148,7 @@ template <bool LOG, class T> static void softmax_backward(const keel_call *c)
                           .name = "cuda",                                                          \
                           .prepare = cuda_always,                                                  \
                           .run = { softmax_forward<LOG, float>, softmax_backward<LOG, float> },    \
-                          .narrow = { softmax_forward<LOG, bf16>, softmax_backward<LOG, bf16> } }
+                          .narrow = { softmax_forward<LOG, bf16>, softmax_backward<LOG, bf16> },   \
+                          .half = { softmax_forward<LOG, f16>, softmax_backward<LOG, f16> } }
 
 #endif

@@ -110,4 +110,5 @@ CUDA_KERNEL(adaptive_pool) = { .op = &keel_op_adaptive_pool,
                                .name = "cuda",
                                .prepare = cuda_always,
                                .run = { forward<float>, backward<float> },
-                               .narrow = { forward<bf16>, backward<bf16> } };
+                               .narrow = { forward<bf16>, backward<bf16> },
+                               .half = { forward<f16>, backward<f16> } };

@@ -46,4 +46,5 @@ CUDA_KERNEL(add) = { .op = &keel_op_add,
                      .name = "cuda",
                      .prepare = cuda_always,
                      .run = { forward<float>, backward<float> },
-                     .narrow = { forward<bf16>, backward<bf16> } };
+                     .narrow = { forward<bf16>, backward<bf16> },
+                     .half = { forward<f16>, backward<f16> } };

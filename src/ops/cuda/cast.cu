@@ -1,4 +1,4 @@
-/* See ops/cast.c. float16 stays with the reference. */
+/* See ops/cast.c. */
 #include "ops/cuda/_numbers.h"
 
 namespace
@@ -34,6 +34,8 @@ void cast(const keel_call *c, void *to, keel_dtype to_type, const void *from, ke
 {
     if (to_type == KEEL_BFLOAT16)
         cast_to(c, static_cast<bf16 *>(to), from, type, adds);
+    else if (to_type == KEEL_FLOAT16)
+        cast_to(c, static_cast<f16 *>(to), from, type, adds);
     else
         cast_to(c, static_cast<float *>(to), from, type, adds);
 }
@@ -53,7 +55,7 @@ void backward(const keel_call *c)
 keel_status prepare(keel_prepare *p)
 {
     const keel_dtype to = p->node->out[0].dtype;
-    if (!knows_type(p->node->in[0].dtype) || (to != KEEL_FLOAT32 && to != KEEL_BFLOAT16))
+    if (!knows_type(p->node->in[0].dtype) || (to != KEEL_FLOAT32 && !keel_dtype_is_narrow(to)))
         return KEEL_EUNSUP;
     return cuda_always(p);
 }

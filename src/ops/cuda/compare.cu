@@ -39,4 +39,5 @@ CUDA_KERNEL(compare) = { .op = &keel_op_compare,
                          .name = "cuda",
                          .prepare = cuda_always,
                          .run = { forward<float> },
-                         .narrow = { forward<bf16> } };
+                         .narrow = { forward<bf16> },
+                         .half = { forward<f16> } };

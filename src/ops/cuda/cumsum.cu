@@ -80,4 +80,5 @@ CUDA_KERNEL(cumsum) = { .op = &keel_op_cumsum,
                         .name = "cuda",
                         .prepare = cuda_always,
                         .run = { forward<float>, backward<float> },
-                        .narrow = { forward<bf16>, backward<bf16> } };
+                        .narrow = { forward<bf16>, backward<bf16> },
+                        .half = { forward<f16>, backward<f16> } };

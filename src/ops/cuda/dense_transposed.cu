@@ -36,4 +36,5 @@ CUDA_KERNEL(dense_transposed) = { .op = &keel_op_dense_transposed,
                                   .prepare = prepare,
                                   .run = { forward<float>, backward<float>, weights<float> },
                                   .narrow = { forward<bf16>, backward<bf16>, weights<bf16> },
+                                  .half = { forward<f16>, backward<f16>, weights<f16> },
                                   .release = dense_release };

@@ -311,4 +311,5 @@ CUDA_KERNEL(dot_product_attention) = { .op = &keel_op_dot_product_attention,
                                        .name = "cuda",
                                        .prepare = prepare,
                                        .run = { forward<float>, backward<float> },
-                                       .narrow = { forward<bf16>, backward<bf16> } };
+                                       .narrow = { forward<bf16>, backward<bf16> },
+                                       .half = { forward<f16>, backward<f16> } };

@@ -155,4 +155,5 @@ CUDA_KERNEL(dropout) = { .op = &keel_op_dropout,
                          .name = "cuda",
                          .prepare = cuda_always,
                          .run = { forward<float>, backward<float> },
-                         .narrow = { forward<bf16>, backward<bf16> } };
+                         .narrow = { forward<bf16>, backward<bf16> },
+                         .half = { forward<f16>, backward<f16> } };

@@ -158,4 +158,5 @@ CUDA_KERNEL(gather) = { .op = &keel_op_gather,
                         .name = "cuda",
                         .prepare = prepare,
                         .run = { forward<float>, backward<float>, weights<float> },
-                        .narrow = { forward<bf16>, backward<bf16>, weights<bf16> } };
+                        .narrow = { forward<bf16>, backward<bf16>, weights<bf16> },
+                        .half = { forward<f16>, backward<f16>, weights<f16> } };

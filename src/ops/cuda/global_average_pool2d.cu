@@ -62,4 +62,5 @@ CUDA_KERNEL(global_average_pool2d) = { .op = &keel_op_global_average_pool2d,
                                        .name = "cuda",
                                        .prepare = cuda_always,
                                        .run = { forward<float>, backward<float> },
-                                       .narrow = { forward<bf16>, backward<bf16> } };
+                                       .narrow = { forward<bf16>, backward<bf16> },
+                                       .half = { forward<f16>, backward<f16> } };

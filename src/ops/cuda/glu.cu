@@ -65,4 +65,5 @@ CUDA_KERNEL(glu) = { .op = &keel_op_glu,
                      .name = "cuda",
                      .prepare = cuda_always,
                      .run = { forward<float>, backward<float> },
-                     .narrow = { forward<bf16>, backward<bf16> } };
+                     .narrow = { forward<bf16>, backward<bf16> },
+                     .half = { forward<f16>, backward<f16> } };

@@ -153,4 +153,5 @@ CUDA_KERNEL(group_norm) = { .op = &keel_op_group_norm,
                             .name = "cuda",
                             .prepare = prepare,
                             .run = { forward<float>, backward<float>, weights<float> },
-                            .narrow = { forward<bf16>, backward<bf16>, weights<bf16> } };
+                            .narrow = { forward<bf16>, backward<bf16>, weights<bf16> },
+                            .half = { forward<f16>, backward<f16>, weights<f16> } };

@@ -104,4 +104,5 @@ CUDA_KERNEL(masked_softmax) = { .op = &keel_op_masked_softmax,
                                 .name = "cuda",
                                 .prepare = prepare,
                                 .run = { forward<float>, backward<float> },
-                                .narrow = { forward<bf16>, backward<bf16> } };
+                                .narrow = { forward<bf16>, backward<bf16> },
+                                .half = { forward<f16>, backward<f16> } };

@@ -34,7 +34,6 @@ void release(void *at)
 keel_status prepare(keel_prepare *p)
 {
     const keel_node *n = p->node;
-    const bool narrow = n->held == KEEL_BFLOAT16;
     if (!cuda_asked(p)) return KEEL_EUNSUP;
     const dims d = dims_of(p);
     const int64_t na = d.m * d.k, nb = d.k * d.n, ny = d.m * d.n;
@@ -42,8 +41,8 @@ keel_status prepare(keel_prepare *p)
     const int b = cuda_alignment(n, &n->in[1]);
     const int y = cuda_alignment(n, &n->out[0]);
     const cuda_product forward = {
-        d.m,    d.n,    d.k,  d.batch, { false, na, a }, { false, nb, b }, { false, ny, y },
-        narrow, narrow, false
+        d.m,     d.n,     d.k,  d.batch, { false, na, a }, { false, nb, b }, { false, ny, y },
+        n->held, n->held, false
     };
     const cuda_product back[] = { { d.m,
                                     d.k,
@@ -52,8 +51,8 @@ keel_status prepare(keel_prepare *p)
                                     { false, ny, y },
                                     { true, nb, b },
                                     { false, na, a },
-                                    narrow,
-                                    narrow,
+                                    n->held,
+                                    n->held,
                                     false },
                                   { d.k,
                                     d.n,
@@ -62,8 +61,8 @@ keel_status prepare(keel_prepare *p)
                                     { true, na, a },
                                     { false, ny, y },
                                     { false, nb, b },
-                                    narrow,
-                                    narrow,
+                                    n->held,
+                                    n->held,
                                     false } };
     plan *pl = static_cast<plan *>(keel_calloc(1, sizeof *pl));
     if (!pl) return KEEL_ENOMEM;
@@ -107,4 +106,5 @@ CUDA_KERNEL(matmul) = { .op = &keel_op_matmul,
                         .prepare = prepare,
                         .run = { forward, backward },
                         .narrow = { forward, backward },
+                        .half = { forward, backward },
                         .release = release };

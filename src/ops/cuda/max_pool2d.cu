@@ -139,4 +139,5 @@ CUDA_KERNEL(max_pool2d) = { .op = &keel_op_max_pool2d,
                             .name = "cuda",
                             .prepare = cuda_always,
                             .run = { forward<float>, backward<float> },
-                            .narrow = { forward<bf16>, backward<bf16> } };
+                            .narrow = { forward<bf16>, backward<bf16> },
+                            .half = { forward<f16>, backward<f16> } };

@@ -92,4 +92,5 @@ CUDA_KERNEL(normalization) = { .op = &keel_op_normalization,
                                .name = "cuda",
                                .prepare = prepare,
                                .run = { forward<float>, backward<float> },
-                               .narrow = { forward<bf16>, backward<bf16> } };
+                               .narrow = { forward<bf16>, backward<bf16> },
+                               .half = { forward<f16>, backward<f16> } };

@@ -43,4 +43,5 @@ CUDA_KERNEL(not_equal_to) = { .op = &keel_op_not_equal_to,
                               .name = "cuda",
                               .prepare = prepare,
                               .run = { forward<float> },
-                              .narrow = { forward<bf16> } };
+                              .narrow = { forward<bf16> },
+                              .half = { forward<f16> } };

@@ -194,4 +194,5 @@ CUDA_KERNEL(reduce) = { .op = &keel_op_reduce,
                         .name = "cuda",
                         .prepare = prepare,
                         .run = { forward<float>, backward<float> },
-                        .narrow = { forward<bf16>, backward<bf16> } };
+                        .narrow = { forward<bf16>, backward<bf16> },
+                        .half = { forward<f16>, backward<f16> } };

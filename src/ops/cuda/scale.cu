@@ -76,4 +76,5 @@ CUDA_KERNEL(scale) = { .op = &keel_op_scale,
                        .name = "cuda",
                        .prepare = prepare,
                        .run = { forward<float>, backward<float>, weights<float> },
-                       .narrow = { forward<bf16>, backward<bf16>, weights<bf16> } };
+                       .narrow = { forward<bf16>, backward<bf16>, weights<bf16> },
+                       .half = { forward<f16>, backward<f16>, weights<f16> } };

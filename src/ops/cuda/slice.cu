@@ -47,4 +47,5 @@ CUDA_KERNEL(slice) = { .op = &keel_op_slice,
                        .name = "cuda",
                        .prepare = prepare,
                        .run = { forward<float>, backward<float> },
-                       .narrow = { forward<bf16>, backward<bf16> } };
+                       .narrow = { forward<bf16>, backward<bf16> },
+                       .half = { forward<f16>, backward<f16> } };

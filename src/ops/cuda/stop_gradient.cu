@@ -14,4 +14,5 @@ CUDA_KERNEL(stop_gradient) = { .op = &keel_op_stop_gradient,
                                .name = "cuda",
                                .prepare = cuda_always,
                                .run = { forward<float> },
-                               .narrow = { forward<bf16> } };
+                               .narrow = { forward<bf16> },
+                               .half = { forward<f16> } };

@@ -96,4 +96,5 @@ CUDA_KERNEL(upsample) = { .op = &keel_op_upsample,
                           .name = "cuda",
                           .prepare = cuda_always,
                           .run = { forward<float>, backward<float> },
-                          .narrow = { forward<bf16>, backward<bf16> } };
+                          .narrow = { forward<bf16>, backward<bf16> },
+                          .half = { forward<f16>, backward<f16> } };
