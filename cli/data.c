@@ -51,8 +51,6 @@ static void print_spec(const keel_dataset *d)
         printf("%s%s", i ? ", " : "  classes: ",
                keel_printable(name, sizeof name, keel_dataset_class_name(d, i)));
     if (keel_dataset_class_count(d)) printf("\n");
-    if (keel_dataset_note(d))
-        printf("  %s\n", keel_printable(name, sizeof name, keel_dataset_note(d)));
 }
 
 static int print_rows(const keel_dataset *d, const data_options *o, const keel_reader_options *r)
