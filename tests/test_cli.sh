@@ -292,7 +292,8 @@ touch table.parquet notes.xyz
 want 2 'table.parquet: Keel does not read Parquet; let a program write its rows' data table.parquet
 want 2 'two.keras: is a model' fit two.keras --data two.keras -o m.keras
 want 2 'notes.xyz: is not a kind of data that Keel reads: ' data notes.xyz
-want 2 'nowhere: No such file' data nowhere
+want 2 'nowhere: does not exist$' data nowhere
+want 2 'synthetc.*: is not a kind of data that Keel reads: .*synthetic' data 'synthetc(x=float32(2),rows=3)'
 tail -n +2 t.csv >bare.csv
 want 0 '103 rows of bare.csv|bare.csv: .*103' fit two.keras --data bare.csv --no-header --label 4 --devices cpu:0 -o bare.keras
 sed 's/less/0/; s/more/1/' bare.csv >numbers.csv

@@ -279,12 +279,33 @@ static void mnist_files_are_found_by_pair_or_by_directory(void **state)
 
 static void what_nobody_understands_is_refused_with_what_is_understood(void **state)
 {
+    static const char understood[] = "is not a kind of data that Keel reads: ",
+                      listed[] = ".npz file with x and y";
+    static const struct {
+        const char *spec, *says[2];
+    } cases[] = {
+        { "/nowhere/at/all", { "/nowhere/at/all: does not exist", "" } },
+        { "x.npy,y.csv.gz", { understood, listed } },
+        { "synthetc(x=float32(2))", { understood, listed } },
+        { "/dev/null", { understood, listed } },
+        { "", { "give a path", "" } },
+    };
+    static const char *const foreign[][2] = { { "a.parquet", "does not read Parquet; let a" },
+                                              { "a.XLSX", "does not read Excel's format" },
+                                              { "a.keras", "is a model; give data" } };
     keel_dataset *d = NULL;
-    static const char *const spec[] = { "/nowhere/at/all", "a.parquet", "x.npy,y.csv.gz", "" };
-    for (size_t i = 0; i < COUNT(spec); i++) {
-        assert_int_equal(keel_dataset_open(&d, spec[i], NULL), KEEL_EARG);
-        if (*spec[i]) assert_non_null(strstr(keel_error(), ".npz file with x and y"));
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        assert_int_equal(keel_dataset_open(&d, cases[i].spec, NULL), KEEL_EARG);
+        for (int k = 0; k < 2; k++)
+            if (!strstr(keel_error(), cases[i].says[k])) fail_msg("%s", keel_error());
     }
+    files_begin();
+    for (size_t i = 0; i < COUNT(foreign); i++) {
+        files_text(foreign[i][0], "?");
+        assert_int_equal(keel_dataset_open(&d, files_path(foreign[i][0]), NULL), KEEL_EARG);
+        if (!strstr(keel_error(), foreign[i][1])) fail_msg("%s", keel_error());
+    }
+    files_end();
     assert_null(d);
 }
 

@@ -56,7 +56,11 @@ static keel_status say_what_is_read(const char *spec)
 keel_status keel_data_unknown(const char *spec)
 {
     struct stat st;
-    if (stat(spec, &st)) return keel_fail(KEEL_EARG, "%s: %s", spec, strerror(errno));
+    if (stat(spec, &st)) {
+        if (strpbrk(spec, ":(,")) return say_what_is_read(spec);
+        if (errno == ENOENT) return keel_fail(KEEL_EARG, "%s: does not exist", spec);
+        return keel_fail(KEEL_EARG, "%s: %s", spec, strerror(errno));
+    }
     if (ends_with(spec, ".keras"))
         return keel_fail(KEEL_EARG, "%s: is a model; give data to train it with", spec);
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
