@@ -98,6 +98,8 @@ full() # MPI HOST CODE ARGUMENT...: the folder disk of a machine takes 64 KiB
     network_mpi "$mpi" 2 "$KEEL" "${fit[@]}" --epochs 9 "$@" >out.txt 2>err.txt
     code=$?
     on "$host" umount "$PWD/disk"
+    # MPICH's launcher may lose the code where a process ends while another meets it
+    ((want && code == 255)) && [[ $mpi == mpich ]] && grep -q HYDU_sock_write err.txt && code=$want
     ((code == want)) || fail "$mpi: a full disk of host$host: exit code $code: $(head -c 600 err.txt)"
     if ((host == 0)); then # the one that writes
         grep -q '^keel fit: .*No space left' err.txt || fail "$mpi: a full disk is not named: $(head -c 600 err.txt)"
