@@ -23,7 +23,10 @@ import numpy as np
 LAYERS = {  # arguments of Keras, and torchvision's transform
     "RandomFlip": (dict(mode="horizontal"), lambda v, n: v.RandomHorizontalFlip()),
     "Rescaling": (dict(scale=1 / 255), lambda v, n: v.ToDtype(v.torch.float32, scale=True)),
-    "Normalization": (dict(mean=[1.0, 2.0, 3.0], variance=[4.0, 1.0, 2.0]), None),
+    "Normalization": (
+        dict(mean=[1.0, 2.0, 3.0], variance=[4.0, 1.0, 2.0]),
+        lambda v, n: v.Compose([v.ToDtype(v.torch.float32), v.Normalize([1.0, 2.0, 3.0], [2.0, 1.0, 2.0**0.5])]),
+    ),
     "RandomCrop": (dict(height=0.875, width=0.875), lambda v, n: v.RandomCrop(int(n * 0.875))),
     "CenterCrop": (dict(height=0.875, width=0.875), lambda v, n: v.CenterCrop(int(n * 0.875))),
     "Resizing": (dict(height=0.5, width=0.5), lambda v, n: v.Resize((n // 2, n // 2), antialias=False)),

@@ -29,7 +29,8 @@ os.environ.update(CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="3")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 SIZE, BATCH, AHEAD = 224, 32, 6
 BOTH = "two processes"  # instead of a number of threads
-LAYERS = ("RandomFlip", "RandomCrop", "Resizing", "Rescaling", "RandomBrightness", "RandomContrast", "RandomRotation")
+LAYERS = ("RandomFlip", "RandomCrop", "Resizing", "Rescaling", "RandomFlip, Rescaling", "RandomFlip, Normalization",
+          "RandomBrightness", "RandomContrast", "RandomRotation")  # fmt: skip
 
 
 # ---- what a program does: each returns a function of seconds that gives rows per second -----------------
@@ -208,10 +209,16 @@ def augment_tf(threads, layer, path):
     import augment
 
     tf, options = tensorflow(threads)
-    of = getattr(keras.layers, layer)(**augment.arguments(layer, SIZE))
-    random = layer.startswith("Random")
     d = tf.data.Dataset.from_tensor_slices(np.load(path)).repeat().batch(BATCH)
-    d = d.map((lambda x: of(x, training=True)) if random else of, num_parallel_calls=threads)
+    of = [getattr(keras.layers, name)(**augment.arguments(name, SIZE)) for name in layer.split(", ")]
+    random = [name.startswith("Random") for name in layer.split(", ")]
+
+    def change(x):
+        for one, draws in zip(of, random):
+            x = one(x, training=True) if draws else one(x)
+        return x
+
+    d = d.map(change, num_parallel_calls=threads)
     return counted(d.prefetch(2).with_options(options), BATCH)
 
 
@@ -224,7 +231,7 @@ def augment_torchvision(threads, layer, path):
 
     v2.torch = torch
     all_rows = torch.from_numpy(np.load(path)).permute(0, 3, 1, 2).contiguous()
-    f = augment.LAYERS[layer][1](v2, SIZE)
+    f = v2.Compose([augment.LAYERS[name][1](v2, SIZE) for name in layer.split(", ")])
 
     class Rows(torch.utils.data.Dataset):
         def __len__(self):
@@ -297,8 +304,9 @@ def elements_keel(a, threads, kind, _):
 def augment_keel(a, threads, layer, path):
     import augment
 
-    stages = [{"name": layer, **augment.arguments(layer, SIZE)}, dict(name="batch", batch_size=BATCH)]
-    return shown(a, threads, pipeline(a, layer, path, stages), stages=3)
+    stages = [{"name": name, **augment.arguments(name, SIZE)} for name in layer.split(", ")]
+    stages += [dict(name="batch", batch_size=BATCH)]
+    return shown(a, threads, pipeline(a, layer, path, stages), stages=1 + len(stages))
 
 
 PROGRAMS = {

@@ -139,6 +139,10 @@ keel_chance keel_stage_chance(const keel_applied *s, const keel_position *at);
 /* Parent k's place of a stage whose own place is `at`, for the same element. */
 keel_position keel_stage_into(const keel_applied *s, int k, const keel_position *at);
 
+/* What makes a row of d by index, if a stage does, whose place there *at becomes; NULL: a source
+ * does, or a stream. */
+const keel_data_origin *keel_stage_of_row(const keel_dataset *d, keel_position *at);
+
 /* Follow a place of a batched dataset to the stage that makes the batch; NULL: its rows cannot be
  * found by index. */
 const keel_applied *keel_stage_of_batch(const keel_dataset *d, keel_position *at);

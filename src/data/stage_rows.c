@@ -60,6 +60,12 @@ keel_status keel_dataset_read(const keel_dataset *d, keel_position at, const kee
     return s;
 }
 
+const keel_data_origin *keel_stage_of_row(const keel_dataset *d, keel_position *at)
+{
+    const keel_data_origin *o = keel_dataset_resolve(d, at)->origin;
+    return o->applied && o->applied->by_index && o->applied->stage->read ? o : NULL;
+}
+
 const void *keel_dataset_row_in_memory(const keel_dataset *d, keel_position at, int field)
 {
     d = keel_dataset_resolve(d, &at);

@@ -1,86 +1,29 @@
 /* See rows.h. Each value has one slot for its address and a second one for its copy in real
  * numbers, if it is kept as bytes. What runs is a list of moves, widenings and forwards. */
-#include "graph/rows.h"
+#include "graph/rows_impl.h"
 #include "base/memory.h"
 #include "graph/memory_plan.h"
 #include "ops/all.h"
 #include "ops/warp.h"
 #include <string.h>
 
-typedef enum run_kind {
-    RUN_FORWARD, /* the reference of a node */
-    RUN_BYTES,   /* the same on an input of bytes */
-    RUN_MOVE,    /* bytes as they are */
-    RUN_WIDEN,   /* bytes to real numbers: slot `to` from slot `from` */
-    RUN_LOOK_UP  /* a host op of the graph */
-} run_kind;
-
-typedef struct run {
-    run_kind kind;
-    int node; /* or the host op */
-    int from, to;
-    int64_t scratch, saved; /* offsets; saved: of the first of the node's, in `offset` */
-} run;
-
-typedef enum slot_kind { SLOT_NONE, SLOT_IN, SLOT_OUT, SLOT_MEMORY } slot_kind;
-
-typedef struct slot {
-    slot_kind kind;
-    int same; /* the slot whose bytes these are; itself, if they are its own */
-    int at;   /* of the inputs or outputs */
-    int64_t bytes, offset;
-    int first, last; /* runs that write and read it */
-} slot;
-
-struct keel_rows {
-    keel_graph *graph;
-    const void *const *weight;
-    int n_output;
-    int *output;     /* [n_output] slots */
-    keel_spec *spec; /* [n_output] */
-    int n_slot, n_run;
-    slot *slot; /* [2 * n_value] */
-    run *run;
-    bool *bytes; /* [n_value] real numbers that are kept as bytes */
-    int n_saved;
-    int64_t *offset; /* [n_saved] of all saved values */
-    int most_in, most_out, most_saved, most_weight;
-    int64_t head, memory; /* bytes of pointers, and of values */
-};
-
-static int wide(const keel_rows *r, int v)
+static keel_rows_one *add(keel_rows *r, keel_rows_run_kind kind, int node)
 {
-    return r->graph->n_value + v;
-}
-
-/* The slot of a value as an op reads it: in real numbers, or as its type is. */
-static int read_slot(const keel_rows *r, keel_value v)
-{
-    return r->bytes[v] ? wide(r, v) : v;
-}
-
-static const slot *root(const keel_rows *r, int s)
-{
-    return &r->slot[r->slot[s].same];
-}
-
-static run *add(keel_rows *r, run_kind kind, int node)
-{
-    run *x = &r->run[r->n_run++];
-    *x = (run){ .kind = kind, .node = node, .from = -1, .to = -1 };
+    keel_rows_one *x = &r->run[r->n_run++];
+    *x = (keel_rows_one){ .kind = kind, .node = node, .from = -1, .to = -1 };
     return x;
 }
 
 static void begins(keel_rows *r, int s, int64_t bytes)
 {
-    r->slot[s] = (slot){
+    r->slot[s] = (keel_rows_slot){
         .kind = SLOT_MEMORY, .same = s, .bytes = bytes, .first = r->n_run - 1, .last = r->n_run - 1
     };
 }
 
 static void shares(keel_rows *r, int s, int from)
 {
-    r->slot[s] = (slot){ .same = r->slot[from].same };
+    r->slot[s] = (keel_rows_slot){ .same = r->slot[from].same };
 }
 
 static void reads(keel_rows *r, int s)
@@ -126,12 +69,12 @@ static keel_status check(const keel_rows *r)
 /* Makes the copy in real numbers of a value that is kept as bytes. */
 static void widen(keel_rows *r, keel_value v)
 {
-    if (!r->bytes[v] || r->slot[wide(r, v)].kind) return;
-    run *x = add(r, RUN_WIDEN, -1);
+    if (!r->bytes[v] || r->slot[keel_rows_wide(r, v)].kind) return;
+    keel_rows_one *x = add(r, RUN_WIDEN, -1);
     x->from = v;
-    x->to = wide(r, v);
+    x->to = keel_rows_wide(r, v);
     reads(r, v);
-    begins(r, wide(r, v), bytes_of(r, v));
+    begins(r, keel_rows_wide(r, v), bytes_of(r, v));
 }
 
 static bool moves(const keel_node *n)
@@ -166,11 +109,12 @@ static void plan_node(keel_rows *r, int i)
     const bool direct = bytes && d->op->forward_bytes && d->n_in == 1 && d->real == KEEL_FLOAT32;
     for (int k = 0; k < d->n_in && !direct; k++) widen(r, n->in[k]);
     if (d->op->view && d->n_in == 1) {
-        shares(r, n->out[0], read_slot(r, n->in[0]));
+        shares(r, n->out[0], keel_rows_read_slot(r, n->in[0]));
         return;
     }
     add(r, direct ? RUN_BYTES : RUN_FORWARD, i);
-    for (int k = 0; k < d->n_in; k++) reads(r, direct ? n->in[k] : read_slot(r, n->in[k]));
+    for (int k = 0; k < d->n_in; k++)
+        reads(r, direct ? n->in[k] : keel_rows_read_slot(r, n->in[k]));
     for (int k = 0; k < d->n_out; k++) begins(r, n->out[k], bytes_of(r, n->out[k]));
 }
 
@@ -193,7 +137,7 @@ static void plan_inputs(keel_rows *r)
         int given = g->value[v].index;
         if (g->value[v].node >= 0) continue;
         for (int i = 0; i < g->n_host; i++) given -= g->host[i].input < g->value[v].index;
-        r->slot[v] = (slot){ .kind = SLOT_IN, .same = v, .at = given };
+        r->slot[v] = (keel_rows_slot){ .kind = SLOT_IN, .same = v, .at = given };
     }
 }
 
@@ -212,7 +156,7 @@ static void plan_outputs(keel_rows *r, const keel_value *output)
 {
     for (int i = 0; i < r->n_output; i++) {
         const keel_value v = uncast(r->graph, output[i]);
-        slot *s = &r->slot[r->slot[v].same];
+        keel_rows_slot *s = &r->slot[r->slot[v].same];
         r->output[i] = v;
         r->spec[i] = r->graph->value[v].spec;
         if (r->bytes[v]) r->spec[i].dtype = KEEL_UINT8;
@@ -340,14 +284,15 @@ bool keel_rows_in_place(const keel_rows *r)
     if (r->n_run == 0) return true;
     if (r->run->kind > RUN_MOVE) return false;
     const keel_graph_node *n = &r->graph->node[r->run->node];
-    return n->node.op == &keel_op_warp && n->node.n_in == 1 && root(r, n->in[0])->kind == SLOT_IN &&
+    return n->node.op == &keel_op_warp && n->node.n_in == 1 &&
+           keel_rows_root(r, n->in[0])->kind == SLOT_IN &&
            ((const keel_warp_args *)n->node.args)->kind == KEEL_WARP_FLIP;
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static void run_node(const keel_rows *r, const run *x, const keel_step_facts *step, int64_t row,
-                     void **at, char *memory)
+static void run_node(const keel_rows *r, const keel_rows_one *x, const keel_step_facts *step,
+                     int64_t row, void **at, char *memory)
 {
     const keel_graph_node *n = &r->graph->node[x->node];
     const keel_node *d = &n->node;
@@ -363,7 +308,8 @@ static void run_node(const keel_rows *r, const run *x, const keel_step_facts *st
                           .saved = saved,
                           .weight = weight,
                           .scratch = memory + x->scratch };
-    for (int k = 0; k < d->n_in; k++) in[k] = at[bytes ? n->in[k] : read_slot(r, n->in[k])];
+    for (int k = 0; k < d->n_in; k++)
+        in[k] = at[bytes ? n->in[k] : keel_rows_read_slot(r, n->in[k])];
     for (int k = 0; k < d->n_out; k++) out[k] = at[n->out[k]];
     for (int k = 0; k < d->n_saved; k++) saved[k] = memory + r->offset[x->saved + k];
     for (int k = 0; k < d->n_weight; k++) weight[k] = r->weight[n->weight[k]];
@@ -375,7 +321,7 @@ static void run_node(const keel_rows *r, const run *x, const keel_step_facts *st
         d->op->forward[d->real == KEEL_FLOAT64](&c);
 }
 
-static void run_widen(const keel_rows *r, const run *x, void **at)
+static void run_widen(const keel_rows *r, const keel_rows_one *x, void **at)
 {
     const keel_value v = x->from;
     const int64_t n = keel_row_count(&r->graph->value[v].spec);
@@ -386,7 +332,8 @@ static void run_widen(const keel_rows *r, const run *x, void **at)
         for (int64_t i = 0; i < n; i++) ((float *)at[x->to])[i] = from[i];
 }
 
-static keel_status run_look_up(const keel_rows *r, const run *x, void **at, keel_scratch *scratch)
+static keel_status run_look_up(const keel_rows *r, const keel_rows_one *x, void **at,
+                               keel_scratch *scratch)
 {
     const keel_graph *g = r->graph;
     const keel_graph_host *h = &g->host[x->node];
@@ -405,7 +352,7 @@ static void address(const keel_rows *r, const void *const *in, void *const *out,
                     char *memory)
 {
     for (int s = 0; s < r->n_slot; s++) {
-        const slot *x = root(r, s);
+        const keel_rows_slot *x = keel_rows_root(r, s);
         at[s] = x->kind == SLOT_OUT      ? out[x->at]
                 : x->kind == SLOT_MEMORY ? memory + x->offset
                                          : NULL;
@@ -430,7 +377,7 @@ keel_status keel_rows_run(const keel_rows *r, const keel_step_facts *step, int64
     memory += (64 - (uintptr_t)memory % 64) % 64;
     address(r, in, out, at, memory);
     for (int i = 0; i < r->n_run; i++) {
-        const run *x = &r->run[i];
+        const keel_rows_one *x = &r->run[i];
         if (x->kind == RUN_WIDEN)
             run_widen(r, x, at);
         else if (x->kind == RUN_LOOK_UP)

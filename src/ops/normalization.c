@@ -15,6 +15,31 @@ enum {
     SPREAD = 64       /* times that these are written out, so that a loop has whole vectors */
 };
 
+/* What is made of the statistics before the first byte, in scratch. */
+typedef struct prepared {
+    double *scale, *mean; /* [own] */
+    double *by_times[2];  /* mean and 1 / scale, written out for a period; NULL: too many */
+    float *table;         /* [256, own]; NULL: too many */
+    bool *multiplies;     /* products give the same bits as divisions */
+    int64_t own, bytes;
+} prepared;
+
+static prepared prepared_at(int64_t own, char *scratch)
+{
+    prepared p = { .own = own };
+    const int64_t each = (int64_t)sizeof(double) * own;
+    const int64_t spread = own <= MULTIPLY_MAX ? SPREAD * each : 0;
+    const int64_t table = own <= TABLES_MAX ? own * BYTES * (int64_t)sizeof(float) : 0;
+    p.bytes = 2 * each + 2 * spread + table + (int64_t)sizeof(bool);
+    if (!scratch) return p;
+    p.scale = (void *)scratch;
+    p.mean = p.scale + own;
+    if (spread) p.by_times[0] = p.mean + own, p.by_times[1] = p.by_times[0] + SPREAD * own;
+    if (table) p.table = (void *)(scratch + 2 * each + 2 * spread);
+    p.multiplies = (void *)(scratch + 2 * each + 2 * spread + table);
+    return p;
+}
+
 static keel_status infer(keel_node *n)
 {
     const keel_normalization_args *a = n->args;
@@ -28,8 +53,7 @@ static keel_status infer(keel_node *n)
         good = good && keel_shape_count(&n->weight[k].shape) == keel_shape_count(&a->over);
     if (good) {
         const int64_t own = keel_shape_count(&a->over);
-        n->scratch = 2 * (int64_t)sizeof(double) * own;
-        if (own <= TABLES_MAX) n->scratch += own * BYTES * (int64_t)sizeof(float);
+        n->scratch = prepared_at(own, NULL).bytes;
         return keel_infer_out(n, x);
     }
     keel_shape_text(in, x);
@@ -66,15 +90,6 @@ static int64_t begin_of(const keel_node *n, int64_t i)
 #define REAL_FILE "ops/normalization.c"
 #include "ops/real.h"
 
-/* What a byte becomes by each of `own` statistics: table[byte * own + k]. */
-static void fill_table(const keel_normalization_args *a, float *table, const double *scale,
-                       const double *mean, int64_t own)
-{
-    for (int v = 0; v < BYTES; v++)
-        for (int64_t k = 0; k < own; k++)
-            table[v * own + k] = normalized_f32(a, (float)v, scale[k], mean[k]);
-}
-
 static void look_up(float *y, const uint8_t *x, int64_t count, const float *table, int64_t own)
 {
     for (int64_t i = 0; i < count; i += own)
@@ -92,52 +107,60 @@ static void multiply(float *restrict y, const uint8_t *restrict x, int64_t count
     for (int64_t k = 0; i < count; i++, k++) y[i] = (float)((x[i] - mean[k]) * factor[k]);
 }
 
-/* A product with 1 / scale rounds twice, a division once, but nearly always to the same float.
- * There are only 256 bytes, so all are tried. False: one differs. */
-static bool multiplies(float *y, const uint8_t *x, int64_t count, const double *scale,
-                       const double *mean, const float *table, int64_t own)
+/* What a byte becomes by each of `own` statistics: table[byte * own + k]. A product with 1 / scale
+ * rounds twice, a division once, but nearly always to the same float. There are only 256 bytes, so
+ * all are tried. */
+static void prepare_bytes(const keel_normalization_args *a, const prepared *p)
 {
-    double of[2][SPREAD * MULTIPLY_MAX];
     uint8_t every[BYTES * MULTIPLY_MAX];
     float made[BYTES * MULTIPLY_MAX];
-    const int64_t period = own * SPREAD;
-    if (own > MULTIPLY_MAX) return false;
+    const int64_t own = p->own, period = own * SPREAD;
+    for (int v = 0; v < BYTES; v++)
+        for (int64_t k = 0; k < own; k++)
+            p->table[v * own + k] = normalized_f32(a, (float)v, p->scale[k], p->mean[k]);
+    *p->multiplies = !a->invert && p->by_times[0];
+    if (!*p->multiplies) return;
     for (int64_t k = 0; k < period; k++) {
-        of[0][k] = mean[k % own];
-        of[1][k] = 1 / scale[k % own];
+        p->by_times[0][k] = p->mean[k % own];
+        p->by_times[1][k] = k < own ? 1 / p->scale[k] : p->by_times[1][k - own];
     }
     for (int64_t i = 0; i < BYTES * own; i++) every[i] = (uint8_t)(i / own);
-    multiply(made, every, BYTES * own, of[0], of[1], period);
-    if (memcmp(made, table, (size_t)(BYTES * own) * sizeof *made) != 0) return false;
-    multiply(y, x, count, of[0], of[1], period);
-    return true;
+    multiply(made, every, BYTES * own, p->by_times[0], p->by_times[1], period);
+    *p->multiplies = memcmp(made, p->table, (size_t)(BYTES * own) * sizeof *made) == 0;
 }
 
 /* There are only 256 bytes, so most divisions of an image would be made again and again. */
 static void forward_bytes(const keel_call *c)
 {
     const keel_normalization_args *a = c->node->args;
-    const int64_t own = keel_shape_count(&a->over);
+    const prepared p = prepared_at(keel_shape_count(&a->over), c->scratch);
     const lines l = lines_of(c->node);
-    double *scale = c->scratch, *mean = scale + own;
-    float *table = (float *)(mean + own), *y = c->out[0];
     const uint8_t *x = c->in[0];
+    float *y = c->out[0];
     const int64_t count = c->rows * l.count * l.length;
-    const bool tables = own <= TABLES_MAX && own * BYTES < count;
-    statistics_f32(c, scale, mean, own);
-    if (tables) fill_table(a, table, scale, mean, own);
-    if (tables && l.same && (l.step || own == 1)) {
-        if (a->invert || !multiplies(y, x, count, scale, mean, table, own))
-            look_up(y, x, count, table, own);
+    const bool tables = p.table && p.own * BYTES < count;
+    if (!c->scratch_ready) statistics_f32(c, p.scale, p.mean, p.own);
+    if (tables && !c->scratch_ready) prepare_bytes(a, &p);
+    if (tables && l.same && (l.step || p.own == 1)) {
+        if (*p.multiplies)
+            multiply(y, x, count, p.by_times[0], p.by_times[1], p.own * SPREAD);
+        else
+            look_up(y, x, count, p.table, p.own);
         return;
     }
     for (int64_t row = 0; row < c->rows; row++)
         for (int64_t line = 0; line < l.count; line++, x += l.length, y += l.length) {
             int64_t k = l.same ? 0 : begin_of(c->node, line * l.length);
             for (int64_t i = 0; i < l.length; i++, k += l.step)
-                y[i] = tables ? table[x[i] * own + k]
-                              : normalized_f32(a, (float)x[i], scale[k], mean[k]);
+                y[i] = tables ? p.table[x[i] * p.own + k]
+                              : normalized_f32(a, (float)x[i], p.scale[k], p.mean[k]);
         }
+}
+
+static bool by_pixels(const keel_node *n)
+{
+    const lines l = lines_of(n);
+    return l.same;
 }
 
 static void args_for_case(void *args, const char *text)
@@ -160,6 +183,7 @@ const keel_op keel_op_normalization = {
     .forward_bytes = forward_bytes,
     .backward = REALS(backward),
     .inplace = true,
+    .by_pixels = by_pixels,
     .cases = (const keel_case[]){ { "4,5,3", NULL, "last" },
                                   { "4,5,3", NULL, "first invert" },
                                   { "2,7,3", NULL, "all" },

@@ -99,6 +99,7 @@ typedef struct keel_call {
     const double *merged; /* the merged record of all rows */
     const double *merged_forward; /* in backward: what forward had merged */
     void *scratch;              /* the worker's, at least as large as prepare or infer asked for */
+    bool scratch_ready;         /* the last call of this node left scratch, for the same row */
     void *plan;                 /* what the kernel's prepare made */
     struct keel_device *device; /* whose memory the pointers point to; NULL: the host's */
     const keel_step_facts *facts; /* with a device, *step there, with its seeds. Kernels read it
@@ -240,6 +241,11 @@ struct keel_op {
     /* Those of backward for one row, if they are not as many. NULL: as forward. */
     double (*backward_flops)(const keel_node *n);
     bool costly; /* a function such as exp or tanh of each element: slow in plain C */
+
+    /* Of an image [H, W, C]: each pixel of the output is made of that pixel of the input alone, by
+     * what does not depend on its place. So it may be run on some of the lines, and on lines in
+     * another order. forward may then write over its input. NULL: no. */
+    bool (*by_pixels)(const keel_node *n);
 
     bool casts; /* reads and writes the types of the node's specs, also narrow ones: the engine
                  * never widens

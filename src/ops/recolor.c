@@ -42,6 +42,12 @@ static change_of change_at(const keel_call *c, int64_t row)
 
 enum { LANES = 48 /* whole vectors, and whole pixels of 1, 2, 3 or 4 channels */ };
 
+static bool by_pixels(const keel_node *n)
+{
+    const keel_recolor_kind kind = ((const keel_recolor_args *)n->args)->kind;
+    return kind != KEEL_RECOLOR_CONTRAST && kind != KEEL_RECOLOR_STRETCH; /* of the whole image */
+}
+
 #define REAL_FILE "ops/recolor.c"
 #include "ops/real.h"
 #include "ops/_recolor_bytes.h"
@@ -73,6 +79,7 @@ const keel_op keel_op_recolor = {
     .backward = REALS(backward),
     .backward_reads = KEEL_READS_IN,
     .costly = true,
+    .by_pixels = by_pixels,
     .cases = (const keel_case[]){ { "4,5,3", NULL, "brightness a -0.5 a_to 0.5" },
                                   { "3,4,2", NULL, "contrast a 0.5 a_to 1.5" },
                                   { "1,1,3", NULL, "contrast a 2 low -9 high 9" },

@@ -21,6 +21,12 @@ static void forward_bytes(const keel_call *c)
                   (float)a->offset);
 }
 
+static bool by_pixels(const keel_node *n)
+{
+    (void)n;
+    return true;
+}
+
 static void args_for_case(void *args, const char *text)
 {
     keel_rescaling_args *a = args;
@@ -37,6 +43,7 @@ const keel_op keel_op_rescaling = {
     .forward_bytes = forward_bytes,
     .backward = REALS(backward),
     .inplace = true,
+    .by_pixels = by_pixels,
     .cases = (const keel_case[]){ { "4,5,3", NULL, "scale 0.00392156862745098 offset -0.5" },
                                   { "7", NULL, "scale 2" },
                                   { NULL, NULL, NULL } },

@@ -9,8 +9,11 @@
 #include "base/clones.h"
 #include "ops/cases.h"
 #include "ops/infer.h"
+#include "ops/mirror.h"
 #include <math.h>
 #include <string.h>
+
+KEEL_USES_OP(warp);
 
 enum { SIDE_MAX = 1 << 24 }; /* from here on float32 has no number for each place */
 
@@ -109,11 +112,33 @@ static void numbers_of(float m[8], const keel_call *c, int64_t row)
     }
 }
 
+bool keel_warp_is_view(const keel_node *n)
+{
+    if (n->op != &keel_op_warp) return false;
+    const keel_warp_kind kind = ((const keel_warp_args *)n->args)->kind;
+    return kind == KEEL_WARP_FLIP || kind == KEEL_WARP_CROP;
+}
+
+void keel_warp_show(const keel_call *c, keel_view *v)
+{
+    const keel_warp_args *a = c->node->args;
+    float m[8];
+    numbers_of(m, c, 0);
+    if (a->kind == KEEL_WARP_FLIP) {
+        v->mirrored ^= m[0] < 0;
+        v->upside_down ^= m[4] < 0;
+        return;
+    }
+    const int64_t down = (int64_t)m[5], right = (int64_t)m[2];
+    v->top += v->upside_down ? v->height - a->size[0] - down : down;
+    v->left += v->mirrored ? v->width - a->size[1] - right : right;
+    v->height = a->size[0];
+    v->width = a->size[1];
+}
+
 #include "ops/_warp_spots.h"
 
 /* ---- pixels as they are ---------------------------------------------------------------------- */
-
-#include "ops/_warp_mirror.h"
 
 /* The part of an image that the output shows. */
 static void cut_out(char *to, const char *from, const float m[8], const keel_node *n, size_t size)
@@ -154,7 +179,7 @@ static bool move(const keel_call *c, size_t element)
         float m[8];
         numbers_of(m, c, row);
         if (turns)
-            mirror(to, from, in->dim[0], in->dim[1], size, m[0] < 0, m[4] < 0);
+            keel_mirror(to, from, in->dim[0], in->dim[1], size, m[0] < 0, m[4] < 0);
         else if (crops)
             cut_out(to, from, m, c->node, size);
         else
@@ -183,6 +208,7 @@ static bool move(const keel_call *c, size_t element)
             to4);                                                                                  \
     } while (0)
 typedef int32_t whole4 __attribute__((vector_size(16)));
+typedef uint8_t bytes16 __attribute__((vector_size(16)));
 #include "ops/_warp_blend.h"
 #undef FROM
 #undef TO

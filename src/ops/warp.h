@@ -36,4 +36,16 @@ typedef struct keel_warp_args {
     double fill_value;
 } keel_warp_args;
 
+/* The part of an image that is seen, in its own pixels or mirrored. */
+typedef struct keel_view {
+    int64_t top, left, height, width;
+    bool mirrored, upside_down;
+} keel_view;
+
+/* A flip or a crop: it shows a part of its input. */
+bool keel_warp_is_view(const keel_node *n);
+/* What such a node shows of `v`, for the first row of a call, of which only node, step and row are
+ * read. */
+void keel_warp_show(const keel_call *c, keel_view *v);
+
 #endif

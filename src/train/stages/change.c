@@ -177,6 +177,7 @@ keel_status keel_change_infer(keel_applied *s, keel_data_spec *spec, const keel_
     }
     c->row_step = spec->batched ? spec->max_rows : 1;
     if (spec->batched) s->by_index = false;
+    keel_change_find_lines(c);
     s->made = c;
     return KEEL_OK;
 }

@@ -9,6 +9,9 @@ struct keel_change {
     keel_compiled_rows *compiled;
     bool random;
     int64_t row_step; /* rows of random numbers that belong to an element */
+    int lines;        /* the only field that it changes, in place of itself, where that can be done
+                         some lines at a time (graph/lines.h); -1: it cannot */
+    int n_op;         /* of its program then */
 };
 
 /* The model for rows of these shapes, by field of the parent. The caller gives it back. */
@@ -20,6 +23,15 @@ typedef struct keel_change_ends {
     const void *in[KEEL_FIELDS_MAX];
     void *out[KEEL_OUTPUTS_MAX];
 } keel_change_ends;
+
+/* change_lines.c: sets c->lines. */
+void keel_change_find_lines(keel_change *c);
+/* Reads a row by lines, through this stage and those before it that can be. *done false: it cannot
+ * be, or there is nothing to gain; nothing was read. */
+keel_status keel_change_read_lines(const keel_applied *s, keel_position at, const keel_row *row,
+                                   keel_scratch *scratch, bool *done);
+/* The bytes that a row takes for that. */
+int64_t keel_change_lines_bytes(const keel_change *c);
 
 /* change_needs.c: streams: the bytes of a row of each end of a call, and where they begin. */
 size_t keel_change_room(const keel_change *c, const keel_change_rows *rows, size_t *at);

@@ -56,7 +56,8 @@ int64_t keel_change_needs(const keel_applied *s)
         if (ends > room) room = ends;
         keel_compiled_rows_give(c->compiled, rows);
     }
-    if (s->by_index) return program; /* a row of its own and of its parent are counted */
+    /* a row of its own and of its parent are counted */
+    if (s->by_index) return program + keel_change_lines_bytes(c);
     const int64_t rows = s->spec->batched ? s->spec->max_rows : 0;
     const int64_t copy = has_texts(s->spec) ? keel_element_size(s->spec, rows) : 0;
     return copy > INT64_MAX - program - room ? INT64_MAX : program + room + copy;

@@ -208,6 +208,9 @@ keel_status keel_change_read(const keel_applied *s, keel_position at, const keel
                              keel_scratch *scratch)
 {
     const keel_change *c = s->made;
+    bool done = false;
+    KEEL_TRY(keel_change_read_lines(s, at, row, scratch, &done));
+    if (done) return KEEL_OK;
     reading x = { .s = s, .c = c, .row = row, .there = keel_stage_into(s, 0, &at) };
     const keel_status r = read_row(&x, &at, scratch);
     for (int k = 0; k < c->plan.n_call; k++)

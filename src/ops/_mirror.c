@@ -1,4 +1,9 @@
-/* Images of pixels of any size, mirrored. */
+/* See mirror.h. */
+#include "ops/mirror.h"
+#include "base/clones.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
 
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
 
@@ -46,8 +51,8 @@ KEEL_CLONES static void copy_round_4(char *restrict to, const char *restrict fro
     copy_round(to, from, n, 4);
 }
 
-/* A line of n pixels. Of a line in place a copy is turned, unless it is long. */
-static void turn_line(char *to, const char *from, int64_t n, size_t size)
+/* Of a line in place a copy is turned, unless it is long. */
+void keel_mirror_line(char *to, const char *from, int64_t n, size_t size)
 {
     char copy[4096];
     const size_t n_bytes = (size_t)n * size;
@@ -83,9 +88,8 @@ static void swap_lines(char *a, char *b, size_t n)
     }
 }
 
-/* An image of h lines of w pixels of `size` bytes, mirrored as `across` and `down` say. */
-static void mirror(char *to, const char *from, int64_t h, int64_t w, size_t size, bool across,
-                   bool down)
+void keel_mirror(char *to, const char *from, int64_t h, int64_t w, size_t size, bool across,
+                 bool down)
 {
     enum { AHEAD = 8 };
     const size_t line = (size_t)w * size;
@@ -96,7 +100,7 @@ static void mirror(char *to, const char *from, int64_t h, int64_t w, size_t size
                 __builtin_prefetch(source + AHEAD * line + k, 0, 2);
         char *at = to + (size_t)(down && to != from ? h - 1 - i : i) * line;
         if (across)
-            turn_line(at, source, w, size);
+            keel_mirror_line(at, source, w, size);
         else if (at != source)
             memcpy(at, source, line);
     }
