@@ -75,7 +75,8 @@ static void NAME(sum)(const keel_call *c)
     const table t = table_of(c);
     const FROM *x = c->in[0];
     TO *y = c->out[0];
-    if (t.taps == 2 && a->begin == 0 && a->length == s.n && !a->moves && radius_of(a) == 0) {
+    if (t.taps == 2 && a->begin == 0 && a->length == s.n && !a->moves &&
+        keel_resize_radius(a) == 0) {
         NAME(sum_two)(c, &t);
         return;
     }

@@ -1,7 +1,7 @@
 /* The frames of a signal along its last dim, each times a window: [.., T] become [.., frames,
  * size]. Keras: ops.extract_sequences, and the first part of ops.stft. */
 #ifndef REAL
-#include "ops/frames.h"
+#include "ops/framing.h"
 #include "ops/infer.h"
 #include <string.h>
 

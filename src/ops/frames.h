@@ -1,8 +1,7 @@
 /* The args of the ops frames and overlap: windows of a signal, and a signal made of windows. */
 #ifndef KEEL_OPS_FRAMES_H
 #define KEEL_OPS_FRAMES_H
-#include "ops/cases.h"
-#include "ops/transform.h"
+#include "ops/mel_spectrogram.h"
 
 typedef struct keel_frames_args {
     int64_t size, stride;   /* numbers of a frame, and from one to the next */
@@ -12,35 +11,5 @@ typedef struct keel_frames_args {
     bool inverse; /* overlap: the window by the sum of its squares in all frames that overlap */
     int64_t begin, count; /* overlap: which numbers of the signal */
 } keel_frames_args;
-
-/* What multiplies element i of a frame. */
-static inline double keel_frame_factor(const keel_frames_args *a, int64_t i)
-{
-    const double w = keel_window_at(&a->window, a->size, i);
-    double sum = 0;
-    if (!a->inverse) return w;
-    for (int64_t k = i % a->stride; k < a->size; k += a->stride) {
-        const double other = keel_window_at(&a->window, a->size, k);
-        sum += other * other;
-    }
-    return w / sum;
-}
-
-static inline void keel_frame_factors(const keel_frames_args *a, double *to)
-{
-    for (int64_t i = 0; i < a->size; i++) to[i] = keel_frame_factor(a, i);
-}
-
-static inline void keel_frames_for_case(keel_frames_args *a, const char *text)
-{
-    *a = (keel_frames_args){ .size = 4, .stride = 2 };
-    keel_case_ints(text, "size", &a->size, 1);
-    keel_case_ints(text, "stride", &a->stride, 1);
-    keel_case_ints(text, "begin", &a->begin, 1);
-    keel_case_ints(text, "count", &a->count, 1);
-    a->centred = keel_case_has(text, "centred");
-    a->inverse = keel_case_has(text, "inverse");
-    a->window = keel_window_for_case(text, a->size);
-}
 
 #endif

@@ -5,8 +5,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { KEEL_FFT_MAX = 1 << 16 }; /* numbers of a frame */
+
+typedef enum keel_fft_window_kind {
+    KEEL_NO_WINDOW,
+    KEEL_HANN,
+    KEEL_HAMMING,
+    KEEL_GIVEN_WINDOW
+} keel_fft_window_kind;
+
 typedef struct keel_fft_window { /* in the middle of a frame, which is 0 beside it */
-    enum { KEEL_NO_WINDOW, KEEL_HANN, KEEL_HAMMING, KEEL_GIVEN_WINDOW } kind;
+    keel_fft_window_kind kind;
     int64_t length;      /* without a window that of the frame */
     const double *given; /* [length], the layer's, which outlives the graph */
 } keel_fft_window;

@@ -318,6 +318,9 @@ typedef enum keel_priority {
     KEEL_PRIORITY_PAIRS,
     KEEL_PRIORITY_PAIRS_WINOGRAD,
     KEEL_PRIORITY_TILES,
+    /* Our dense on those tiles, for rows of one place: measured parts of it were several times as
+     * fast as pairs. */
+    KEEL_PRIORITY_OWN_TILES,
     /* Our convolutions of 1x1 windows, which need no copy in another layout as a library does. */
     KEEL_PRIORITY_OWN_1X1_AVX2,
     KEEL_PRIORITY_OWN_1X1_AVX512,

@@ -1,7 +1,7 @@
 /* A signal made of frames that overlap, each times a window: [.., frames, size] become [.., T],
  * numbers `begin` to `begin` + `count` of the sums. Keras: the second part of ops.istft. */
 #ifndef REAL
-#include "ops/frames.h"
+#include "ops/framing.h"
 #include "ops/infer.h"
 
 static keel_status infer(keel_node *n)

@@ -13,53 +13,6 @@
 
 enum { PLACES_MAX = 1 << 24 }; /* from here on float32 has no number for each place */
 
-/* A kernel that reaches `radius` places; 0: the method has its own rule. */
-static double radius_of(const keel_resize_args *a)
-{
-    switch (a->method) {
-    case KEEL_RESIZE_BILINEAR:
-        return a->antialias || a->moves;
-    case KEEL_RESIZE_BICUBIC:
-        return a->antialias || a->moves ? 2 : 0;
-    case KEEL_RESIZE_LANCZOS3:
-        return 3;
-    case KEEL_RESIZE_LANCZOS5:
-        return 5;
-    default:
-        return 0;
-    }
-}
-
-/* Places of the input for each one of the output. */
-static float inverse_of(const keel_resize_args *a)
-{
-    if (a->moves) return 1 / (float)a->scale;
-    return (float)(1.0 / (double)((float)a->size / (float)a->length));
-}
-
-/* How much wider the kernel is where places are taken together. */
-static float kernel_scale(const keel_resize_args *a)
-{
-    const float scale = inverse_of(a);
-    return a->antialias && scale > 1 ? scale : 1;
-}
-
-/* At most so many places make one. */
-static int64_t taps_of(const keel_resize_args *a)
-{
-    const double radius = radius_of(a);
-    double taps = 1;
-    if (radius > 0)
-        taps = 2 * ceil(radius * (double)kernel_scale(a)) + 1;
-    else if (a->method == KEEL_RESIZE_BILINEAR)
-        taps = 2;
-    else if (a->method == KEEL_RESIZE_BICUBIC)
-        taps = 4;
-    else if (a->method == KEEL_RESIZE_AREA)
-        taps = ceil((double)a->length / (double)a->size) + 2;
-    return taps < (double)a->length ? (int64_t)taps : a->length;
-}
-
 static keel_status infer(keel_node *n)
 {
     const keel_resize_args *a = n->args;
@@ -80,7 +33,7 @@ static keel_status infer(keel_node *n)
                          a->translation);
     out.dim[axis] = a->size;
     n->scratch = a->size * (int64_t)sizeof(int64_t) +
-                 a->size * taps_of(a) * (int64_t)sizeof(float); /* below 2^51 */
+                 a->size * keel_resize_taps(a) * (int64_t)sizeof(float); /* below 2^51 */
     return keel_infer_out(n, &out);
 }
 
@@ -116,8 +69,8 @@ static void divide(float *w, int64_t n)
 /* Of a dim that moves: nothing is seen from outside it, nor by weights that are next to nothing. */
 static void by_moved_kernel(const keel_resize_args *a, table *t, int64_t o)
 {
-    const float inverse = inverse_of(a), widen = kernel_scale(a);
-    const float reach = (float)radius_of(a) * widen, last = (float)(a->length - 1);
+    const float inverse = keel_resize_inverse(a), widen = keel_resize_widen(a);
+    const float reach = (float)keel_resize_radius(a) * widen, last = (float)(a->length - 1);
     const float at = ((float)o + 0.5F) * inverse - (float)a->translation * inverse - 0.5F;
     float *w = t->weight + o * t->taps, sum = 0;
     t->first[o] = 0;
@@ -133,8 +86,8 @@ static void by_moved_kernel(const keel_resize_args *a, table *t, int64_t o)
 
 static void by_kernel(const keel_resize_args *a, table *t, int64_t o)
 {
-    const float inverse = inverse_of(a), widen = kernel_scale(a);
-    const float reach = (float)radius_of(a) * widen;
+    const float inverse = keel_resize_inverse(a), widen = keel_resize_widen(a);
+    const float reach = (float)keel_resize_radius(a) * widen;
     const float at = ((float)o + 0.5F) * inverse, last = (float)(a->length - 1);
     float from = ceilf(at - reach - 0.5F), to = floorf(at + reach - 0.5F);
     float *w = t->weight + o * t->taps;
@@ -199,7 +152,7 @@ static void by_neighbours(const keel_resize_args *a, table *t, int64_t o)
 static table table_of(const keel_call *c)
 {
     const keel_resize_args *a = c->node->args;
-    table t = { taps_of(a), c->scratch, NULL };
+    table t = { keel_resize_taps(a), c->scratch, NULL };
     t.weight = (float *)(t.first + a->size);
     memset(t.weight, 0, (size_t)(a->size * t.taps) * sizeof *t.weight);
     for (int64_t o = 0; o < a->size; o++) {
@@ -207,7 +160,7 @@ static table table_of(const keel_call *c)
             by_moved_kernel(a, &t, o);
         else if (a->size == a->length)
             t.first[o] = o, t.weight[o * t.taps] = 1;
-        else if (radius_of(a) > 0)
+        else if (keel_resize_radius(a) > 0)
             by_kernel(a, &t, o);
         else if (a->method == KEEL_RESIZE_BICUBIC)
             by_cubic_table(a, &t, o);

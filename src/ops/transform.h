@@ -6,7 +6,7 @@
 #include "ops/mel_spectrogram.h"
 #include <math.h>
 
-enum { KEEL_FFT_MAX = 1 << 16, KEEL_FFT_FACTOR_MAX = 64 };
+enum { KEEL_FFT_FACTOR_MAX = 64 };
 
 /* turn[n][2]: cos and -sin of 2 pi k / n. */
 static inline void keel_turns(double *turn, int64_t n)

@@ -1,10 +1,12 @@
-/* See projection.h. Sums are in double, in the order of the elements. */
+/* See projection.h. */
 #include "tensor/projection.h"
 #include "tensor/shape.h"
 #include <math.h>
 
-/* Keras's backend.epsilon(): no vector is divided by less. */
-#define LEAST_LENGTH 1e-7
+/* Each product and sum is rounded separately, as on devices. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("fp-contract=off")
+#endif
 
 /* Go to the next place of the dims in `dims`; its offset moves along. False: there is none. */
 static bool next_place(const keel_shape *s, unsigned dims, int64_t *at, int64_t *offset)
@@ -36,15 +38,18 @@ static void set(keel_dtype real, void *data, int64_t i, double v)
 static void project_vector(const keel_projection *p, const keel_shape *shape, keel_dtype real,
                            void *data, int64_t begin)
 {
-    int64_t at[KEEL_RANK_MAX] = { 0 }, offset = 0;
-    double squares = 0;
+    enum { LANES = KEEL_PROJECT_LANES };
+    int64_t at[KEEL_RANK_MAX] = { 0 }, offset = 0, n = 0;
+    double squares[LANES] = { 0 };
     do {
         const double v = get(real, data, begin + offset);
-        squares += v * v;
+        squares[n++ % LANES] += v * v;
     } while (next_place(shape, p->over, at, &offset));
-    const double length = sqrt(squares);
+    for (int by = LANES / 2; by > 0; by /= 2)
+        for (int l = 0; by < n && l < by; l++) squares[l] += squares[l + by];
+    const double length = sqrt(squares[0]);
     const double near = fmax(fmin(length, p->most), p->least);
-    const double scale = (p->rate * near + (1 - p->rate) * length) / (LEAST_LENGTH + length);
+    const double scale = (p->rate * near + (1 - p->rate) * length) / (KEEL_LEAST_LENGTH + length);
     offset = 0;
     do set(real, data, begin + offset, get(real, data, begin + offset) * scale);
     while (next_place(shape, p->over, at, &offset));

@@ -11,8 +11,7 @@ namespace
 {
 typedef cudnnBackendDescriptor_t descriptor;
 
-const int64_t WORKSPACE = (int64_t)256 << 20; /* an engine may want; filter gradients need more */
-const int CONFIGS = 24;                       /* that are asked for, and tried one by one */
+const int CONFIGS = 24; /* that are asked for, and tried one by one */
 const int KEPT = 16;
 enum { ID_X = 1, ID_W, ID_Y };
 } // namespace
@@ -227,12 +226,12 @@ struct attempt {
         m->set(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, config);
         m->set(d, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, to->dnn.handle);
         if (!m->well()) return false;
-        to->workspace = WORKSPACE + 1;
+        to->workspace = to->dnn.workspace + 1;
         if (m->of->cudnnBackendFinalize(d) == CUDNN_STATUS_SUCCESS)
             m->note(m->of->cudnnBackendGetAttribute(d, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                                     CUDNN_TYPE_INT64, 1, &n, &to->workspace));
         to->plan = d;
-        if (m->well() && to->workspace >= 0 && to->workspace <= WORKSPACE) return true;
+        if (m->well() && to->workspace >= 0 && to->workspace <= to->dnn.workspace) return true;
         m->of->cudnnBackendDestroyDescriptor(to->kept[--to->n]);
         to->plan = nullptr;
         return false;

@@ -122,6 +122,14 @@ static __device__ __forceinline__ int64_t take(int64_t *i, int64_t n)
     return (int64_t)left;
 }
 
+/* A whole number for each x that is not NaN, in the order of their sizes; -0 is below 0. Between 0
+ * and UINT32_MAX, which are those of no x. */
+static __device__ __forceinline__ unsigned ascending(float x)
+{
+    const unsigned bits = __float_as_uint(x);
+    return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+
 /* Up to four neighbours, of which `n` exist; the others are 0, and are not written. `wide`: load4
  * may be used. The numbers are the same either way. */
 template <class T>

@@ -58,7 +58,7 @@ static const void *cuda_rounded(const keel_call *c, const void *weights, int64_t
 
 template <class T>
 static __global__ void __launch_bounds__(CUDA_THREADS)
-    fill_kernel(T *to, const float *bias, int64_t n, int64_t k)
+    biases_kernel(T *to, const float *bias, int64_t n, int64_t k)
 {
     const int64_t step = (int64_t)gridDim.x * CUDA_THREADS, by = step % k;
     int64_t i = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x, column = i % k;
@@ -73,7 +73,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 template <class T> static void cuda_fill(const keel_call *c)
 {
     const int64_t n = cuda_count(c), k = c->node->weight[1].shape.dim[0];
-    cuda_launch(c, fill_kernel<T>, cuda_blocks(n), CUDA_THREADS, 0, cuda_out<T>(c),
+    cuda_launch(c, biases_kernel<T>, cuda_blocks(n), CUDA_THREADS, 0, cuda_out<T>(c),
                 static_cast<const float *>(c->weight[1]), n, k);
 }
 

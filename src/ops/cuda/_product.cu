@@ -51,12 +51,13 @@ cudaDataType type_of(keel_dtype type)
 
 /* A matrix of `rows` x `columns` as it lies, row by row. */
 void lay(attempt *t, cublasLtMatrixLayout_t *out, keel_dtype type, int64_t rows, int64_t columns,
-         int64_t batch, int64_t stride)
+         int64_t batch, const cuda_matrix &x)
 {
     const int32_t count = (int32_t)batch;
+    const int64_t stride = x.stride;
     if (!t->well()) return;
     t->note(t->of->cublasLtMatrixLayoutCreate(out, type_of(type), (uint64_t)columns, (uint64_t)rows,
-                                              columns));
+                                              x.row ? x.row : columns));
     if (batch == 1 || !t->well()) return;
     t->note(t->of->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
                                                     &count, sizeof count));
@@ -68,10 +69,10 @@ void lay(attempt *t, cublasLtMatrixLayout_t *out, keel_dtype type, int64_t rows,
 void lay_all(attempt *t, cuda_product_plan *pl, const cuda_product *x)
 {
     lay(t, &pl->first, x->type, x->b.turned ? x->n : x->k, x->b.turned ? x->k : x->n, x->batch,
-        x->b.stride);
+        x->b);
     lay(t, &pl->second, x->type, x->a.turned ? x->k : x->m, x->a.turned ? x->m : x->k, x->batch,
-        x->a.stride);
-    lay(t, &pl->out, x->type_out, x->m, x->n, x->batch, x->y.stride);
+        x->a);
+    lay(t, &pl->out, x->type_out, x->m, x->n, x->batch, x->y);
 }
 
 void describe_all(attempt *t, cuda_product_plan *pl, const cuda_product *x,
@@ -95,7 +96,7 @@ bool choose(attempt *t, cuda_product_plan *pl, const cuda_product *x, bool maske
     cublasLtMatmulHeuristicResult_t best = {};
     int found = 0;
     if (t->well()) t->note(t->of->cublasLtMatmulPreferenceCreate(&p));
-    prefer(t, p, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, (uint64_t)CUDA_WORKSPACE);
+    prefer(t, p, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, (uint64_t)pl->blas.workspace);
     prefer(t, p, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
            (uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
     prefer(t, p, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, (uint32_t)x->b.aligned);
@@ -116,7 +117,7 @@ bool choose(attempt *t, cuda_product_plan *pl, const cuda_product *x, bool maske
     pl->algo = best.algo;
     pl->workspace = best.workspaceSize;
     return t->well() && s == CUBLAS_STATUS_SUCCESS && found > 0 &&
-           best.state == CUBLAS_STATUS_SUCCESS && best.workspaceSize <= CUDA_WORKSPACE;
+           best.state == CUBLAS_STATUS_SUCCESS && best.workspaceSize <= (size_t)pl->blas.workspace;
 }
 
 /* float32 by multiply-adds: as the ordinary type with a mask that leaves these alone, or as the

@@ -1,5 +1,5 @@
-/* Products of matrices by cuBLASLt, for dense, dense_transposed and matmul. Matrices are row by
- * row:
+/* Products of matrices by cuBLASLt, for dense, dense_transposed, matmul and what goes through time.
+ * Matrices are row by row:
  *
  *     y[m, n] = a[m, k] b[k, n] (+ bias[n]), or +=, for each of `batch` neighbouring products
  *
@@ -15,9 +15,10 @@
 #include "ops/cuda/_library.h"
 
 struct cuda_matrix {
-    bool turned;    /* it lies as its transposed one */
-    int64_t stride; /* elements from one product to the next */
-    int aligned;    /* bytes, of all its places: 16, or fewer */
+    bool turned;     /* it lies as its transposed one */
+    int64_t stride;  /* elements from one product to the next */
+    int aligned;     /* bytes, of all its places: 16, or fewer */
+    int64_t row = 0; /* elements from one row to the next, as it lies; 0: they are neighbours */
 };
 
 struct cuda_product {

@@ -1,28 +1,17 @@
 /* softmax and log_softmax along one axis: see ops/softmax.c. */
 #ifndef KEEL_OPS_CUDA_SOFTMAX_H
 #define KEEL_OPS_CUDA_SOFTMAX_H
-#include "ops/cuda/_lines.h"
+#include "ops/cuda/_axis.h"
 
-struct softmax_lines { /* element j of line (o, i) is at (o n + j) inner + i */
-    int64_t lines, n, inner;
-};
-
-static inline softmax_lines softmax_lines_of(const keel_call *c)
+static inline axis_lines softmax_lines_of(const keel_call *c)
 {
-    const keel_shape *s = &c->node->out[0].shape;
-    const int64_t given = cuda_args<keel_axis_args>(c)->axis;
-    const int axis = (int)(given < 0 ? given + s->rank : given);
-    softmax_lines l = { c->rows, s->dim[axis], 1 };
-    for (int d = 0; d < s->rank; d++)
-        if (d != axis) l.lines *= s->dim[d];
-    for (int d = axis + 1; d < s->rank; d++) l.inner *= s->dim[d];
-    return l;
+    return axis_lines_of(c->node, c->node->out[0], c->rows);
 }
 
 /* A line whose elements are neighbours. */
 template <bool LONG, bool LOG, class T>
 static __global__ void __launch_bounds__(CUDA_THREADS)
-    softmax_kernel(T *out, const T *in, const softmax_lines l)
+    softmax_kernel(T *out, const T *in, const axis_lines l)
 {
     typedef line_threads<LONG> threads;
     SHARED(float, room, 33);
@@ -47,8 +36,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 /* dx = y (dy - sum(y dy)), or dy - exp(y) sum(dy) */
 template <bool LONG, bool LOG, class T>
 static __global__ void __launch_bounds__(CUDA_THREADS)
-    softmax_back_kernel(T *in_grad, const T *out, const T *out_grad, bool adds,
-                        const softmax_lines l)
+    softmax_back_kernel(T *in_grad, const T *out, const T *out_grad, bool adds, const axis_lines l)
 {
     typedef line_threads<LONG> threads;
     SHARED(float, room, 33);
@@ -70,11 +58,11 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 /* An axis that is not the last: a thread has a line, and neighbours have neighbouring lines. */
 template <bool LOG, class T>
 static __global__ void __launch_bounds__(CUDA_THREADS)
-    softmax_apart_kernel(T *out, const T *in, const softmax_lines l)
+    softmax_apart_kernel(T *out, const T *in, const axis_lines l)
 {
     const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
     for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < l.lines; t += step) {
-        const int64_t at = t / l.inner * l.n * l.inner + t % l.inner;
+        const int64_t at = l.begin(t);
         float max = -INFINITY, sum = 0;
         for (int64_t j = 0; j < l.n; j++) max = gpu_greater()(to_f(in[at + j * l.inner]), max);
         for (int64_t j = 0; j < l.n; j++) sum += expf(to_f(in[at + j * l.inner]) - max);
@@ -89,11 +77,11 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 template <bool LOG, class T>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     softmax_apart_back_kernel(T *in_grad, const T *out, const T *out_grad, bool adds,
-                              const softmax_lines l)
+                              const axis_lines l)
 {
     const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
     for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < l.lines; t += step) {
-        const int64_t at = t / l.inner * l.n * l.inner + t % l.inner;
+        const int64_t at = l.begin(t);
         float sum = 0;
         for (int64_t j = 0; j < l.n; j++) {
             const int64_t e = at + j * l.inner;
@@ -110,7 +98,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 
 template <bool LOG, class T> static void softmax_forward(const keel_call *c)
 {
-    const softmax_lines l = softmax_lines_of(c);
+    const axis_lines l = softmax_lines_of(c);
     const bool is_long = l.n > LINE_LONG;
     T *y = cuda_out<T>(c);
     const T *x = cuda_in<T>(c, 0);
@@ -127,7 +115,7 @@ template <bool LOG, class T> static void softmax_forward(const keel_call *c)
 
 template <bool LOG, class T> static void softmax_backward(const keel_call *c)
 {
-    const softmax_lines l = softmax_lines_of(c);
+    const axis_lines l = softmax_lines_of(c);
     const bool is_long = l.n > LINE_LONG, adds = c->in_adds[0];
     const T *y = cuda_out<T>(c), *dy = cuda_out_grad<T>(c);
     T *dx = cuda_in_grad<T>(c, 0);

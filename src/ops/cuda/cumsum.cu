@@ -1,11 +1,10 @@
 /* See ops/cumsum.c. A thread has a line where neighbours have neighbouring lines; else a warp has
  * one, and adds up GPU_WARP places at a time. */
-#include "ops/cuda/_lines.h"
+#include "ops/cuda/_axis.h"
 
 namespace
 {
-struct sums_shape { /* element j of line (o, i) is at (o n + j) inner + i */
-    int64_t lines, n, inner;
+struct sums_shape : axis_lines {
     bool back, adds; /* back: from the last place to the first */
 };
 
@@ -15,11 +14,10 @@ __global__ void __launch_bounds__(CUDA_THREADS)
 {
     const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
     for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < s.lines; t += step) {
-        int64_t o = t;
-        const int64_t i = take(&o, s.inner), begin = o * s.n * s.inner + i;
+        const int64_t first = s.begin(t);
         double sum = 0;
         for (int64_t k = 0; k < s.n; k++) {
-            const int64_t at = begin + (s.back ? s.n - 1 - k : k) * s.inner;
+            const int64_t at = first + (s.back ? s.n - 1 - k : k) * s.inner;
             sum += to_f(from[at]);
             to[at] = to_value<T>((float)(s.adds ? to_f(to[at]) + sum : sum));
         }
@@ -51,14 +49,7 @@ __global__ void __launch_bounds__(CUDA_THREADS)
 
 template <class T> void run(const keel_call *c, T *to, const T *from, bool back, bool adds)
 {
-    const keel_shape &in = c->node->in[0].shape;
-    const int64_t given = cuda_args<keel_axis_args>(c)->axis;
-    const int axis = (int)(given < 0 ? given + in.rank : given);
-    sums_shape s = { c->rows, in.dim[axis], 1, back, adds };
-    for (int d = 0; d < in.rank; d++) {
-        if (d != axis) s.lines *= in.dim[d];
-        if (d > axis) s.inner *= in.dim[d];
-    }
+    const sums_shape s = { axis_lines_of(c), back, adds };
     if (s.inner > 1)
         cuda_launch(c, apart_kernel<T>, cuda_blocks(s.lines), CUDA_THREADS, 0, to, from, s);
     else

@@ -61,9 +61,7 @@ __global__ void __launch_bounds__(CUDA_THREADS)
         const unsigned number = d.first + (unsigned)draw;
         unsigned word[4];
         cuda_philox(word, d.chance, row, number / 4);
-        unsigned own = word[0]; /* an index that is not known would put words into memory */
-        for (int e = 1; e < 4; e++) own = number % 4 == (unsigned)e ? word[e] : own;
-        const bool kept = own >> 8 >= d.least;
+        const bool kept = cuda_chosen(word, number % 4) >> 8 >= d.least;
         mask[t] = kept;
         y[t] = to_value<T>(kept ? to_f(x[t]) * d.scale : 0);
     }

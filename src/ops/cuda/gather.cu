@@ -1,13 +1,15 @@
-/* See ops/gather.c. The gradient of a row of the table is added up by one warp, which owns the row:
- * that of the first place that asks for it. It goes over all places behind in their order, so that
- * the bits are those of one sum, and no two threads add to one number. */
+/* See ops/gather.c. Places are sorted by the rows of the table that they ask for, and those that
+ * ask for one row stay in their order. One warp adds up what a row gets, so that the bits are those
+ * of one sum over the places, and no two threads add to one number. */
 #include "ops/cuda/_move.h"
 #include "ops/cuda/_numbers.h"
+#include "ops/cuda/_sort.h"
 
 namespace
 {
 const int COLUMNS = 4 * GPU_WARP; /* of the table, that a warp has */
 const int64_t NO_ROW = -1;
+const int AT_ONCE = 4; /* places whose numbers a warp reads before it adds them */
 
 /* The row of the table that an id asks for; NO_ROW: there is none. */
 __device__ __forceinline__ int64_t row_of(int64_t id, int64_t rows)
@@ -54,55 +56,60 @@ __global__ void __launch_bounds__(CUDA_THREADS)
     }
 }
 
+/* A key has the row of the table above the place; a row that there is not comes last. */
+const uint64_t NO_KEY = UINT32_MAX;
+
 template <class N>
 __global__ void __launch_bounds__(CUDA_THREADS)
-    rows_kernel(int32_t *row, const N *ids, int64_t places, int64_t rows)
+    keys_kernel(uint64_t *key, const N *ids, int64_t places, int64_t rows)
 {
     const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
-    for (int64_t i = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; i < places; i += step)
-        row[i] = (int32_t)row_of(id_of(ids[i]), rows);
-}
-
-/* Whether a place before this one asks for the same row. */
-__device__ __forceinline__ bool asked_before(const int32_t *row, int64_t place, int32_t own)
-{
-    const int lane = (int)threadIdx.x % GPU_WARP;
-    for (int64_t j = 0; j < place; j += GPU_WARP) {
-        const int64_t at = j + lane;
-        if (warp_votes(at < place && row[at] == own)) return true;
+    for (int64_t i = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; i < places; i += step) {
+        const int64_t row = row_of(id_of(ids[i]), rows);
+        key[i] = (row == NO_ROW ? NO_KEY : (uint64_t)row) << 32 | (uint64_t)i;
     }
-    return false;
 }
 
+/* The warp of the first of the sorted keys with its row adds up all of them, in their order. */
 template <class T>
-__global__ void __launch_bounds__(CUDA_THREADS)
-    weights_kernel(float *dw, const T *dy, const int32_t *row, int64_t places, int64_t d,
+__global__ void __launch_bounds__(CUDA_THREADS, 1)
+    weights_kernel(float *dw, const T *dy, const uint64_t *key, int64_t places, int64_t d,
                    int64_t chunks)
 {
     const int lane = (int)threadIdx.x % GPU_WARP, warps = CUDA_THREADS / GPU_WARP;
     const int64_t first = (int64_t)blockIdx.x * warps + threadIdx.x / GPU_WARP;
     for (int64_t t = first; t < places * chunks; t += (int64_t)gridDim.x * warps) {
-        const int64_t place = t / chunks, begin = t % chunks * COLUMNS;
-        const int32_t own = row[place];
-        if (own < 0 || asked_before(row, place, own)) continue;
+        int64_t i = t;
+        const int64_t begin = take(&i, chunks) * COLUMNS + lane;
+        const uint64_t own = key[i] >> 32;
+        if (own == NO_KEY || (i > 0 && key[i - 1] >> 32 == own)) continue;
+        float *to = dw + (int64_t)own * d;
         float sum[4];
         for (int e = 0; e < 4; e++) {
-            const int64_t k = begin + lane + e * GPU_WARP;
-            sum[e] = k < d ? dw[own * d + k] : 0;
+            const int64_t k = begin + e * GPU_WARP;
+            sum[e] = k < d ? to[k] : 0;
         }
-        for (int64_t j = place; j < places; j += GPU_WARP) {
-            unsigned same = warp_votes(j + lane < places && row[j + lane] == own);
-            for (int64_t at = j; same; same >>= 1, at++) {
-                if (!(same & 1)) continue;
-                for (int e = 0; e < 4; e++) {
-                    const int64_t k = begin + lane + e * GPU_WARP;
-                    sum[e] += k < d ? to_f(dy[at * d + k]) : 0;
+        for (bool more = true; more; i += GPU_WARP) {
+            const uint64_t mine = i + lane < places ? key[i + lane] : UINT64_MAX;
+            const unsigned same = warp_votes(mine >> 32 == own); /* the first lanes */
+            for (int j = 0; j < GPU_WARP && (same >> j & 1); j += AT_ONCE) {
+                float x[AT_ONCE][4];
+                for (int q = 0; q < AT_ONCE; q++) {
+                    const int64_t place = __shfl_sync(GPU_ALL, (unsigned)mine, j + q);
+                    for (int e = 0; e < 4; e++) {
+                        const int64_t k = begin + e * GPU_WARP;
+                        x[q][e] = (same >> (j + q) & 1) && k < d ? to_f(dy[place * d + k]) : 0;
+                    }
                 }
+                for (int q = 0; q < AT_ONCE; q++)
+                    for (int e = 0; e < 4; e++)
+                        if (same >> (j + q) & 1) sum[e] += x[q][e];
             }
+            more = same == GPU_ALL;
         }
         for (int e = 0; e < 4; e++) {
-            const int64_t k = begin + lane + e * GPU_WARP;
-            if (k < d) dw[own * d + k] = sum[e];
+            const int64_t k = begin + e * GPU_WARP;
+            if (k < d) to[k] = sum[e];
         }
     }
 }
@@ -132,25 +139,27 @@ template <class T> void weights(const keel_call *c)
     const int64_t places = c->rows * keel_row_count(&c->node->in[0]);
     const int64_t chunks = (d + COLUMNS - 1) / COLUMNS, warps = CUDA_THREADS / GPU_WARP;
     float *dw = static_cast<float *>(c->weight_grad[0]);
-    int32_t *row = static_cast<int32_t *>(c->scratch);
+    uint64_t *keys = static_cast<uint64_t *>(c->scratch);
     if (!dw) return;
     if (!c->weight_adds) fill(c, dw, 0, table[0] * d);
     with_type(c->node->in[0].dtype, c->in[0], [&](const auto *ids) {
         typedef std::remove_cv_t<std::remove_pointer_t<decltype(ids)>> N;
-        cuda_launch(c, rows_kernel<N>, cuda_blocks(places), CUDA_THREADS, 0, row, ids, places,
+        cuda_launch(c, keys_kernel<N>, cuda_blocks(places), CUDA_THREADS, 0, keys, ids, places,
                     table[0]);
     });
+    const uint64_t *sorted = sort_keys(c, keys, places);
     const int64_t blocks = (places * chunks + warps - 1) / warps, most = CUDA_BLOCKS * 8;
     cuda_launch(c, weights_kernel<T>, (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, 0,
-                dw, cuda_out_grad<T>(c), row, places, d, chunks);
+                dw, cuda_out_grad<T>(c), sorted, places, d, chunks);
 }
 
 keel_status prepare(keel_prepare *p)
 {
     const int64_t places = p->rows * keel_row_count(&p->node->in[0]);
-    if (!knows_type(p->node->in[0].dtype) || p->node->weight[0].shape.dim[0] > INT32_MAX)
+    if (!knows_type(p->node->in[0].dtype) || p->node->weight[0].shape.dim[0] > INT32_MAX ||
+        places > UINT32_MAX)
         return KEEL_EUNSUP;
-    return cuda_prepare(p, p->pass == KEEL_WEIGHTS ? places * (int64_t)sizeof(int32_t) : 0);
+    return cuda_prepare(p, p->pass == KEEL_WEIGHTS ? sort_scratch(places) : 0);
 }
 } // namespace
 

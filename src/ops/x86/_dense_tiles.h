@@ -6,18 +6,20 @@
  * dy is packed once for all tiles of a weight that a worker makes, in panels as wide as a block of
  * sums. Often its rows are a power of two apart and share so few sets of the first-level cache that
  * a panel of them would not stay there. x is packed for each tile, ROWS channels next to each
- * other. With many rows that copy would fill the second-level cache, and the update is a small part
- * of the work; then dense.c reads dy in place. While a block is multiplied, the memory that the
- * next block writes is prefetched. A block is updated from registers, so its gradient is never in
- * memory. */
+ * other. Many rows are taken in chunks whose part of the copy stays in the second-level cache, and
+ * sums go on in the gradient from chunk to chunk, with the same bits. Where the copy would be
+ * large, dense.c reads dy in place. While a block is multiplied, the memory that the next block
+ * writes is prefetched. A block is updated from registers, so that of one chunk the gradient is
+ * never in memory. */
 #ifndef KEEL_OPS_X86_DENSE_TILES_H
 #define KEEL_OPS_X86_DENSE_TILES_H
 
 enum {
     PANEL = VECTORS * LANES,
     TILE_MOST = 4 * ROWS,
-    TILE_ROWS_MOST = 128,
-    KEPT_MOST = 320 << 10,
+    CHUNK = 256,             /* rows, */
+    CHUNK_BYTES = 512 << 10, /* or fewer, if this is less dy */
+    KEPT_MOST = 2 << 20,
     LINE_FLOATS = 16
 };
 
@@ -54,11 +56,19 @@ static inline int64_t kept_bytes(int64_t rows, int64_t n_k)
     return rows * kept_row(n_k) * (int64_t)sizeof(float);
 }
 
+/* Rows of a chunk: all, if they fit. */
+static inline int64_t chunk_of(int64_t n_k)
+{
+    const int64_t fit = CHUNK_BYTES / kept_bytes(1, n_k);
+    return fit < 1 ? 1 : fit < CHUNK ? fit : CHUNK;
+}
+
 typedef struct tile {
     const keel_tile_call *call;
-    int64_t rows, n_c, n_k;
-    const float *x, *dy; /* packed: [rows][ROWS] of each block, [rows][a panel's columns] */
-    float *grad;         /* of the tile's first element, like all pointers below */
+    int64_t rows, n_c, n_k; /* rows: of the chunk */
+    bool begins, ends;      /* the chunk is the first, the last */
+    const float *x, *dy;    /* packed: [rows][ROWS] of each block, [rows][a panel's columns] */
+    float *grad;            /* of the tile's first element, like all pointers below */
     bool moves;
     keel_tile_move move;
     const float *prefetch[4];
@@ -81,9 +91,16 @@ INLINE void tile_block(tile *t, const float *x, const float *dy, int64_t at, int
     vf sum[ROWS][VECTORS], w[VECTORS];
     EACH(r, ROWS)
         EACH(v, vectors) sum[r][v] = vf_zero();
+    if (!t->begins) {
+        EACH(r, ROWS)
+            if (r < rows)
+                EACH(v, vectors)
+                    sum[r][v] = vf_load_some(v < vectors - 1 ? all : last,
+                                             t->grad + at + r * t->n_k + v * LANES);
+    }
     for (int64_t part = 0, j = 0; part < ROWS; part++) {
         const int64_t end = t->rows * (part + 1) / ROWS;
-        for (int q = 0; q < t->call->n_prefetch; q++)
+        for (int q = 0; t->ends && q < t->call->n_prefetch; q++)
             EACH(v, vectors) fetch_to_write(t->prefetch[q] + next.at + v * LANES);
         next.at += t->n_k;
         if (part < next.n_x) __builtin_prefetch(next.x + part * t->n_c, 0, 2);
@@ -96,7 +113,7 @@ INLINE void tile_block(tile *t, const float *x, const float *dy, int64_t at, int
         }
     }
 #define MASK(v) ((v) < vectors - 1 ? all : last)
-    if (t->moves) {
+    if (t->moves && t->ends) {
         const vf keep = vf_set(t->move.keep), rate = vf_set(t->move.rate);
         const vf scale = vf_set(t->move.scale);
         EACH(r, ROWS) {
@@ -120,7 +137,7 @@ INLINE void tile_block(tile *t, const float *x, const float *dy, int64_t at, int
         if (r < rows)
             EACH(v, vectors) {
                 vf_store_some(MASK(v), to + v * LANES, sum[r][v]);
-                if (t->call->checked) t->bad |= not_finite(sum[r][v]);
+                if (t->call->checked && t->ends) t->bad |= not_finite(sum[r][v]);
             }
     }
 #undef MASK
@@ -170,31 +187,41 @@ static void tile_row(tile *t, int64_t i, int64_t n, tile_ahead *prefetch)
     }
 }
 
-static void pack_dy(const keel_tile_call *c, int64_t n_k, float *to)
+/* Rows [first, first + rows) of dy. */
+static void pack_dy(const keel_tile_call *c, int64_t n_k, int64_t first, int64_t rows, float *to)
 {
     for (int64_t k = 0; k < n_k; k += PANEL) {
-        const int64_t left = n_k - k < PANEL ? n_k - k : PANEL;
-        for (int s = 0; s < c->n_span; s++) {
-            const float *dy = (const float *)c->span[s].out_grad + k;
-            for (int64_t i = 0; i < c->span[s].rows; i++, dy += n_k)
-                for (int64_t j = 0; j < left; j += LANES, to += LANES)
-                    vf_store(to, vf_load_some(vm_first(left - j), dy + j));
+        const int64_t width = n_k - k < PANEL ? n_k - k : PANEL;
+        int64_t skip = first, left = rows;
+        for (int s = 0; s < c->n_span && left > 0; s++) {
+            const int64_t end = skip + left < c->span[s].rows ? skip + left : c->span[s].rows;
+            const float *dy = (const float *)c->span[s].out_grad + skip * n_k + k;
+            for (; skip < end; skip++, left--, dy += n_k)
+                for (int64_t j = 0; j < width; j += LANES, to += LANES)
+                    vf_store(to, vf_load_some(vm_first(width - j), dy + j));
+            skip -= c->span[s].rows;
+            if (skip < 0) skip = 0;
         }
     }
 }
 
-/* Packs x as blocks of ROWS channels, two blocks in a vector; channels after the last are zeros. */
-static void pack_x(const keel_tile_call *c, int64_t rows, int64_t n_c, int64_t first, int64_t n,
-                   float *to)
+/* Packs n channels of x from `channel` on, of rows [first, first + rows), as blocks of ROWS
+ * channels, two blocks in a vector; channels after the last are zeros. */
+static void pack_x(const keel_tile_call *c, int64_t n_c, int64_t first, int64_t rows,
+                   int64_t channel, int64_t n, float *to)
 {
     _Static_assert(2 * ROWS == LANES, "a vector is two blocks of channels");
     for (int64_t j = 0; j < n; j += LANES) {
         const vm some = vm_first(n - j);
         float *low = to + j * rows, *high = low + ROWS * rows;
-        for (int s = 0; s < c->n_span; s++) {
-            const float *x = (const float *)c->span[s].in + first + j;
-            for (int64_t i = 0; i < c->span[s].rows; i++, x += n_c, low += ROWS, high += ROWS)
+        int64_t skip = first, left = rows;
+        for (int s = 0; s < c->n_span && left > 0; s++) {
+            const int64_t end = skip + left < c->span[s].rows ? skip + left : c->span[s].rows;
+            const float *x = (const float *)c->span[s].in + skip * n_c + channel + j;
+            for (; skip < end; skip++, left--, x += n_c, low += ROWS, high += ROWS)
                 store_halves(low, high, vf_load_some(some, x));
+            skip -= c->span[s].rows;
+            if (skip < 0) skip = 0;
         }
     }
 }
@@ -202,13 +229,16 @@ static void pack_x(const keel_tile_call *c, int64_t rows, int64_t n_c, int64_t f
 /* Whether this way is used for these rows. */
 static bool tiles(const keel_tile_call *c)
 {
-    _Alignas(64) float x[TILE_ROWS_MOST * TILE_MOST];
+    _Alignas(64) float x[CHUNK * TILE_MOST];
     const int64_t n_c = c->node->weight[0].shape.dim[0], n_k = c->node->weight[0].shape.dim[1];
-    const int64_t n = c->count / n_k, first = c->first / n_k;
-    tile t = { .call = c, .n_c = n_c, .n_k = n_k, .x = x, .dy = c->scratch };
-    for (int s = 0; s < c->n_span; s++) t.rows += c->span[s].rows;
-    if (!c->scratch || t.rows > TILE_ROWS_MOST || kept_bytes(t.rows, n_k) > KEPT_MOST) return false;
-    if (!c->scratch_ready) pack_dy(c, n_k, c->scratch);
+    const int64_t n = c->count / n_k, first = c->first / n_k, chunk = chunk_of(n_k);
+    tile t = { .call = c, .n_c = n_c, .n_k = n_k, .x = x };
+    int64_t rows = 0;
+    for (int s = 0; s < c->n_span; s++) rows += c->span[s].rows;
+    if (!c->scratch || kept_bytes(rows, n_k) > KEPT_MOST) return false;
+    for (int64_t at = 0; at < rows && !c->scratch_ready; at += chunk)
+        pack_dy(c, n_k, at, rows - at < chunk ? rows - at : chunk,
+                (float *)c->scratch + at * kept_row(n_k));
     /* rows shorter than a block share lines, and each would wait for the one before it */
     t.moves = c->move && n_k >= PANEL;
     for (int64_t i = 0; i < n; i += TILE_MOST) {
@@ -220,11 +250,16 @@ static bool tiles(const keel_tile_call *c)
             t.move = *c->move;
             t.move.w += i * n_k;
             t.move.m += i * n_k;
-        } else {
-            t.grad = (float *)c->grad + i * n_k;
         }
-        pack_x(c, t.rows, n_c, first + i, some, x);
-        for (int64_t r = 0; r < some; r += ROWS) tile_row(&t, r, some - r, &prefetch);
+        t.grad = (float *)c->grad + i * n_k;
+        for (int64_t at = 0; at < rows; at += chunk) {
+            t.rows = rows - at < chunk ? rows - at : chunk;
+            t.dy = (const float *)c->scratch + at * kept_row(n_k);
+            t.begins = at == 0;
+            t.ends = at + chunk >= rows;
+            pack_x(c, n_c, at, t.rows, first + i, some, x);
+            for (int64_t r = 0; r < some; r += ROWS) tile_row(&t, r, some - r, &prefetch);
+        }
     }
     if (c->checked) {
         *c->checked = true;
