@@ -35,6 +35,23 @@ LOOP(momentum_only, 1)
 LOOP(nesterov, 1)
 LOOP(adam, 2)
 LOOP(amsgrad, 3)
+LOOP(rmsprop, 1)
+LOOP(rmsprop_momentum, 2)
+LOOP(rmsprop_centered, 2)
+LOOP(rmsprop_centered_momentum, 3)
+LOOP(adagrad, 1)
+LOOP(adadelta, 2)
+LOOP(adamax, 2)
+LOOP(nadam, 2)
+LOOP(lion, 1)
+LOOP(ftrl, 2)
+LOOP(schedule_free, 2)
+LOOP(lamb, 2)
+LOOP(lamb_step, 2)
+LOOP(sum, 0)
+LOOP(mean, 0)
+LOOP(average, 0)
+LOOP(penalty, 0)
 
 static void REAL_(move)(const keel_device_move *m)
 {
@@ -46,6 +63,23 @@ static void REAL_(move)(const keel_device_move *m)
         [KEEL_RULE_NESTEROV] = REAL_(nesterov_loop),
         [KEEL_RULE_ADAM] = REAL_(adam_loop),
         [KEEL_RULE_AMSGRAD] = REAL_(amsgrad_loop),
+        [KEEL_RULE_RMSPROP] = REAL_(rmsprop_loop),
+        [KEEL_RULE_RMSPROP_MOMENTUM] = REAL_(rmsprop_momentum_loop),
+        [KEEL_RULE_RMSPROP_CENTERED] = REAL_(rmsprop_centered_loop),
+        [KEEL_RULE_RMSPROP_CENTERED_MOMENTUM] = REAL_(rmsprop_centered_momentum_loop),
+        [KEEL_RULE_ADAGRAD] = REAL_(adagrad_loop),
+        [KEEL_RULE_ADADELTA] = REAL_(adadelta_loop),
+        [KEEL_RULE_ADAMAX] = REAL_(adamax_loop),
+        [KEEL_RULE_NADAM] = REAL_(nadam_loop),
+        [KEEL_RULE_LION] = REAL_(lion_loop),
+        [KEEL_RULE_FTRL] = REAL_(ftrl_loop),
+        [KEEL_RULE_SCHEDULE_FREE] = REAL_(schedule_free_loop),
+        [KEEL_RULE_LAMB] = REAL_(lamb_loop),
+        [KEEL_RULE_LAMB_STEP] = REAL_(lamb_step_loop),
+        [KEEL_RULE_SUM] = REAL_(sum_loop),
+        [KEEL_RULE_MEAN] = REAL_(mean_loop),
+        [KEEL_RULE_AVERAGE] = REAL_(average_loop),
+        [KEEL_RULE_PENALTY] = REAL_(penalty_loop),
     };
     const REAL_(rule_t) f = REAL_(rule_of)(&m->number);
     loop[m->rule](m->count, &f, m->w, m->g, m->slot[0], m->slot[1], m->slot[2]);

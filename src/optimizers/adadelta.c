@@ -2,6 +2,7 @@
  * a = rho a + (1 - rho) g^2;  d = sqrt(x + eps) g / sqrt(a + eps);  x = rho x + (1 - rho) d^2;
  * w -= lr d. */
 #ifndef REAL
+#include "optimizers/move.h"
 #include "optimizers/one_pass.h"
 
 typedef struct args_t {
@@ -30,37 +31,24 @@ const keel_optimizer keel_optimizer_adadelta = {
     },
     .alike = { "accumulated_grad", "accumulated_delta_var" },
     .apply = REALS(apply),
+    .move = REALS(move),
 };
 
 #else
-typedef struct REAL_(delta_t) {
-    REAL rate, decay, scale, clip, rho, one_less_rho, epsilon;
-} REAL_(delta_t);
-
-KEEL_ONE_PASS
-static void REAL_(step)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL *restrict a,
-                        REAL *restrict x, const REAL_(delta_t) * of)
+static void REAL_(move)(const keel_update *u, keel_device_move *out)
 {
-    const REAL_(delta_t) f = *of;
-    for (int64_t i = 0; i < n; i++) {
-        const REAL gi = KEEL_CLAMP(g[i] * f.scale, f.clip);
-        const REAL ai = f.rho * a[i] + f.one_less_rho * (gi * gi);
-        const REAL d = -(REAL_SQRT(x[i] + f.epsilon) * gi / REAL_SQRT(ai + f.epsilon));
-        a[i] = ai;
-        x[i] = f.rho * x[i] + f.one_less_rho * (d * d);
-        w[i] = KEEL_DECAYED(w[i], f.decay, f.rate) + f.rate * d;
-    }
+    const args_t *a = u->args;
+    keel_move_begin(u, &a->common, REAL_IS_DOUBLE, out);
+    out->rule = KEEL_RULE_ADADELTA;
+    out->number.rho = (REAL)a->rho;
+    out->number.one_less_rho = (REAL)(1 - a->rho);
+    out->number.epsilon = (REAL)a->epsilon;
 }
 
 static void REAL_(apply)(const keel_update *u)
 {
-    const args_t *a = u->args;
-    const REAL_(delta_t) f = {
-        KEEL_MOVE_OF(u, a),
-        .rho = (REAL)a->rho,
-        .one_less_rho = (REAL)(1 - a->rho),
-        .epsilon = (REAL)a->epsilon,
-    };
-    REAL_(step)(u->count, u->w, u->g, u->slot[0], u->slot[1], &f);
+    keel_device_move m;
+    REAL_(move)(u, &m);
+    keel_move(&m);
 }
 #endif

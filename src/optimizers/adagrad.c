@@ -1,5 +1,6 @@
 /* Adagrad (Duchi et al. 2011): a += g^2;  w -= lr g / sqrt(a + eps). */
 #ifndef REAL
+#include "optimizers/move.h"
 #include "optimizers/one_pass.h"
 
 typedef struct args_t {
@@ -43,26 +44,22 @@ const keel_optimizer keel_optimizer_adagrad = {
     .slots = slots,
     .rests = rests,
     .apply = REALS(apply),
+    .move = REALS(move),
 };
 
 #else
-KEEL_ONE_PASS
-static void REAL_(step)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL *restrict s,
-                        REAL rate, REAL decay, REAL scale, REAL clip, REAL epsilon)
+static void REAL_(move)(const keel_update *u, keel_device_move *out)
 {
-    for (int64_t i = 0; i < n; i++) {
-        const REAL gi = KEEL_CLAMP(g[i] * scale, clip);
-        const REAL si = s[i] + gi * gi;
-        s[i] = si;
-        w[i] = KEEL_DECAYED(w[i], decay, rate) - rate * gi / REAL_SQRT(si + epsilon);
-    }
+    const args_t *a = u->args;
+    keel_move_begin(u, &a->common, REAL_IS_DOUBLE, out);
+    out->rule = KEEL_RULE_ADAGRAD;
+    out->number.epsilon = (REAL)a->epsilon;
 }
 
 static void REAL_(apply)(const keel_update *u)
 {
-    const args_t *a = u->args;
-    const REAL rate = (REAL)u->learning_rate, decay = (REAL)keel_decay(&a->common);
-    const REAL scale = (REAL)u->scale, clip = (REAL)u->clip;
-    REAL_(step)(u->count, u->w, u->g, u->slot[0], rate, decay, scale, clip, (REAL)a->epsilon);
+    keel_device_move m;
+    REAL_(move)(u, &m);
+    keel_move(&m);
 }
 #endif

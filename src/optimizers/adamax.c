@@ -2,6 +2,7 @@
  * m += (g - m) (1 - b1);  u = max(b2 u, |g|);  w -= lr m / ((1 - b1^t) (u + eps)). */
 #ifndef REAL
 #include "optimizers/moments.h"
+#include "optimizers/move.h"
 #include "optimizers/one_pass.h"
 
 static const keel_field fields[] = {
@@ -25,37 +26,25 @@ const keel_optimizer keel_optimizer_adamax = {
     },
     .alike = { "momentum", "norm" },
     .apply = REALS(apply),
+    .move = REALS(move),
 };
 
 #else
-typedef struct REAL_(adamax_t) {
-    REAL rate, decay, scale, clip, one_less_beta_1, beta_2, left, epsilon;
-} REAL_(adamax_t);
-
-KEEL_ONE_PASS
-static void REAL_(step)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL *restrict m,
-                        REAL *restrict most, const REAL_(adamax_t) * of)
+static void REAL_(move)(const keel_update *u, keel_device_move *out)
 {
-    const REAL_(adamax_t) f = *of;
-    for (int64_t i = 0; i < n; i++) {
-        const REAL gi = KEEL_CLAMP(g[i] * f.scale, f.clip);
-        const REAL mi = m[i] + (gi - m[i]) * f.one_less_beta_1;
-        const REAL size = gi < 0 ? -gi : gi, kept = f.beta_2 * most[i];
-        const REAL ui = kept > size ? kept : size;
-        m[i] = mi;
-        most[i] = ui;
-        w[i] = KEEL_DECAYED(w[i], f.decay, f.rate) - f.rate * mi / (f.left * (ui + f.epsilon));
-    }
+    const keel_moments *a = u->args;
+    keel_move_begin(u, &a->common, REAL_IS_DOUBLE, out);
+    out->rule = KEEL_RULE_ADAMAX;
+    out->number.one_less_beta_1 = (REAL)(1 - a->beta_1);
+    out->number.beta_2 = (REAL)a->beta_2;
+    out->number.left = 1 - REAL_POW((REAL)a->beta_1, (REAL)u->iteration);
+    out->number.epsilon = (REAL)a->epsilon;
 }
 
 static void REAL_(apply)(const keel_update *u)
 {
-    const keel_moments *a = u->args;
-    const REAL_(adamax_t) f = {
-        KEEL_MOVE_OF(u, a),          .one_less_beta_1 = (REAL)(1 - a->beta_1),
-        .beta_2 = (REAL)a->beta_2,   .left = 1 - REAL_POW((REAL)a->beta_1, (REAL)u->iteration),
-        .epsilon = (REAL)a->epsilon,
-    };
-    REAL_(step)(u->count, u->w, u->g, u->slot[0], u->slot[1], &f);
+    keel_device_move m;
+    REAL_(move)(u, &m);
+    keel_move(&m);
 }
 #endif

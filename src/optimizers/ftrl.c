@@ -6,6 +6,7 @@
  * With p of 0.014 to 0.5, weights after ten steps are 2e-5 to 2e-4 off those of float64, those of
  * Keras 3e-5 to 2e-4, and the two are as far apart. */
 #ifndef REAL
+#include "optimizers/move.h"
 #include "optimizers/one_pass.h"
 
 typedef struct args_t {
@@ -36,6 +37,11 @@ static keel_status slots(const void *args, const keel_weight_info *w, keel_slots
     return KEEL_OK;
 }
 
+static bool by_root(const void *args)
+{
+    return ((const args_t *)args)->learning_rate_power == -0.5;
+}
+
 #define REAL_FILE "optimizers/ftrl.c"
 #include "ops/real.h"
 
@@ -50,50 +56,50 @@ const keel_optimizer keel_optimizer_ftrl = {
     },
     .slots = slots,
     .apply = REALS(apply),
+    .move = REALS(move),
+    .moves_there = by_root,
 };
 
 #else
-typedef struct REAL_(ftrl_t) {
-    REAL rate, decay, scale, clip, power, l1, twice_l2, twice_shrinkage;
-} REAL_(ftrl_t);
-
-static inline void REAL_(step)(int64_t n, REAL *restrict w, const REAL *restrict g,
-                               REAL *restrict a, REAL *restrict z, const REAL_(ftrl_t) f, bool root)
+static void REAL_(move)(const keel_update *u, keel_device_move *out)
 {
-    for (int64_t i = 0; i < n; i++) {
-        const REAL gi = KEEL_CLAMP(g[i] * f.scale, f.clip);
-        const REAL wi = KEEL_DECAYED(w[i], f.decay, f.rate), sum = a[i] + gi * gi;
-        const REAL after = root ? REAL_SQRT(sum) : REAL_POW(sum, f.power);
-        const REAL before = root ? REAL_SQRT(a[i]) : REAL_POW(a[i], f.power);
-        const REAL zi = z[i] + ((gi + f.twice_shrinkage * wi) - (after - before) / f.rate * wi);
-        w[i] = (KEEL_CLAMP(zi, f.l1) - zi) / (after / f.rate + f.twice_l2);
+    const args_t *a = u->args;
+    const REAL rate = (REAL)u->learning_rate;
+    const REAL l2 = (REAL)a->l2_regularization_strength + (REAL)a->beta / (2 * rate);
+    keel_move_begin(u, &a->common, REAL_IS_DOUBLE, out);
+    out->rule = KEEL_RULE_FTRL;
+    out->number.l1 = (REAL)a->l1_regularization_strength;
+    out->number.twice_l2 = 2 * l2;
+    out->number.twice_shrinkage = (REAL)(2 * a->l2_shrinkage_regularization_strength);
+}
+
+/* The rule with powers in place of roots. */
+static void REAL_(by_power)(const keel_device_move *m, REAL power)
+{
+    REAL *w = m->w, *a = m->slot[0], *z = m->slot[1];
+    const REAL *g = m->g;
+    const REAL rate = (REAL)m->number.rate, decay = (REAL)m->number.decay;
+    const REAL scale = (REAL)m->number.scale, clip = (REAL)m->number.clip;
+    const REAL l1 = (REAL)m->number.l1, twice_l2 = (REAL)m->number.twice_l2;
+    const REAL twice_shrinkage = (REAL)m->number.twice_shrinkage;
+    for (int64_t i = 0; i < m->count; i++) {
+        const REAL gi = KEEL_CLAMP(g[i] * scale, clip);
+        const REAL wi = KEEL_DECAYED(w[i], decay, rate), sum = a[i] + gi * gi;
+        const REAL after = REAL_POW(sum, power), before = REAL_POW(a[i], power);
+        const REAL zi = z[i] + ((gi + twice_shrinkage * wi) - (after - before) / rate * wi);
+        w[i] = (KEEL_CLAMP(zi, l1) - zi) / (after / rate + twice_l2);
         z[i] = zi;
         a[i] = sum;
     }
 }
 
-KEEL_ONE_PASS
-static void REAL_(by_root)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL *restrict a,
-                           REAL *restrict z, const REAL_(ftrl_t) * f)
-{
-    REAL_(step)(n, w, g, a, z, *f, true);
-}
-
 static void REAL_(apply)(const keel_update *u)
 {
-    const args_t *a = u->args;
-    const REAL rate = (REAL)u->learning_rate;
-    const REAL l2 = (REAL)a->l2_regularization_strength + (REAL)a->beta / (2 * rate);
-    const REAL_(ftrl_t) f = {
-        KEEL_MOVE_OF(u, a),
-        .power = (REAL)-a->learning_rate_power,
-        .l1 = (REAL)a->l1_regularization_strength,
-        .twice_l2 = 2 * l2,
-        .twice_shrinkage = (REAL)(2 * a->l2_shrinkage_regularization_strength),
-    };
-    if (a->learning_rate_power == -0.5)
-        REAL_(by_root)(u->count, u->w, u->g, u->slot[0], u->slot[1], &f);
+    keel_device_move m;
+    REAL_(move)(u, &m);
+    if (by_root(u->args))
+        keel_move(&m);
     else
-        REAL_(step)(u->count, u->w, u->g, u->slot[0], u->slot[1], f, false);
+        REAL_(by_power)(&m, (REAL) - ((const args_t *)u->args)->learning_rate_power);
 }
 #endif

@@ -4,6 +4,7 @@
  * The first pass moves m and v and adds the squares of w and u, the second makes u again. */
 #ifndef REAL
 #include "optimizers/moments.h"
+#include "optimizers/move.h"
 #include "optimizers/one_pass.h"
 
 static const keel_field fields[] = {
@@ -33,70 +34,100 @@ const keel_optimizer keel_optimizer_lamb = {
     },
     .alike = { "momentum", "velocity" },
     .apply = REALS(apply),
+    .move = REALS(move),
     .passes = passes,
 };
 
 #else
-typedef struct REAL_(lamb_t) {
-    REAL rate, decay, scale, clip, one_less_beta_1, one_less_beta_2, left_1, left_2, epsilon;
-} REAL_(lamb_t);
-
-enum { REAL_(AT_ONCE) = 512 };
-
-static inline REAL REAL_(of)(REAL m, REAL v, const REAL_(lamb_t) * f)
+static REAL REAL_(length)(const keel_update *u)
 {
-    return m / f->left_1 / (REAL_SQRT(v / f->left_2) + f->epsilon);
+    const REAL of_w = (REAL)sqrt(u->whole->sum[0][0]), of_u = (REAL)sqrt(u->whole->sum[0][1]);
+    const REAL ratio = of_w > 0 && of_u > 0 ? of_w / of_u : (REAL)1;
+    return ratio * (REAL)u->learning_rate;
 }
 
-KEEL_ONE_PASS
-static void REAL_(first)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL *restrict m,
-                         REAL *restrict v, const REAL_(lamb_t) * of, double *restrict sum)
+static void REAL_(move)(const keel_update *u, keel_device_move *out)
 {
-    const REAL_(lamb_t) f = *of;
-    REAL step[REAL_(AT_ONCE)];
-    for (int64_t at = 0; at < n; at += REAL_(AT_ONCE)) {
-        const int64_t end = n - at < REAL_(AT_ONCE) ? n - at : REAL_(AT_ONCE);
-        for (int64_t k = 0, i = at; k < end; k++, i++) {
-            const REAL gi = KEEL_CLAMP(g[i] * f.scale, f.clip);
-            const REAL mi = m[i] + (gi - m[i]) * f.one_less_beta_1;
-            const REAL vi = v[i] + (gi * gi - v[i]) * f.one_less_beta_2;
-            m[i] = mi;
-            v[i] = vi;
-            w[i] = KEEL_DECAYED(w[i], f.decay, f.rate);
-            step[k] = REAL_(of)(mi, vi, &f);
-        }
-        sum[0] += REAL_(keel_sum_squares)(w + at, end);
-        sum[1] += REAL_(keel_sum_squares)(step, end);
+    const keel_moments *a = u->args;
+    const REAL step = (REAL)u->iteration;
+    keel_move_begin(u, &a->common, REAL_IS_DOUBLE, out);
+    if (u->pass == KEEL_MOVE_LAST) {
+        out->rule = KEEL_RULE_PLAIN;
+        out->number = (keel_rule_numbers){ .rate = REAL_(length)(u), .scale = 1, .clip = INFINITY };
+        return;
     }
+    out->rule = u->pass == KEEL_MOVE_STEP ? KEEL_RULE_LAMB_STEP : KEEL_RULE_LAMB;
+    out->number.one_less_beta_1 = (REAL)(1 - a->beta_1);
+    out->number.one_less_beta_2 = (REAL)(1 - a->beta_2);
+    out->number.left = 1 - REAL_POW((REAL)a->beta_1, step);
+    out->number.left_2 = 1 - REAL_POW((REAL)a->beta_2, step);
+    out->number.epsilon = (REAL)a->epsilon;
+}
+
+/* A part of a step, which is nowhere kept. */
+enum { REAL_(AT_ONCE) = 2 * KEEL_MEASURE_LANES };
+
+static void REAL_(make_step)(const keel_device_move *m, int64_t at, int64_t n, REAL *to)
+{
+    keel_device_move part = *m;
+    part.rule = KEEL_RULE_LAMB_STEP;
+    part.count = n;
+    part.w = to;
+    part.g = (const REAL *)m->w + at;
+    for (int k = 0; k < 2; k++) part.slot[k] = (REAL *)m->slot[k] + at;
+    keel_move(&part);
 }
 
 KEEL_ONE_PASS
-static void REAL_(second)(int64_t n, REAL *restrict w, const REAL *restrict m,
-                          const REAL *restrict v, const REAL_(lamb_t) * of, REAL length)
+static void REAL_(add_squares)(double *restrict squares, const REAL *restrict x, int64_t n)
 {
-    const REAL_(lamb_t) f = *of;
-    for (int64_t i = 0; i < n; i++) w[i] = w[i] - length * REAL_(of)(m[i], v[i], &f);
+    for (int64_t l = 0; l < n; l++) squares[l] += (double)x[l] * (double)x[l];
+}
+
+/* In the order of a measure. */
+static double REAL_(squares_of_step)(const keel_device_move *m)
+{
+    enum { LANES = KEEL_MEASURE_LANES };
+    double squares[LANES] = { 0 };
+    REAL step[REAL_(AT_ONCE)];
+    for (int64_t at = 0; at < m->count; at += REAL_(AT_ONCE)) {
+        const int64_t n = m->count - at < REAL_(AT_ONCE) ? m->count - at : REAL_(AT_ONCE);
+        REAL_(make_step)(m, at, n, step);
+        for (int64_t i = 0; i < n; i += LANES)
+            REAL_(add_squares)(squares, step + i, n - i < LANES ? n - i : LANES);
+    }
+    for (int by = LANES / 2; by > 0; by /= 2)
+        for (int l = 0; l < by; l++) squares[l] += squares[l + by];
+    return squares[0];
+}
+
+KEEL_ONE_PASS
+static void REAL_(second)(int64_t n, REAL *restrict w, const REAL *restrict step, REAL length)
+{
+    for (int64_t i = 0; i < n; i++) w[i] = w[i] - length * step[i];
 }
 
 static void REAL_(apply)(const keel_update *u)
 {
-    const keel_moments *a = u->args;
-    const REAL step = (REAL)u->iteration;
-    const REAL_(lamb_t) f = {
-        KEEL_MOVE_OF(u, a),
-        .one_less_beta_1 = (REAL)(1 - a->beta_1),
-        .one_less_beta_2 = (REAL)(1 - a->beta_2),
-        .left_1 = 1 - REAL_POW((REAL)a->beta_1, step),
-        .left_2 = 1 - REAL_POW((REAL)a->beta_2, step),
-        .epsilon = (REAL)a->epsilon,
-    };
+    keel_device_move m;
+    keel_update first = *u;
+    first.pass = 0;
+    REAL_(move)(&first, &m);
     if (u->pass == 0) {
-        u->sum[0] = u->sum[1] = 0;
-        REAL_(first)(u->count, u->w, u->g, u->slot[0], u->slot[1], &f, u->sum);
+        double sums[2];
+        keel_move(&m);
+        keel_measure(&(keel_device_measure){
+            .real = m.real, .count = m.count, .tile = m.count, .w = m.w, .sums = sums });
+        u->sum[0] = sums[1];
+        u->sum[1] = REAL_(squares_of_step)(&m);
         return;
     }
-    const REAL of_w = (REAL)sqrt(u->whole->sum[0][0]), of_u = (REAL)sqrt(u->whole->sum[0][1]);
-    const REAL ratio = of_w > 0 && of_u > 0 ? of_w / of_u : (REAL)1;
-    REAL_(second)(u->count, u->w, u->slot[0], u->slot[1], &f, ratio * f.rate);
+    const REAL length = REAL_(length)(u);
+    REAL step[REAL_(AT_ONCE)];
+    for (int64_t at = 0; at < m.count; at += REAL_(AT_ONCE)) {
+        const int64_t n = m.count - at < REAL_(AT_ONCE) ? m.count - at : REAL_(AT_ONCE);
+        REAL_(make_step)(&m, at, n, step);
+        REAL_(second)(n, (REAL *)m.w + at, step, length);
+    }
 }
 #endif

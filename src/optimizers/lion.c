@@ -1,5 +1,6 @@
 /* Lion (Chen et al. 2023): w -= lr sign(m b1 + g (1 - b1));  m = m b2 + g (1 - b2). */
 #ifndef REAL
+#include "optimizers/move.h"
 #include "optimizers/one_pass.h"
 
 typedef struct args_t {
@@ -28,37 +29,25 @@ const keel_optimizer keel_optimizer_lion = {
     },
     .alike = { "momentum" },
     .apply = REALS(apply),
+    .move = REALS(move),
 };
 
 #else
-typedef struct REAL_(lion_t) {
-    REAL rate, decay, scale, clip, beta_1, one_less_beta_1, beta_2, one_less_beta_2;
-} REAL_(lion_t);
-
-KEEL_ONE_PASS
-static void REAL_(step)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL *restrict m,
-                        const REAL_(lion_t) * of)
+static void REAL_(move)(const keel_update *u, keel_device_move *out)
 {
-    const REAL_(lion_t) f = *of;
-    for (int64_t i = 0; i < n; i++) {
-        const REAL gi = KEEL_CLAMP(g[i] * f.scale, f.clip);
-        const REAL way = m[i] * f.beta_1 + gi * f.one_less_beta_1;
-        const REAL sign = way > 0 ? (REAL)1 : way < 0 ? (REAL)-1 : (REAL)0;
-        w[i] = KEEL_DECAYED(w[i], f.decay, f.rate) - f.rate * sign;
-        m[i] = m[i] * f.beta_2 + gi * f.one_less_beta_2;
-    }
+    const args_t *a = u->args;
+    keel_move_begin(u, &a->common, REAL_IS_DOUBLE, out);
+    out->rule = KEEL_RULE_LION;
+    out->number.beta_1 = (REAL)a->beta_1;
+    out->number.one_less_beta_1 = 1 - (REAL)a->beta_1;
+    out->number.beta_2 = (REAL)a->beta_2;
+    out->number.one_less_beta_2 = 1 - (REAL)a->beta_2;
 }
 
 static void REAL_(apply)(const keel_update *u)
 {
-    const args_t *a = u->args;
-    const REAL_(lion_t) f = {
-        KEEL_MOVE_OF(u, a),
-        .beta_1 = (REAL)a->beta_1,
-        .one_less_beta_1 = 1 - (REAL)a->beta_1,
-        .beta_2 = (REAL)a->beta_2,
-        .one_less_beta_2 = 1 - (REAL)a->beta_2,
-    };
-    REAL_(step)(u->count, u->w, u->g, u->slot[0], &f);
+    keel_device_move m;
+    REAL_(move)(u, &m);
+    keel_move(&m);
 }
 #endif

@@ -128,6 +128,8 @@ typedef struct keel_update_whole {
               [KEEL_UPDATE_SUMS]; /* from the passes before this one, over all tiles */
 } keel_update_whole;
 
+enum { KEEL_MOVE_STEP = 1, KEEL_MOVE_LAST };
+
 typedef struct keel_update {
     const void *args;
     int64_t iteration;          /* 1 for the first step, Keras's iterations + 1 */
@@ -159,9 +161,12 @@ typedef struct keel_optimizer {
     const char *alike[KEEL_OWN_SLOTS_MAX];
     keel_status (*slots)(const void *args, const keel_weight_info *w, keel_slots *out);
     void (*apply[2])(const keel_update *u); /* with decoupled weight decay; float32, float64 */
-    /* The same as a move that a device can make; NULL: the host applies it. */
+    /* The same as a move that a device can make; NULL: the host applies it. Of two passes: pass 0
+     * moves all but w; then KEEL_MOVE_STEP leaves a step in the place of the gradient, and
+     * KEEL_MOVE_LAST moves w by it, with sums of the squares of w and of that step. */
     void (*move[2])(const keel_update *u, keel_device_move *out);
-    int (*passes)(const void *args); /* NULL: one */
+    bool (*moves_there)(const void *args); /* whether devices can; NULL: with any arguments */
+    int (*passes)(const void *args);       /* NULL: one */
     /* A number that it keeps for all weights together: computes its value after a step from that
      * before. NULL: none. */
     double (*number[2])(const void *args, int64_t iteration, double before);

@@ -5,6 +5,7 @@
  * Keras on TensorFlow takes x by the z after the step, since the old one is a reference there, and
  * lets fit begin with z = 0. Here it is as in the paper, and in Keras on JAX. */
 #ifndef REAL
+#include "optimizers/move.h"
 #include "optimizers/one_pass.h"
 
 typedef struct args_t {
@@ -44,47 +45,31 @@ const keel_optimizer keel_optimizer_schedule_free_adamw = {
     },
     .slots = slots,
     .apply = REALS(apply),
+    .move = REALS(move),
 };
 
 #else
-typedef struct REAL_(free_t) {
-    REAL rate, decay, scale, clip, step_size, beta_1, one_less_beta_1, one_less_beta_2, left_2,
-        epsilon, share, one_less_share;
-} REAL_(free_t);
-
-KEEL_ONE_PASS
-static void REAL_(step)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL *restrict z,
-                        REAL *restrict v, const REAL_(free_t) * of)
-{
-    const REAL_(free_t) f = *of;
-    for (int64_t i = 0; i < n; i++) {
-        const REAL gi = KEEL_CLAMP(g[i] * f.scale, f.clip);
-        const REAL vi = v[i] + (gi * gi - v[i]) * f.one_less_beta_2;
-        const REAL zi = z[i] - f.step_size * gi / (REAL_SQRT(vi / f.left_2) + f.epsilon);
-        const REAL y = KEEL_DECAYED(w[i], f.decay, f.rate);
-        const REAL mean = (y - f.one_less_beta_1 * z[i]) / f.beta_1;
-        v[i] = vi;
-        z[i] = zi;
-        w[i] = f.one_less_beta_1 * zi + f.beta_1 * (f.one_less_share * mean + f.share * zi);
-    }
-}
-
-static void REAL_(apply)(const keel_update *u)
+static void REAL_(move)(const keel_update *u, keel_device_move *out)
 {
     const args_t *a = u->args;
     const REAL t = (REAL)u->iteration, share = 1 / t, rate = (REAL)u->learning_rate;
     const REAL warm = a->warmup_steps > 0 ? t / (REAL)a->warmup_steps : 1;
-    const REAL_(free_t) f = {
-        KEEL_MOVE_OF(u, a),
-        .step_size = warm < 1 ? rate * warm : rate,
-        .beta_1 = (REAL)a->beta_1,
-        .one_less_beta_1 = 1 - (REAL)a->beta_1,
-        .one_less_beta_2 = 1 - (REAL)a->beta_2,
-        .left_2 = 1 - REAL_POW((REAL)a->beta_2, t),
-        .epsilon = (REAL)a->epsilon,
-        .share = share,
-        .one_less_share = 1 - share,
-    };
-    REAL_(step)(u->count, u->w, u->g, u->slot[0], u->slot[1], &f);
+    keel_move_begin(u, &a->common, REAL_IS_DOUBLE, out);
+    out->rule = KEEL_RULE_SCHEDULE_FREE;
+    out->number.alpha = warm < 1 ? rate * warm : rate;
+    out->number.beta_1 = (REAL)a->beta_1;
+    out->number.one_less_beta_1 = 1 - (REAL)a->beta_1;
+    out->number.one_less_beta_2 = 1 - (REAL)a->beta_2;
+    out->number.left = 1 - REAL_POW((REAL)a->beta_2, t);
+    out->number.epsilon = (REAL)a->epsilon;
+    out->number.share = share;
+    out->number.one_less_share = 1 - share;
+}
+
+static void REAL_(apply)(const keel_update *u)
+{
+    keel_device_move m;
+    REAL_(move)(u, &m);
+    keel_move(&m);
 }
 #endif

@@ -5,25 +5,6 @@
 
 namespace
 {
-/* Never contracted to a multiply-add. */
-__device__ __forceinline__ float times(float a, float b)
-{
-#ifdef __CUDACC__
-    return __fmul_rn(a, b);
-#else
-    return a * b;
-#endif
-}
-
-__device__ __forceinline__ double times(double a, double b)
-{
-#ifdef __CUDACC__
-    return __dmul_rn(a, b);
-#else
-    return a * b;
-#endif
-}
-
 __device__ __forceinline__ float root(float x)
 {
     return sqrtf(x);
@@ -65,14 +46,52 @@ KERNEL(momentum_only, 1)
 KERNEL(nesterov, 1)
 KERNEL(adam, 2)
 KERNEL(amsgrad, 3)
+KERNEL(rmsprop, 1)
+KERNEL(rmsprop_momentum, 2)
+KERNEL(rmsprop_centered, 2)
+KERNEL(rmsprop_centered_momentum, 3)
+KERNEL(adagrad, 1)
+KERNEL(adadelta, 2)
+KERNEL(adamax, 2)
+KERNEL(nadam, 2)
+KERNEL(lion, 1)
+KERNEL(ftrl, 2)
+KERNEL(schedule_free, 2)
+KERNEL(lamb, 2)
+KERNEL(lamb_step, 2)
+KERNEL(sum, 0)
+KERNEL(mean, 0)
+KERNEL(average, 0)
+KERNEL(penalty, 0)
 
 const char *REAL_(move)(cudaStream_t stream, const keel_device_move *m)
 {
     /* by keel_rule */
     static void (*const kernel[KEEL_RULES])(REAL_(rule_t), int64_t, REAL *, const REAL *, REAL *,
                                             REAL *, REAL *) = {
-        REAL_(plain_kernel),    REAL_(momentum_kernel), REAL_(momentum_only_kernel),
-        REAL_(nesterov_kernel), REAL_(adam_kernel),     REAL_(amsgrad_kernel),
+        REAL_(plain_kernel),
+        REAL_(momentum_kernel),
+        REAL_(momentum_only_kernel),
+        REAL_(nesterov_kernel),
+        REAL_(adam_kernel),
+        REAL_(amsgrad_kernel),
+        REAL_(rmsprop_kernel),
+        REAL_(rmsprop_momentum_kernel),
+        REAL_(rmsprop_centered_kernel),
+        REAL_(rmsprop_centered_momentum_kernel),
+        REAL_(adagrad_kernel),
+        REAL_(adadelta_kernel),
+        REAL_(adamax_kernel),
+        REAL_(nadam_kernel),
+        REAL_(lion_kernel),
+        REAL_(ftrl_kernel),
+        REAL_(schedule_free_kernel),
+        REAL_(lamb_kernel),
+        REAL_(lamb_step_kernel),
+        REAL_(sum_kernel),
+        REAL_(mean_kernel),
+        REAL_(average_kernel),
+        REAL_(penalty_kernel),
     };
     const int threads = 256;
     const int64_t blocks = (m->count + threads - 1) / threads;
