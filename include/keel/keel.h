@@ -10,6 +10,7 @@
 #include <keel/model.h>
 #include <keel/pipeline.h>
 #include <keel/pipeline_calls.h>
+#include <keel/share.h>
 #include <keel/simulate.h>
 #include <keel/status.h>
 #include <keel/tensor.h>

@@ -111,6 +111,35 @@ typedef enum keel_compress {
  * Source   bf16_compress_hook of torch.distributed, Compression of Horovod */
 keel_status keel_strategy_compress(keel_strategy *s, keel_compress how);
 
+/* Whether each further fit keeps the optimizer's state in parts, one in each process (ZeRO, stage
+ * 1), instead of all of it in every process. A process then moves only the weights of its part, and
+ * sends them to all others: as many bytes travel, but the half of them only once backward has
+ * ended. Weights, state and logs have the bits that they have without it.
+ *
+ * The state is gathered in process 0 for checkpoints, for ModelCheckpoint, and when the fit ends;
+ * afterwards the models of all other processes are without it. A model that a callback of the
+ * program's own saves is without it, too, unless a ModelCheckpoint before it has saved in the same
+ * call. If a process is lost, its part of the state is: the others keep the weights of the last
+ * step, which can be saved, and a run goes on from its last checkpoint.
+ *
+ * Returns  KEEL_OK. What trains later: KEEL_EARG: there is one process, so that nothing is in parts,
+ *          or not all processes do the same; KEEL_EUNSUP: an optimizer that moves whole weights
+ *          (Lamb, Muon, Adafactor), SwapEMAWeights, a keel_function, or a model whose state is not
+ *          here, since a fit has left it in process 0
+ * Owns     nothing changes hands
+ * Threads  any, while nothing runs on s
+ * Cost     two more agreements in a step
+ * Source   Rajbhandari, Rasley, Ruwase, He 2020, arXiv 1910.02054, 5.1 */
+keel_status keel_strategy_shard_optimizer(keel_strategy *s, bool shards);
+
+/* Whether m has the state of its optimizer. False after a fit that has sharded it: in all processes
+ * but the first, and in all that are left if one was lost. A file of m is then without it.
+ *
+ * Returns  whether it has
+ * Owns     nothing changes hands
+ * Threads  any that may read m */
+bool keel_model_has_state(const keel_model *m);
+
 /* The number of processes, and which of them this is; 1 and 0 without a group.
  *
  * Returns  the number

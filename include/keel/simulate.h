@@ -100,6 +100,7 @@ typedef struct keel_simulate_options {
     keel_status (*progress)(void *context, int machines);
     void *context;
     keel_compress compress; /* how gradients travel: see keel_strategy_compress */
+    bool shard_optimizer;   /* see keel_strategy_shard_optimizer */
 } keel_simulate_options;
 
 #define KEEL_SIMULATE_OPTIONS .size = sizeof(keel_simulate_options), .network = { KEEL_NETWORK }
@@ -110,8 +111,8 @@ typedef struct keel_simulate_options {
  *
  * Returns  KEEL_OK; what `progress` returns; KEEL_EARG: an option, or a network, that makes no
  *          sense, more than 1024 processes, more devices than shards, or compressed gradients of
- *          reproducible steps or of one process; as keel_fit; KEEL_ENUMERIC also if made-up rows
- *          are not valid for this model
+ *          reproducible steps or of one process, or a sharded optimizer of one; as keel_fit;
+ * KEEL_ENUMERIC also if made-up rows are not valid for this model
  * Owns     *out is freed with keel_simulation_free; it is written on success only
  * Threads  one at a time on a model
  * Cost     a compilation and `seconds` for each number of machines; the memory of a fit for each

@@ -1,4 +1,4 @@
-/* Training: devices, fit, evaluate, predict, and a plan of a run without running it. */
+/* Training: devices, fit, evaluate, predict; plan.h has a plan of a run without running it. */
 #ifndef KEEL_TRAIN_H
 #define KEEL_TRAIN_H
 #include <keel/callback.h>
@@ -46,6 +46,14 @@ keel_status keel_instructions_limit(const char *name);
  * Owns     the text belongs to the library
  * Threads  any */
 const char *keel_instructions(void);
+
+/* Whether kernels were measured on a processor with that instruction set, by `make tune`. Else they
+ * are asked in the order of their priorities.
+ *
+ * Returns  the answer
+ * Owns     nothing changes hands
+ * Threads  any */
+bool keel_instructions_tuned(void);
 
 /* The instruction set and the version of oneDNN in use: "avx512_bf16, oneDNN 3.2.0".
  *
@@ -326,74 +334,10 @@ keel_status keel_predict_npy(keel_model *m, keel_strategy *s, const keel_dataset
                              const keel_fit_options *options, const char *const *path,
                              keel_tensor *made);
 
-/* ---- plan ------------------------------------------------------------------------------------ */
-
-/* The split of an epoch among devices, and the memory that fit needs. */
-typedef struct keel_plan {
-    int64_t rows, batch_size, steps; /* steps of an epoch */
-    int64_t last_rows;               /* of the short last step; 0: none */
-    int64_t unused_rows;             /* left out or carried */
-    int devices, workers;
-    int64_t *full, *last; /* [devices] rows of each device in a full and in the last step */
-    int64_t weight_bytes, moment_bytes, packed_bytes;           /* once per process */
-    int64_t *activation_bytes, *gradient_bytes, *scratch_bytes; /* [workers] */
-    int64_t *worker_of;                                         /* [devices] its (first) worker */
-    int64_t activation_bound;                   /* lower bound of any memory plan, per worker */
-    int64_t total_bytes;                        /* of the host */
-    double reproducible_seconds, plain_seconds; /* of a step; 0: not measured */
-    int n_kernel;
-    keel_kernel_row *kernel; /* [n_kernel] for each op of a layer, in the order of the model */
-    /* If processes share the steps, each with these devices: all that is above is of the first. */
-    int processes;                           /* 1: it is alone */
-    int64_t *process_full, *process_last;    /* [processes] rows in a full and in the last step */
-    int64_t sent_gradients, sent_statistics; /* bytes that it sends in a full step, to all others */
-    int64_t sent_others;                     /* sums of losses and metrics, agreements */
-    int64_t exchange_bytes;                  /* memory for what comes; in total_bytes */
-    int exchanges;                           /* of a full step, at most */
-    int64_t *device_bytes, *device_memory;   /* [workers] needed, and there; NULL: cores compute */
-    char *staged; /* "resize, sort": ops that run on the host, on copies; NULL: none */
-} keel_plan;
-
-/* Plan a fit of `rows` rows on s (NULL: one device per core), without running it. inputs
- * [keel_model_input_count]: the shapes of inputs with open dims; NULL: there are none.
- *
- * Returns  KEEL_OK; KEEL_EARG, KEEL_EUNSUP, KEEL_ESHAPE, KEEL_ENOMEM as keel_fit
- * Owns     *out is freed with keel_plan_free
- * Threads  any, one at a time on a model
- * Cost     compiles the model; allocates weights but no activations */
-keel_status keel_plan_make(keel_plan *out, const keel_model *m, const keel_strategy *s,
-                           int64_t rows, int64_t batch_size, keel_end_of_data end,
-                           const keel_shape *inputs);
-
-/* The same for `processes` that share the steps, each with the devices of s.
- *
- * Returns  as keel_plan_make; KEEL_EARG also: not 1 to 1024 processes, or more devices than shards
- * Owns     as keel_plan_make
- * Threads  as keel_plan_make
- * Cost     as keel_plan_make; nothing is connected */
-keel_status keel_plan_processes(keel_plan *out, const keel_model *m, const keel_strategy *s,
-                                int processes, int64_t rows, int64_t batch_size,
-                                keel_end_of_data end, const keel_shape *inputs);
-
-/* Measure the cost of reproducible steps: the median time of full steps of made-up rows on s, which
- * must be reproducible, alternating with ordinary steps. inputs: as for keel_plan_make.
- *
- * Returns  KEEL_OK; KEEL_EARG: s is not reproducible; as keel_fit; KEEL_ENUMERIC also if made-up
- *          rows are not valid for this model
- * Owns     fills members of *p; the model's weights do not change
- * Threads  one at a time on a model and on a strategy
- * Cost     two seconds, or ten steps if those take longer; the memory of two fits */
-keel_status keel_plan_measure(keel_plan *p, keel_model *m, keel_strategy *s,
-                              const keel_shape *inputs);
-
-/* Free the members of a plan; NULL and a zeroed plan are allowed.
- *
- * Returns  nothing
- * Owns     frees the members
- * Threads  any */
-void keel_plan_free(keel_plan *p);
-
 #ifdef __cplusplus
 }
 #endif
+
+#include <keel/plan.h>
+
 #endif

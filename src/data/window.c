@@ -1,9 +1,11 @@
 /* See window.h. A ring of portions: those from `out` to `in` were given to the pool. A portion has
  * several elements where they are made or supplied so quickly that handing them over one by one
  * would cost more. The window is two portions deep for each thread that works, and one that is
- * being given out, and no deeper than the account allows; where it allows no more, a portion has
- * fewer elements. If there is no room for the element that is next, all that was made ahead is let
- * go, and it is made here. */
+ * being given out; one for each thread where an element is so large that their memory leaves the
+ * cache before it is used again, which costs more than a thread that waits now and then. It is no
+ * deeper than the account allows; where it allows no more, a portion has fewer elements. If there
+ * is no room for the element that is next, all that was made ahead is let go, and it is made here.
+ */
 #include "data/window.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -33,7 +35,7 @@ struct keel_window {
 };
 
 /* A portion has few elements if they are dear or large. */
-enum { CHUNK = 32 };
+enum { CHUNK = 32, LARGE = 4 << 20 /* bytes of an element */ };
 #define CHUNK_SECONDS 50e-6
 #define CHUNK_BYTES   (1 << 18)
 
@@ -81,7 +83,8 @@ static double now(const keel_window *w)
 /* The portions that may be ahead. */
 static uint64_t depth(const keel_window *w)
 {
-    const int deep = 2 * keel_pool_used(w->it->run->pool) + 1;
+    const int used = keel_pool_used(w->it->run->pool);
+    const int deep = (w->largest > LARGE ? 1 : 2) * used + 1;
     return (uint64_t)(deep < w->n ? deep : w->n);
 }
 

@@ -11,9 +11,9 @@ const char keel_work_waits[] = "waiting", keel_work_gathers[] = "gathering",
            keel_work_makes[] = "look-up layers";
 
 enum {
-    CLOCK_NS = 40,  /* what looking at the clock costs, about */
-    SHARE = 500,    /* of a row's time that it may cost: 1 / SHARE */
-    SKIP_MAX = 255, /* rows between two that are measured; a slow one among them is missed */
+    CLOCK_NS = 40,   /* what looking at the clock costs, about */
+    SHARE = 2000,    /* of a row's time that it may cost: 1 / SHARE */
+    SKIP_MAX = 1023, /* rows between two that are measured; a slow one among them is missed */
     CPU_EVERY = 4000000,
     HOPS = 4
 };

@@ -1,6 +1,6 @@
 /* Who works on what: the time that each stage of an input takes, without what it calls, and which
  * stage a late row was in. Always on, so it must cost next to nothing: rows that are fast are
- * sampled, so that looking at the clock takes about 1/500 of their time. Work of each kind is
+ * sampled, so that looking at the clock takes about 1/2000 of their time. Work of each kind is
  * sampled by itself, since a thread may do fast work on many rows and slow work on few. Yields of
  * streams are all measured.
  *

@@ -5,7 +5,7 @@
 #define KEEL_DEVICE_CUDA_PLUGIN_H
 #include "device/device.h"
 
-enum { KEEL_CUDA_ABI = 5 };
+enum { KEEL_CUDA_ABI = 11 };
 
 typedef struct keel_cuda_plugin {
     int abi;             /* KEEL_CUDA_ABI */

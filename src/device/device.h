@@ -25,6 +25,17 @@
 #include <stdint.h>
 
 typedef struct keel_device keel_device;
+
+/* What else than Keel's own allocations takes memory of a device. */
+typedef enum keel_device_own {
+    KEEL_OWN_PRODUCTS,     /* a library of products, for itself: not what calls get as scratch */
+    KEEL_OWN_CONVOLUTIONS, /* the same, of convolutions */
+    KEEL_OWN_SUMS,         /* the same, of sums among devices */
+    KEEL_OWN_KERNELS,      /* code that was loaded */
+    KEEL_OWN_BEFORE,       /* taken when it was opened: a context, other programs */
+    KEEL_OWN_KINDS
+} keel_device_own;
+
 struct keel_call;
 struct keel_kernel;
 
@@ -53,6 +64,18 @@ typedef struct keel_device_fold {
     int32_t held[KEEL_FOLD_STACK];  /* [depth] rows of the nodes on the stack, before */
 } keel_device_fold;
 
+/* Devices that add up numbers among themselves, without the host. What such a sum waits for are the
+ * other devices; so a device that fails must give the group up, or they would wait for ever. */
+typedef struct keel_device_group {
+    const struct keel_device_type *type;
+    int broken; /* it was given up, and sums nothing more: keel_device_group_works */
+} keel_device_group;
+
+typedef struct keel_device_range {
+    void *at;
+    int64_t count;
+} keel_device_range;
+
 /* A kind of device. */
 typedef struct keel_device_type {
     const char *name; /* "cuda" */
@@ -80,6 +103,13 @@ typedef struct keel_device_type {
     /* Moves weights that are on the device. m is used until this returns. NULL: the host does, and
      * weights are copied in. */
     void (*move)(keel_device *d, const keel_device_move *m);
+    /* The same of penalties of weights. NULL: the host moves weights that have some. */
+    void (*measure)(keel_device *d, const keel_device_measure *m);
+    /* The same of constraints of weights. NULL: the host moves weights that have some. */
+    void (*project)(keel_device *d, const keel_device_project *p);
+    /* Divides gradients that are on the device, and votes on them. c->tile, g and vote are the
+     * device's memory. NULL: gradients go to the host, which does. */
+    void (*check)(keel_device *d, const keel_device_check *c);
     /* f is used until this returns. NULL: the host folds the records of rows. */
     void (*fold)(keel_device *d, const keel_device_fold *f);
 
@@ -103,6 +133,22 @@ typedef struct keel_device_type {
     keel_status (*reach)(keel_device *d, keel_device_stream s);
     keel_status (*finish)(keel_device *d);
 
+    /* Joins n devices of this kind to a group, in which each is `rank`. KEEL_EUNSUP, with the
+     * reason: these devices cannot. NULL: this kind cannot. sum: on the stream of copies out, each
+     * number becomes the sum of those of all ranks, which call it for ranges of the same sizes in
+     * the same order, each in its own thread. The order in which the ranks are added is the kind's
+     * own. give_up: sums that wait end, and fail; by any thread, any number of times. A device that
+     * has waited for the others as long as for itself gives the group up, and fails with
+     * KEEL_EREMOTE. */
+    keel_status (*join)(keel_device *const *device, int n, keel_device_group **out);
+    void (*sum)(keel_device *d, keel_device_group *g, int rank, keel_dtype real,
+                const keel_device_range *range, int n);
+    void (*give_up)(keel_device_group *g);
+    void (*leave)(keel_device_group *g);
+
+    /* Brings `own` up to date: what libraries and kernels have taken so far. NULL: nothing. */
+    void (*look)(keel_device *d);
+
     /* The host is about to read or write memory of its own that copies may use. Only devices that
      * look for missing waits listen. NULL: nobody does. */
     void (*touches)(keel_device *d, const void *host, int64_t bytes, bool writes);
@@ -120,8 +166,10 @@ typedef struct keel_device_type {
 /* What every kind has first in its own struct. */
 struct keel_device {
     const keel_device_type *type;
-    char name[64];        /* "cuda:0" */
-    int64_t memory;       /* bytes that it has for this process */
+    char name[64];               /* "cuda:0" */
+    char kind[64];               /* "NVIDIA H100 80GB HBM3": those of one kind are equally fast */
+    int64_t memory;              /* bytes that it has for this process */
+    int64_t own[KEEL_OWN_KINDS]; /* bytes, of `memory` except the last */
     int64_t bucket_bytes; /* gradients are copied out while backward runs, in pieces of at least so
                              many bytes */
     double patience; /* seconds that the host waits for it, before it counts as lost: what waits
@@ -129,6 +177,28 @@ struct keel_device {
     bool no_graphs;  /* it could not make one, and is not asked again */
     char lacks[512]; /* what kernels have asked for and did not get, in words; empty: nothing */
 };
+
+static inline const char *keel_device_own_name(keel_device_own kind)
+{
+    static const char *const name[KEEL_OWN_KINDS] = {
+        "the library of products (cuBLASLt)", "the library of convolutions (cuDNN)",
+        "the library of sums (NCCL)", "loaded kernels", "the context and other programs"
+    };
+    return name[kind];
+}
+
+/* What of its memory is not the program's. */
+static inline int64_t keel_device_own_bytes(const keel_device *d)
+{
+    int64_t sum = 0;
+    for (int k = 0; k < KEEL_OWN_BEFORE; k++) sum += d->own[k];
+    return sum;
+}
+
+static inline bool keel_device_group_works(const keel_device_group *g)
+{
+    return g && !__atomic_load_n(&g->broken, __ATOMIC_ACQUIRE);
+}
 
 static inline keel_status keel_device_finish(keel_device *d)
 {

@@ -166,7 +166,7 @@ static keel_status load(const char *text, const keel_cuda_plugin **out)
 
 bool keel_gpus_named(const char *text)
 {
-    return text && !strncmp(text, "cuda", 4) && (!text[4] || text[4] == ':');
+    return text && !strncmp(text, "cuda", 4) && (!text[4] || text[4] == ':' || text[4] == ',');
 }
 
 static keel_status bad(const char *text, const char *why)
@@ -188,15 +188,28 @@ typedef struct named_gpu {
     int number, part, parts;
 } named_gpu;
 
-/* Those of the text; *n 0: all. */
-static keel_status read_text(const char *text, named_gpu out[KEEL_GPUS_MAX], int *n)
+/* Cores come behind GPUs, so that lanes are in the order of the text. */
+static keel_status take_beside(const char *text, const char *p, const char **beside)
 {
+    if (strstr(p, "cuda")) return bad(text, "name GPUs before cores: cuda:0-1,cpu:0-1");
+    *beside = p;
+    return KEEL_OK;
+}
+
+/* Those of the text; *n 0: all. */
+static keel_status read_text(const char *text, named_gpu out[KEEL_GPUS_MAX], int *n,
+                             const char **beside)
+{
+    const bool all = !strcmp(text, "cuda") || !strncmp(text, "cuda,", 5);
     *n = 0;
-    for (const char *p = text; strcmp(text, "cuda") != 0; p++) {
+    *beside = NULL;
+    if (all) return text[4] ? take_beside(text, text + 5, beside) : KEEL_OK;
+    for (const char *p = text;; p++) {
         int first, last, parts = 1;
+        if (!strncmp(p, "cpu", 3)) return take_beside(text, p, beside);
         if (strncmp(p, "cuda:", 5) != 0)
-            return bad(text,
-                       "GPUs are named cuda:0-3 or cuda:0,cuda:2, and nothing else beside them");
+            return bad(text, "GPUs are named cuda:0-3 or cuda:0,cuda:2, and cores behind them "
+                             "cpu:0-1");
         p = read_number(p + 5, &first);
         if (!p) return bad(text, "a number is missing after 'cuda:'");
         last = first;
@@ -225,12 +238,13 @@ static keel_status open_one(const keel_cuda_plugin *plugin, named_gpu g, keel_de
     return KEEL_OK;
 }
 
-keel_status keel_gpus_open(const char *text, keel_device *out[KEEL_GPUS_MAX], int *n)
+keel_status keel_gpus_open(const char *text, keel_device *out[KEEL_GPUS_MAX], int *n,
+                           const char **beside)
 {
     const keel_cuda_plugin *plugin = NULL;
     named_gpu named[KEEL_GPUS_MAX];
     int count = 0, opened = 0, there = 0;
-    KEEL_TRY(read_text(text, named, &count));
+    KEEL_TRY(read_text(text, named, &count, beside));
     KEEL_TRY(load(text, &plugin));
     keel_status s = plugin->count(&there);
     if (s < 0) return keel_fail_within(s, "devices '%s'", text);

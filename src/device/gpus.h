@@ -18,8 +18,10 @@ int keel_gpus_find(keel_gpu out[KEEL_GPUS_MAX]);
 /* Whether the text of --devices names GPUs: "cuda" or "cuda:...". */
 bool keel_gpus_named(const char *text);
 /* Opens "cuda" (all), "cuda:0", "cuda:0-3" or "cuda:0,cuda:2"; "cuda:0x4" is one GPU divided into
- * four logical devices, each with a fourth of the memory. KEEL_EARG: an invalid text; KEEL_EDEVICE:
- * what is missing here. Close them by their type. */
-keel_status keel_gpus_open(const char *text, keel_device *out[KEEL_GPUS_MAX], int *n);
+ * four logical devices, each with a fourth of the memory. *beside: what the text names behind them
+ * ("cpu:0-1"); NULL: nothing. KEEL_EARG: an invalid text; KEEL_EDEVICE: what is missing here. Close
+ * them by their type. */
+keel_status keel_gpus_open(const char *text, keel_device *out[KEEL_GPUS_MAX], int *n,
+                           const char **beside);
 
 #endif

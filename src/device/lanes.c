@@ -71,25 +71,39 @@ static keel_status read_item(keel_lanes *l, const char *text, const char **at)
     return add_lane(l, text, id, n);
 }
 
-/* More lanes than cores: every core gets a worker. A part is the overlap of a lane's rows with a
- * worker's, as fractions of a step. */
-static keel_status share_cores(keel_lanes *l, const char *text, const keel_cores *cores)
+/* Shares before a lane, and of all. */
+static int64_t shares_before(const keel_lanes *l, int lane)
 {
-    l->shared = true;
+    return keel_lanes_unequal(l) ? l->shares_before[lane] : lane;
+}
+
+/* More lanes than cores: a part is the overlap of a lane's rows with a worker's, as fractions of a
+ * step. */
+static keel_status overlap(keel_lanes *l, const char *text)
+{
+    const int64_t all = shares_before(l, l->n_lane);
     l->n_part = 0;
-    l->n_worker = cores->n < l->n_lane ? cores->n : l->n_lane;
-    for (int w = 0; w < l->n_worker; w++) l->core[w] = cores->os[w];
     for (int i = 0; i < l->n_lane; i++) {
+        const int64_t begin = shares_before(l, i) * l->n_worker;
+        const int64_t end = shares_before(l, i + 1) * l->n_worker;
         l->lane[i].first_part = l->n_part;
         for (int w = 0; w < l->n_worker; w++) {
-            const int64_t begin = (int64_t)i * l->n_worker, end = begin + l->n_worker;
-            const int64_t w_begin = (int64_t)w * l->n_lane, w_end = w_begin + l->n_lane;
+            const int64_t w_begin = w * all, w_end = w_begin + all;
             if (begin >= w_end || w_begin >= end) continue;
             if (l->n_part == KEEL_LANES_MAX) return bad(text, "more than 256 devices");
             l->part[l->n_part++] = (keel_lane_part){ .lane = i, .worker = w };
         }
     }
     return KEEL_OK;
+}
+
+/* Every core gets a worker. */
+static keel_status share_cores(keel_lanes *l, const char *text, const keel_cores *cores)
+{
+    l->shared = true;
+    l->n_worker = cores->n < l->n_lane ? cores->n : l->n_lane;
+    for (int w = 0; w < l->n_worker; w++) l->core[w] = cores->os[w];
+    return overlap(l, text);
 }
 
 /* One worker per core in use. A lane of several cores that do not exist gets the first cores. */
@@ -145,6 +159,8 @@ keel_status keel_lanes_parse_on(keel_lanes *out, const char *text, const keel_co
     for (const char *p = text;; p++) {
         if (!strncmp(p, "cpu:", 4))
             p += 4;
+        else if (!strncmp(p, "cuda", 4))
+            return bad(text, "name GPUs before cores: cuda:0-1,cpu:0-1");
         else if (isalpha((unsigned char)*p)) {
             const int n = (int)strcspn(p, ":,");
             return keel_fail(KEEL_EDEVICE,
@@ -179,6 +195,78 @@ keel_status keel_lanes_of_devices(keel_lanes *out, keel_device *const *device, i
     return KEEL_OK;
 }
 
+/* The cores that no worker of these lanes has; all, if each has one. */
+static keel_cores idle_cores(const keel_cores *cores, const keel_lanes *of_cores)
+{
+    keel_cores idle = { 0 };
+    for (int i = 0; i < cores->n; i++) {
+        bool used = false;
+        for (int w = 0; w < of_cores->n_worker; w++) used |= of_cores->core[w] == cores->os[i];
+        if (!used) idle.os[idle.n++] = cores->os[i];
+    }
+    return idle.n ? idle : *cores;
+}
+
+keel_status keel_lanes_beside(keel_lanes *out, keel_device *const *device, int n,
+                              const keel_lanes *of_cores, const keel_cores *cores)
+{
+    const keel_cores idle = idle_cores(cores, of_cores);
+    keel_lanes l;
+    KEEL_TRY(keel_lanes_of_devices(&l, device, n, &idle));
+    if (of_cores->shared)
+        return keel_fail(KEEL_EUNSUP,
+                         "%d devices of cores beside GPUs, but this machine has %d %s; name one "
+                         "device a core at most",
+                         of_cores->n_lane, cores->n, cores->n == 1 ? "core" : "cores");
+    if (n + of_cores->n_lane > KEEL_LANES_MAX || n + of_cores->n_part > KEEL_LANES_MAX)
+        return keel_fail(KEEL_EARG, "more than %d devices", KEEL_LANES_MAX);
+    for (int i = 0; i < of_cores->n_lane; i++) {
+        l.lane[n + i] = of_cores->lane[i];
+        l.lane[n + i].first_part += n;
+    }
+    for (int i = 0; i < of_cores->n_part; i++) {
+        const keel_lane_part *p = &of_cores->part[i];
+        l.part[n + i] = (keel_lane_part){ .lane = n + p->lane, .worker = n + p->worker };
+    }
+    for (int w = 0; w < of_cores->n_worker; w++) l.core[n + w] = of_cores->core[w];
+    l.n_lane += of_cores->n_lane;
+    l.n_part += of_cores->n_part;
+    l.n_worker += of_cores->n_worker;
+    be_alone(&l);
+    *out = l;
+    return KEEL_OK;
+}
+
+keel_status keel_lanes_share(keel_lanes *l, const int *share, int n)
+{
+    keel_lanes changed = *l;
+    memset(changed.shares_before, 0, sizeof changed.shares_before);
+    if (share && n != l->n_lane)
+        return keel_fail(KEEL_EARG, "%d %s for %d %s: each device has one", n,
+                         n == 1 ? "share" : "shares", l->n_lane,
+                         l->n_lane == 1 ? "device" : "devices");
+    if (share && l->n_process > 1)
+        return keel_fail(KEEL_EUNSUP,
+                         "unequal shares of the devices of several processes are not there yet; "
+                         "leave the shares out");
+    for (int i = 0; share && i < n; i++) {
+        if (share[i] < 1 || share[i] > KEEL_SHARE_MAX)
+            return keel_fail(KEEL_EARG, "a share of %d for device %d of %d: 1 to %d are possible",
+                             share[i], i + 1, n, KEEL_SHARE_MAX);
+        changed.shares_before[i + 1] = changed.shares_before[i] + share[i];
+    }
+    if (l->shared) KEEL_TRY(overlap(&changed, "with shares"));
+    *l = changed;
+    return KEEL_OK;
+}
+
+keel_device *keel_lanes_device(const keel_lanes *l)
+{
+    for (int w = 0; w < l->n_worker; w++)
+        if (l->device[w]) return l->device[w];
+    return NULL;
+}
+
 void keel_lanes_join(keel_lanes *l, int process, int n_process, const int *lanes_before,
                      int all_workers)
 {
@@ -207,8 +295,9 @@ void keel_lanes_rows(const keel_lanes *l, int64_t n, int process, int64_t *first
 void keel_lane_name(char out[64], const keel_lanes *l, int i)
 {
     const keel_lane *lane = &l->lane[i];
-    if (l->device[0]) {
-        snprintf(out, 64, "%s", l->device[i]->name);
+    const keel_device *d = l->device[l->part[lane->first_part].worker];
+    if (d) {
+        snprintf(out, 64, "%s", d->name);
         return;
     }
     int at = snprintf(out, 64, "cpu:%d", lane->id[0]);
@@ -216,12 +305,19 @@ void keel_lane_name(char out[64], const keel_lanes *l, int i)
         at += snprintf(out + at, (size_t)(64 - at), "+%d", lane->id[c]);
 }
 
+/* Where lane i begins, in n rows or shards. */
+static int64_t lane_first(const keel_lanes *l, int64_t n, int i)
+{
+    if (keel_lanes_unequal(l))
+        return keel_cut_first(n, l->shares_before[l->n_lane], l->shares_before[i]);
+    return keel_cut_first(n, l->all_lanes, l->first_lane + i);
+}
+
 /* The range of part p, the c-th of its lane, in n rows or shards. */
 static void cut_part(const keel_lanes *l, int64_t n, int p, int64_t *first, int64_t *end)
 {
     const int lane = l->part[p].lane, w = l->part[p].worker;
-    const int64_t begin = keel_cut_first(n, l->all_lanes, l->first_lane + lane),
-                  next = keel_cut_first(n, l->all_lanes, l->first_lane + lane + 1);
+    const int64_t begin = lane_first(l, n, lane), next = lane_first(l, n, lane + 1);
     if (l->shared) { /* borders as fractions of a lane, so that equal fractions are equal rows */
         const int64_t parts = (int64_t)l->all_lanes * l->n_worker;
         const int64_t before = (int64_t)l->first_lane * l->n_worker;
@@ -265,13 +361,16 @@ int keel_cut(const keel_lanes *lanes, int64_t n, keel_piece *piece)
 
 static int64_t most_of(const keel_lanes *lanes, int64_t n)
 {
-    const int64_t of_lane = keel_div_up(n, lanes->all_lanes);
+    const int64_t all =
+        keel_lanes_unequal(lanes) ? lanes->shares_before[lanes->n_lane] : lanes->all_lanes;
     int64_t sum[KEEL_LANES_MAX] = { 0 }, most = 0;
     if (lanes->shared)
         return keel_div_up(n * lanes->n_lane, (int64_t)lanes->all_lanes * lanes->n_worker);
     for (int p = 0; p < lanes->n_part; p++) {
+        const int lane = lanes->part[p].lane;
+        const int64_t of_lane = keel_div_up(n * keel_lanes_share_of(lanes, lane), all);
         int64_t *s = &sum[lanes->part[p].worker];
-        *s += keel_div_up(of_lane, lanes->lane[lanes->part[p].lane].n_core);
+        *s += keel_div_up(of_lane, lanes->lane[lane].n_core);
         if (*s > most) most = *s;
     }
     return most;

@@ -8,7 +8,11 @@
  *
  * If several processes share a step, their lanes are counted one process after another, and the
  * step is cut among all of them. A process has consecutive rows, so it finds its own without
- * asking. */
+ * asking.
+ *
+ * Lanes may have unequal shares of a step. A lane of 3 shares has the rows of three neighbouring
+ * lanes of a cut into as many lanes as there are shares, so unequal cuts are as nested as others:
+ * a border is where some equal cut has one. With shards, a lane has so many of them. */
 #ifndef KEEL_DEVICE_LANES_H
 #define KEEL_DEVICE_LANES_H
 #include "base/error.h"
@@ -20,6 +24,7 @@
 
 enum { KEEL_LANES_MAX = 256, KEEL_LANE_CORES_MAX = 64 }; /* of one process */
 enum { KEEL_ALL_LANES_MAX = 1 << 16 };                   /* of all processes */
+enum { KEEL_SHARE_MAX = 1000 };                          /* of a lane */
 
 typedef struct keel_lane {
     int n_core;
@@ -40,7 +45,9 @@ typedef struct keel_lanes {
     keel_lane_part part[KEEL_LANES_MAX]; /* in lane order; a worker's parts ascend */
     int core[KEEL_LANES_MAX];            /* [n_worker] the operating system's number of its core */
     keel_device *device[KEEL_LANES_MAX]; /* [n_worker] that computes for it; borrowed; NULL: the
-                                            core does. All workers have one or none has */
+                                            core does */
+    int shares_before[KEEL_LANES_MAX + 1]; /* [n_lane + 1] of the lanes before each; all 0: lanes
+                                              have equal shares */
 
     int n_process, process;    /* 1 and 0: this process is alone */
     int first_lane, all_lanes; /* of this process among the lanes of all, and their number */
@@ -62,10 +69,29 @@ void keel_lane_name(char out[64], const keel_lanes *l, int lane); /* "cpu:0+1" *
  * cores in turn. */
 keel_status keel_lanes_of_devices(keel_lanes *out, keel_device *const *device, int n,
                                   const keel_cores *cores);
+/* The same with the lanes of cores behind them. Workers of devices take cores that compute nothing,
+ * if there are any. KEEL_EUNSUP: these lanes are more than the cores. */
+keel_status keel_lanes_beside(keel_lanes *out, keel_device *const *device, int n,
+                              const keel_lanes *of_cores, const keel_cores *cores);
 
 /* Share each step with other processes. lanes_before [n_process + 1] stays the caller's. */
 void keel_lanes_join(keel_lanes *l, int process, int n_process, const int *lanes_before,
                      int all_workers);
+
+/* Give the lanes unequal shares [n] of each step, 1 to KEEL_SHARE_MAX; share NULL: equal ones
+ * again. KEEL_EARG: not one for each lane; KEEL_EUNSUP: several processes share the steps. */
+keel_status keel_lanes_share(keel_lanes *l, const int *share, int n);
+static inline bool keel_lanes_unequal(const keel_lanes *l)
+{
+    return l->shares_before[l->n_lane] > 0;
+}
+static inline int keel_lanes_share_of(const keel_lanes *l, int lane)
+{
+    return keel_lanes_unequal(l) ? l->shares_before[lane + 1] - l->shares_before[lane] : 1;
+}
+
+/* The first device of a lane; NULL: all lanes are of cores. */
+keel_device *keel_lanes_device(const keel_lanes *l);
 
 /* The part of n equal things, such as shards, that a process has; and its rows in a step of n. */
 void keel_lanes_range(const keel_lanes *l, int64_t n, int process, int64_t *first, int64_t *end);

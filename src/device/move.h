@@ -4,6 +4,8 @@
 #ifndef KEEL_DEVICE_MOVE_H
 #define KEEL_DEVICE_MOVE_H
 #include "tensor/dtype.h"
+#include "tensor/projection.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { KEEL_MOVE_SLOTS = 3 };
@@ -19,14 +21,37 @@ typedef enum keel_rule {
     KEEL_RULE_NESTEROV,
     KEEL_RULE_ADAM,
     KEEL_RULE_AMSGRAD,
+    KEEL_RULE_RMSPROP,
+    KEEL_RULE_RMSPROP_MOMENTUM,
+    KEEL_RULE_RMSPROP_CENTERED,
+    KEEL_RULE_RMSPROP_CENTERED_MOMENTUM,
+    KEEL_RULE_ADAGRAD,
+    KEEL_RULE_ADADELTA,
+    KEEL_RULE_ADAMAX,
+    KEEL_RULE_NADAM,
+    KEEL_RULE_LION,
+    KEEL_RULE_FTRL,
+    KEEL_RULE_SCHEDULE_FREE,
+    KEEL_RULE_LAMB,      /* all but its step, which is as long as the whole weight allows */
+    KEEL_RULE_LAMB_STEP, /* w = the direction of that step, and no slot changes */
+    KEEL_RULE_SUM,       /* what else a step does, without slots: w += g */
+    KEEL_RULE_MEAN,      /* w = (w + g) / steps */
+    KEEL_RULE_AVERAGE,   /* w = momentum w + (1 - momentum) g */
+    KEEL_RULE_PENALTY,   /* w += the gradient of l1 |g| + l2 g^2 */
     KEEL_RULES
 } keel_rule;
 
 /* Rounded to the type of the weights where they are used. */
 typedef struct keel_rule_numbers {
     double rate, decay, scale, clip; /* as those of keel_update */
-    double momentum;
-    double alpha, one_less_beta_1, one_less_beta_2, epsilon; /* Adam's */
+    double momentum, epsilon;
+    double alpha, beta_1, beta_2, one_less_beta_1, one_less_beta_2; /* Adam's and its relatives' */
+    double rho, one_less_rho;                                       /* of mean squares */
+    double left, left_2;                                            /* 1 - beta^t */
+    double of_m, under_m, of_g, under_g;                            /* Nadam's */
+    double l1, twice_l2, twice_shrinkage;                           /* Ftrl's, and of penalties */
+    double share, one_less_share;                                   /* of a mean of all steps */
+    double steps;
 } keel_rule_numbers;
 
 typedef struct keel_device_move {
@@ -39,9 +64,48 @@ typedef struct keel_device_move {
     keel_rule_numbers number;
 } keel_device_move;
 
+/* What a regulariser needs of a weight, tile by tile: sums of |w| and of w^2, in double, in one
+ * order (optimizers/_measure.c). */
+typedef struct keel_device_measure {
+    keel_dtype real;
+    int64_t count, tile; /* elements of all; of a tile, of which the last may have fewer */
+    const void *w;
+    double *sums; /* out: two of each tile */
+} keel_device_measure;
+enum { KEEL_MEASURE_LANES = 256 };
+
+/* What a step looks at of its gradients, tile by tile, once it has divided them: whether each
+ * number is finite, and if it is asked for, the sum of their squares, in the order of a measure. */
+typedef struct keel_device_tile {
+    int64_t first, count;
+} keel_device_tile;
+typedef struct keel_device_vote {
+    double squares;
+    int64_t bad; /* a number is not finite */
+} keel_device_vote;
+typedef struct keel_device_check {
+    keel_dtype real;
+    int n_tile;
+    const keel_device_tile *tile; /* [n_tile] elements of g; where the device is */
+    void *g;
+    int64_t first, end; /* elements of g that the tiles are of */
+    double scale;       /* rounded to the type; g is multiplied by it */
+    bool squares;
+    keel_device_vote *vote; /* out: [n_tile] */
+} keel_device_check;
+
+/* A constraint of a whole weight (tensor/projection.h). */
+typedef struct keel_device_project {
+    keel_dtype real;
+    keel_projection how;
+    keel_shape shape;
+    void *w;
+} keel_device_project;
+
 static inline int keel_rule_slots(keel_rule rule)
 {
-    static const int slots[KEEL_RULES] = { 0, 1, 1, 1, 2, 3 };
+    static const int slots[KEEL_RULES] = { 0, 1, 1, 1, 2, 3, 1, 2, 2, 3, 1, 2,
+                                           2, 2, 1, 2, 2, 2, 2, 0, 0, 0, 0 };
     return slots[rule];
 }
 

@@ -152,10 +152,11 @@ static void add_records(const keel_program *p, const keel_rounds *r, keel_traffi
 
 keel_status keel_across_traffic(const keel_program *p, int64_t rows, keel_traffic *out)
 {
-    enum { AGREEMENTS = 2 }; /* before the step, and after the rows */
     const keel_across *x = p->across;
     *out = (keel_traffic){ 0 };
     if (!x) return KEEL_OK;
+    /* before the step, and after the rows; on moving, and on having moved: train/sharded.c */
+    const int agreements = x->buckets && p->options.shard_optimizer ? 4 : 2;
     const int64_t others = x->lanes->n_process - 1;
     keel_bound b = { .rows = rows };
     const keel_status s = keel_across_bind(&b, x->lanes);
@@ -164,10 +165,10 @@ keel_status keel_across_traffic(const keel_program *p, int64_t rows, keel_traffi
         keel_lanes_rows(x->lanes, rows, x->lanes->process, &first, &end);
         add_records(p, b.rounds, out);
         out->others = (keel_rounds_sent(b.rounds) * x->sums_length +
-                       others * AGREEMENTS * (KEEL_COMM_NUMBERS + 1)) *
+                       others * agreements * (KEEL_COMM_NUMBERS + 1)) *
                       (int64_t)sizeof(double);
         out->others += others * (end - first) * x->carried_bytes;
-        out->exchanges += b.rounds->n + AGREEMENTS + (x->carried_bytes > 0);
+        out->exchanges += b.rounds->n + agreements + (x->carried_bytes > 0);
         if (x->buckets) {
             out->gradients = keel_buckets_bytes(p, &b);
             out->exchanges += keel_buckets_exchanges(p, &b);

@@ -132,7 +132,7 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int64_t row,
                       .device = p->lanes->device[x->worker],
                       .facts = keel_on_device_facts(&p->workspace[x->worker]) };
     bc->run = e->run;
-    bc->staged = keel_prepared_on_host(e, p->lanes);
+    bc->staged = keel_prepared_on_host(e, c->device);
     for (int k = 0; k < n->node.n_in; k++) bind_value(x, &c->in[k], n->in[k], row, local_row);
     for (int k = 0; k < d->n_out; k++) c->out[k] = address(x, &p->value[n->out[k]], local_row);
     for (int k = 0; k < d->n_saved; k++)

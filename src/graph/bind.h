@@ -29,9 +29,9 @@ void keel_prepared_destroy(keel_workspace *s, int n_node);
 void *keel_prepared_plan(const keel_prepared *e); /* of its calls */
 
 /* Whether its calls work in the host's scratch although the rows are on a device. */
-static inline bool keel_prepared_on_host(const keel_prepared *e, const keel_lanes *l)
+static inline bool keel_prepared_on_host(const keel_prepared *e, const keel_device *d)
 {
-    return e->staged && !l->device[0]->type->launch;
+    return e->staged && !d->type->launch;
 }
 
 /* Notes which kernel runs a pass of a node; NULL: the reference. The first note stays. */

@@ -24,17 +24,20 @@ static keel_status measure_nodes(keel_buckets *x, const keel_lanes *l)
     return KEEL_OK;
 }
 
-/* Nearly equal parts of whole tiles. */
+/* Nearly equal parts of whole tiles. A tile that lies in several parts belongs to the one in which
+ * a certain point of it lies. Each bucket has its own point, by the number of tiles before it, so
+ * that buckets of fewer tiles than processes go to all processes in turn. */
 static void divide(const keel_buckets *x, keel_bucket *k, int n_process)
 {
     const keel_tile *last = &x->tile[k->end - 1];
     const int64_t begin = x->tile[k->begin].offset, end = last->offset + last->count;
+    const int64_t turn = 2 * (k->begin % n_process) + 1;
     int q = 0;
-    for (int i = k->begin; i < k->end; i++)
-        for (; q < n_process &&
-               x->tile[i].offset + x->tile[i].count / 2 - begin >= (end - begin) / n_process * q;
-             q++)
-            k->first[q] = q ? x->tile[i].offset : begin;
+    for (const keel_tile *t = &x->tile[k->begin]; t < &x->tile[k->end]; t++) {
+        const int64_t at = t->offset - begin + t->count * turn / (2 * n_process);
+        for (; q < n_process && at >= (end - begin) / n_process * q; q++)
+            k->first[q] = q ? t->offset : begin;
+    }
     while (q <= n_process) k->first[q++] = end;
 }
 
@@ -140,12 +143,13 @@ int64_t keel_buckets_bytes(const keel_program *p, const keel_bound *b)
     const keel_buckets *x = p->across->buckets;
     const int n = p->lanes->n_process;
     const int64_t nodes = keel_nodes_of(&b->gradient_nodes, p->lanes->process);
+    const int64_t shared = p->options.shard_optimizer ? keel_bucket_element(p) : x->element;
     int64_t sent = 0;
     for (const keel_bucket *k = x->bucket; k < x->bucket + x->n; k++) {
         const int64_t all = k->first[n] - k->first[0], part = keel_bucket_part(p, k);
-        sent += nodes * (all - part) + (n - 1) * part;
+        sent += nodes * (all - part) * x->element + (n - 1) * part * shared;
     }
-    return sent * x->element;
+    return sent;
 }
 
 int64_t keel_buckets_memory(const keel_program *p)

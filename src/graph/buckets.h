@@ -11,6 +11,9 @@
  * Afterwards each process has the sums of all rows, and goes on as if it were alone. Workers look
  * after buckets where a segment ends; worker 0 alone exchanges, as some MPIs want it.
  *
+ * With options.shard_optimizer a process keeps the sums of its part, by which it moves the weights
+ * there. What it shares are these, once the step is sure: see train/sharded.h.
+ *
  * Gradients may travel as bfloat16: see compressed.c. */
 #ifndef KEEL_GRAPH_BUCKETS_H
 #define KEEL_GRAPH_BUCKETS_H
@@ -82,6 +85,13 @@ void keel_buckets_fold(const keel_program *p, const keel_bound *b, keel_team *te
 keel_status keel_buckets_finish(const keel_program *p, const keel_bound *b);
 /* By the owner of a tile after that, before it reads the sums of all rows. */
 void keel_buckets_take(const keel_program *p, const keel_tile *t);
+
+/* The process that adds a tile. It is the same for all programs over one store that train the same
+ * weights. */
+int keel_buckets_owner(const keel_program *p, const keel_tile *t);
+/* By worker 0: each process has its own tiles at their place in the gradients of worker 0, and gets
+ * those of all others there. KEEL_EREMOTE: a process is lost, and some may not have come. */
+keel_status keel_buckets_share(const keel_program *p);
 
 /* ---- within the above ------------------------------------------------------------------------ */
 

@@ -172,11 +172,13 @@ static void add_all(const keel_program *p, const keel_bound *b, const keel_bucke
     if (p->timing) keel_timing_phase(p->timing, 0, KEEL_PHASE_REDUCE, begin);
 }
 
+/* Sums, or with options.shard_optimizer weights, which are not compressed. */
 static keel_status start_sharing(const keel_program *p, keel_bucket *k)
 {
     const int me = p->lanes->process;
-    const int64_t element = p->across->buckets->element;
-    char *all = travelling(p, 0);
+    const bool weights = p->options.shard_optimizer;
+    const int64_t element = weights ? keel_bucket_element(p) : p->across->buckets->element;
+    char *all = weights ? own_node(p, 0) : travelling(p, 0);
     for (int q = 0; q < p->lanes->n_process; q++) {
         k->send[q] = all + k->first[me] * element;
         k->send_bytes[q] = q == me ? 0 : (size_t)(keel_bucket_part(p, k) * element);
@@ -206,7 +208,9 @@ static keel_status drive_one(const keel_program *p, const keel_bound *b, keel_bu
     }
     if (++k->round < keel_bucket_rounds(&b->gradient_nodes)) return start_round(p, b, k);
     if (!atomic_load_explicit(&x->broken, memory_order_relaxed)) add_all(p, b, k);
-    return start_sharing(p, k);
+    if (!p->options.shard_optimizer) return start_sharing(p, k);
+    k->stage = KEEL_BUCKET_DONE;
+    return KEEL_OK;
 }
 
 /* Moves all buckets on that are on their way, and begins others in their order. */
@@ -275,4 +279,38 @@ keel_status keel_buckets_finish(const keel_program *p, const keel_bound *b)
     x->failure = (keel_failure){ 0 };
     x->done = 0;
     return failure.status < 0 ? keel_failure_raise(&failure) : KEEL_OK;
+}
+
+/* ---- with options.shard_optimizer -------------------------------------------------------------
+ */
+
+int keel_buckets_owner(const keel_program *p, const keel_tile *t)
+{
+    const keel_buckets *x = p->across->buckets;
+    const int n = p->lanes->n_process;
+    const keel_bucket *k = x->bucket;
+    int q = 0;
+    while (t->offset >= k->first[n]) k++;
+    while (t->offset >= k->first[q + 1]) q++;
+    return q;
+}
+
+keel_status keel_buckets_share(const keel_program *p)
+{
+    keel_buckets *x = p->across->buckets;
+    keel_comm *c = p->across->comm;
+    keel_patience patience = keel_patience_begin();
+    keel_status s = KEEL_OK;
+    for (int i = 0; i < x->n && s >= 0; i++) s = start_sharing(p, &x->bucket[i]);
+    for (int done = 0; done < x->n && s >= 0;) {
+        bool moved = false;
+        s = keel_comm_test(c, SHARE + done, &moved);
+        if (moved) {
+            done++;
+            patience = keel_patience_begin();
+        } else if (s >= 0)
+            s = keel_comm_patience(c, SHARE + done, &patience);
+    }
+    for (int i = 0; i < x->n; i++) x->bucket[i].stage = KEEL_BUCKET_FOLD;
+    return s;
 }

@@ -49,6 +49,8 @@ static int64_t bytes_of(const keel_program *p, int worker, keel_arena_kind kind)
         return KEEL_FACTS_BYTES;
     case KEEL_ARENA_SLOTS:
         return p->slot_bytes;
+    case KEEL_ARENA_HOST_REPORT:
+        return p->report_bytes;
     case KEEL_ARENA_DEVICE_RECORD:
     case KEEL_ARENA_DEVICE_RECORD_LAST:
         return x->device->type->fold ? times(p->record_doubles, real) : 0;
@@ -77,7 +79,24 @@ int64_t keel_device_bytes(const keel_program *p, int worker)
     if (!p->workspace[worker].on_device) return 0;
     for (int k = 0; k < KEEL_ARENA_HOST; k++)
         sum = plus(sum, bytes_of(p, worker, (keel_arena_kind)k));
-    return sum;
+    return plus(sum, keel_device_own_bytes(p->lanes->device[worker]));
+}
+
+int keel_device_parts(const keel_program *p, int worker, keel_device_part *out)
+{
+    const keel_device *d = p->lanes->device[worker];
+    int n = 0;
+    if (!p->workspace[worker].on_device) return 0;
+    for (int k = 0; k < KEEL_ARENA_HOST; k++) {
+        const keel_arena_kind kind = (keel_arena_kind)k;
+        out[n] = (keel_device_part){ keel_arena_name(kind), bytes_of(p, worker, kind) };
+        n += out[n].bytes > 0;
+    }
+    for (int k = 0; k < KEEL_OWN_KINDS; k++) {
+        out[n] = (keel_device_part){ keel_device_own_name((keel_device_own)k), d->own[k] };
+        n += out[n].bytes > 0;
+    }
+    return n;
 }
 
 int64_t keel_device_host_bytes(const keel_program *p, int worker)
@@ -92,13 +111,16 @@ int64_t keel_device_host_bytes(const keel_program *p, int worker)
 static keel_status refuse(const keel_program *p, int worker, int64_t all)
 {
     const keel_device *d = p->lanes->device[worker];
-    char parts[400];
-    int n = 0;
-    for (int k = 0; k < KEEL_ARENA_HOST; k++) {
-        const int64_t bytes = held(p, worker, (keel_arena_kind)k);
-        if (bytes == 0) continue;
-        n += snprintf(parts + n, sizeof parts - (size_t)n, "%s%lld for %s", n ? ", " : "",
-                      (long long)bytes, keel_arena_name((keel_arena_kind)k));
+    char parts[640] = "";
+    size_t n = 0;
+    for (int k = 0; k < KEEL_ARENA_HOST + KEEL_OWN_BEFORE; k++) {
+        const int own = k - KEEL_ARENA_HOST;
+        const int64_t bytes = own < 0 ? held(p, worker, (keel_arena_kind)k) : d->own[own];
+        if (bytes == 0 || n >= sizeof parts) continue;
+        n += (size_t)snprintf(parts + n, sizeof parts - n, "%s%lld for %s", n ? ", " : "",
+                              (long long)bytes,
+                              own < 0 ? keel_arena_name((keel_arena_kind)k)
+                                      : keel_device_own_name((keel_device_own)own));
     }
     return keel_fail(KEEL_ENOMEM,
                      "%s has %lld bytes for this process, and steps of %lld rows need %lld of it: "
@@ -109,10 +131,14 @@ static keel_status refuse(const keel_program *p, int worker, int64_t all)
 
 keel_status keel_device_memory_check(const keel_program *p)
 {
-    for (int w = 0; w < p->lanes->n_worker && p->workspace[w].on_device; w++) {
+    for (int w = 0; w < p->lanes->n_worker; w++) {
+        keel_device *d = p->lanes->device[w];
         int64_t all = 0;
+        if (!d) continue;
+        if (d->type->look) d->type->look(d);
         for (int k = 0; k < KEEL_ARENA_HOST; k++) all = plus(all, held(p, w, (keel_arena_kind)k));
-        if (all > p->lanes->device[w]->memory) return refuse(p, w, all);
+        all = plus(all, keel_device_own_bytes(d));
+        if (all > d->memory) return refuse(p, w, all);
     }
     return KEEL_OK;
 }

@@ -126,6 +126,7 @@ keel_status keel_gradients_cut(keel_bound *b, const keel_lanes *l)
         fold_in_tree(b, l);
     else
         fold_by_worker(b, l);
+    b->one_each = b->n_part == l->n_worker && b->n_leaf == l->n_worker;
     return KEEL_OK;
 }
 
@@ -148,10 +149,11 @@ static bool from_merged(const keel_node *n)
     return n->op->weights_from_merged && n->partial_backward > 0;
 }
 
-/* Nothing is folded if each worker has at most one shard. */
+/* Nothing is folded if each worker has at most one shard. With unequal shares the middle of a step
+ * may lie within the rows of a worker. */
 static bool folds(const keel_lanes *l)
 {
-    return l->n_worker == 1 || (!l->shared && l->n_part > l->n_worker);
+    return l->n_worker == 1 || (!l->shared && l->n_part > l->n_worker) || keel_lanes_unequal(l);
 }
 
 /* Over all steps: the largest stack, the most gradients left of one, and the most shards of a
@@ -362,7 +364,8 @@ int keel_gradient_parts(const keel_program *p, const keel_bound *b, keel_variabl
     const int64_t at = first * (int64_t)keel_dtype_size(p->options.real);
     const keel_gradient *g = &p->gradient[v];
     const bool shared = g->kind == KEEL_GRADIENT_SHARED;
-    const int n = shared ? b->n_leaf : g->kind == KEEL_GRADIENT_FOLDED ? b->n_part : 1;
+    const bool many = !p->sums_there; /* else the first worker has the sum */
+    const int n = !many ? 1 : shared ? b->n_leaf : g->kind == KEEL_GRADIENT_FOLDED ? b->n_part : 1;
     for (int i = 0; i < n; i++) {
         const keel_part *part = shared ? &b->leaf[i] : &b->part[i];
         out[i] = (keel_gradient_part){ .data = p->workspace[part->worker].host.grad +

@@ -18,6 +18,7 @@ static void free_one(keel_on_device *x)
     keel_free(x->base);
     keel_free(x->has);
     keel_free(x->range);
+    keel_free(x->summed);
     keel_free(x->row_sums_at);
     keel_free(x);
 }
@@ -57,7 +58,8 @@ static keel_status place(const keel_program *p, keel_on_device *x)
 keel_status keel_on_device_make(keel_program *p)
 {
     const keel_graph *g = p->graph;
-    for (int w = 0; w < p->lanes->n_worker && p->lanes->device[w]; w++) {
+    for (int w = 0; w < p->lanes->n_worker; w++) {
+        if (!p->lanes->device[w]) continue;
         keel_on_device *x = keel_calloc(1, sizeof *x);
         if (!x) return KEEL_ENOMEM;
         p->workspace[w].on_device = x;
@@ -280,7 +282,7 @@ keel_status keel_on_device_segment(const keel_program *p, const keel_bound *b, i
     if (keel_on_device_within(p->workspace[worker].on_device,
                               b->workspace[worker].first[segment + 1]))
         return KEEL_OK;
-    keel_on_device_send(&p->workspace[worker], segment, first == 0);
+    keel_on_device_send(p, worker, segment, first == 0);
     return keel_on_device_send_records(p, b, worker, segment);
 }
 
@@ -289,10 +291,10 @@ static bool send_last(const keel_program *p, const keel_bound *b, int worker, in
                       int64_t rows)
 {
     const keel_bound_workspace *w = &b->workspace[worker];
-    keel_workspace *s = &p->workspace[worker];
+    const keel_workspace *s = &p->workspace[worker];
     const keel_on_device *x = s->on_device;
     keel_device *d = x->device;
-    bool follows = keel_on_device_send(s, p->schedule.n_segment - 1, first == 0);
+    bool follows = keel_on_device_send(p, worker, p->schedule.n_segment - 1, first == 0);
     for (int i = 0; i < p->n_output; i++) {
         const keel_place *at = &p->value[p->output[i]];
         if (at->kind == KEEL_PLACE_INPUT) continue;
@@ -306,8 +308,7 @@ static bool send_last(const keel_program *p, const keel_bound *b, int worker, in
 
 keel_status keel_on_device_end(keel_program *p, const keel_bound *b, int worker)
 {
-    const keel_workspace *s = &p->workspace[worker];
-    const keel_on_device *x = s->on_device;
+    const keel_on_device *x = p->workspace[worker].on_device;
     keel_device *d = x->device;
     int64_t first, rows;
     rows_of(b, worker, &first, &rows);
@@ -325,7 +326,7 @@ keel_status keel_on_device_end(keel_program *p, const keel_bound *b, int worker)
         keel_device_touches(d, p->store->master,
                             p->store->n_master * (int64_t)keel_dtype_size(p->store->real), true);
     if (rows == 0) return KEEL_OK;
-    keel_on_device_read_gradients(s, first == 0);
+    keel_on_device_read_gradients(p, worker, first == 0);
     keel_on_device_fold_sums(p, b, worker);
     for (int i = 0; i < p->n_output; i++)
         keel_device_touches(d, x->outputs + x->output_at[i],

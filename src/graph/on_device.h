@@ -36,6 +36,7 @@ typedef struct keel_out_bucket {
 typedef struct keel_out_range {
     int64_t at, bytes; /* in the worker's gradients */
     bool merged;       /* the worker with the first row has it, and no other */
+    bool further;      /* of further shards of the worker */
 } keel_out_range;
 
 /* Calls that one graph replays, with what happens at the ends of segments between them. */
@@ -84,6 +85,7 @@ typedef struct keel_on_device {
     int n_bucket, n_range;
     keel_out_bucket bucket[KEEL_OUT_BUCKETS];
     keel_out_range *range;
+    keel_device_range *summed; /* [n_range] room for those of a bucket */
 } keel_on_device;
 
 /* For each worker that has a device. Places are known. */
@@ -103,6 +105,19 @@ keel_status keel_on_device_call(const keel_program *p, const keel_bound *b,
 keel_status keel_on_device_segment(const keel_program *p, const keel_bound *b, int worker,
                                    int segment);
 keel_status keel_on_device_end(keel_program *p, const keel_bound *b, int worker);
+
+/* Before a step, for all its workers: whether their devices add up gradients in it. All must have
+ * rows, since each waits for the others. */
+void keel_on_device_choose_sums(keel_program *p, const keel_bound *b);
+/* A worker has failed: the devices of others must not wait for it. */
+void keel_on_device_give_up(const keel_program *p);
+
+/* Whether the gradients of the running step stay on the devices that have them whole: of the only
+ * one, or since devices add them up. What is merged of several still goes to the host. */
+static inline bool keel_on_device_stays(const keel_program *p)
+{
+    return p->checks_there && (p->lanes->n_worker == 1 || p->sums_there);
+}
 
 /* Whether the device itself merges the records before this segment: it alone has all rows. */
 bool keel_on_device_merges(const keel_program *p, int segment);
@@ -131,11 +146,12 @@ static inline void keel_on_device_follow(keel_device *d, int event)
 
 /* Divides the gradients into buckets, once they have their places. */
 keel_status keel_on_device_divide(const keel_program *p, keel_on_device *x);
-/* Copies out the bucket that a segment completes, behind what is enqueued. False: it completes
+/* Copies out the bucket that a segment completes, behind what is enqueued, or, if devices add up
+ * gradients, enqueues that; then the first worker copies out the sums. False: the segment completes
  * none. has_first_row: the worker has row 0 of the step. */
-bool keel_on_device_send(keel_workspace *s, int segment, bool has_first_row);
+bool keel_on_device_send(const keel_program *p, int worker, int segment, bool has_first_row);
 /* Before the host reads the gradients. */
-void keel_on_device_read_gradients(const keel_workspace *s, bool has_first_row);
+void keel_on_device_read_gradients(const keel_program *p, int worker, bool has_first_row);
 
 /* ---- on_device_records.c: within the above --------------------------------------------------- */
 

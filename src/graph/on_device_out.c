@@ -1,6 +1,11 @@
 /* Gradients go out in buckets while backward computes those of the layers before: see on_device.h.
  * A bucket has the gradients that are complete after the same segments, so it can be copied as soon
- * as the last of these has been enqueued. */
+ * as the last of these has been enqueued.
+ *
+ * Devices that are a group add up their gradients themselves, in the same buckets and behind the
+ * same events, on the stream that copies out; the first worker's device copies the sums, if the
+ * host moves the weights. That is so where bits may depend on the order of the sum, which is the
+ * group's own, and in steps in which each worker has rows, and one gradient of each weight. */
 #include "base/memory.h"
 #include "graph/buckets.h"
 #include "graph/on_device.h"
@@ -10,10 +15,10 @@ static int64_t element_of(const keel_program *p)
     return (int64_t)keel_dtype_size(p->options.real);
 }
 
-static int64_t add_range(keel_on_device *x, int64_t at, int64_t bytes, bool merged)
+static int64_t add_range(keel_on_device *x, keel_out_range r)
 {
-    if (bytes > 0) x->range[x->n_range++] = (keel_out_range){ at, bytes, merged };
-    return bytes;
+    if (r.bytes > 0) x->range[x->n_range++] = r;
+    return r.bytes;
 }
 
 /* The gradients of a weight that a worker makes: the first, and those of other shards. Returns
@@ -24,8 +29,9 @@ static int64_t add_weight(const keel_program *p, keel_on_device *x, keel_variabl
     const int64_t behind =
         v + 1 < p->store->n_weight ? p->gradient[v + 1].others : p->gradient_elements;
     const bool merged = g->kind == KEEL_GRADIENT_MERGED;
-    return add_range(x, g->first * element_of(p), g->count * element_of(p), merged) +
-           add_range(x, g->others * element_of(p), (behind - g->others) * element_of(p), merged);
+    const int64_t e = element_of(p);
+    return add_range(x, (keel_out_range){ g->first * e, g->count * e, merged, false }) +
+           add_range(x, (keel_out_range){ g->others * e, (behind - g->others) * e, merged, true });
 }
 
 static int64_t add_segment(const keel_program *p, keel_on_device *x, const int *last, int segment)
@@ -45,7 +51,8 @@ keel_status keel_on_device_divide(const keel_program *p, keel_on_device *x)
     int64_t held = least; /* of the last bucket: a new one begins */
     int *last = keel_calloc(n, sizeof *last);
     x->range = keel_calloc(2 * n, sizeof *x->range);
-    if (!last || !x->range) {
+    x->summed = keel_calloc(2 * n, sizeof *x->summed);
+    if (!last || !x->range || !x->summed) {
         keel_free(last);
         return KEEL_ENOMEM;
     }
@@ -67,31 +74,54 @@ keel_status keel_on_device_divide(const keel_program *p, keel_on_device *x)
     return KEEL_OK;
 }
 
-static bool is_made(const keel_out_range *r, bool has_first_row)
+/* Whether the host gets it from this worker. */
+static bool goes_out(const keel_program *p, const keel_out_range *r, bool has_first_row)
 {
-    return !r->merged || has_first_row;
+    if (p->checks_there && p->lanes->n_worker == 1) return false;
+    if (r->merged) return has_first_row;
+    if (!p->sums_there) return true;
+    return !p->checks_there && has_first_row && !r->further;
 }
 
 /* The worker reads it when the run has ended. */
-void keel_on_device_read_gradients(const keel_workspace *s, bool has_first_row)
+void keel_on_device_read_gradients(const keel_program *p, int worker, bool has_first_row)
 {
+    const keel_workspace *s = &p->workspace[worker];
     const keel_on_device *x = s->on_device;
     for (int i = 0; i < x->n_range; i++)
-        if (is_made(&x->range[i], has_first_row))
+        if (goes_out(p, &x->range[i], has_first_row))
             keel_device_touches(x->device, s->host.grad + x->range[i].at, x->range[i].bytes, false);
 }
 
-bool keel_on_device_send(keel_workspace *s, int segment, bool has_first_row)
+/* Adds up the bucket's gradients of all workers. False: it has none that all make. */
+static bool sum_bucket(const keel_program *p, int worker, const keel_out_bucket *b, int event)
 {
+    const keel_workspace *s = &p->workspace[worker];
+    keel_on_device *x = s->on_device;
+    int n = 0;
+    for (int i = b->first; i < b->first + b->n; i++)
+        if (!x->range[i].merged && !x->range[i].further)
+            x->summed[n++] =
+                (keel_device_range){ s->grad + x->range[i].at, x->range[i].bytes / element_of(p) };
+    if (n == 0) return false;
+    keel_on_device_follow(x->device, event);
+    x->device->type->sum(x->device, p->options.sums, worker, p->options.real, x->summed, n);
+    return true;
+}
+
+bool keel_on_device_send(const keel_program *p, int worker, int segment, bool has_first_row)
+{
+    const keel_workspace *s = &p->workspace[worker];
     keel_on_device *x = s->on_device;
     keel_device *d = x->device;
     bool sends = false;
     for (int k = 0; k < x->n_bucket; k++) {
         const keel_out_bucket *b = &x->bucket[k];
         if (b->segment != segment) continue; /* at most one has it */
+        if (p->sums_there) sends = sum_bucket(p, worker, b, KEEL_EVENT_BUCKET + k);
         for (int i = b->first; i < b->first + b->n; i++) {
             const keel_out_range *r = &x->range[i];
-            if (!is_made(r, has_first_row)) continue;
+            if (!goes_out(p, r, has_first_row)) continue;
             if (!sends) keel_on_device_follow(d, KEEL_EVENT_BUCKET + k);
             sends = true;
             d->type->copy_out(d, KEEL_COPY_OUT_STREAM, s->host.grad + r->at, s->grad + r->at,
@@ -100,4 +130,14 @@ bool keel_on_device_send(keel_workspace *s, int segment, bool has_first_row)
     }
     if (sends) x->sent = segment;
     return sends;
+}
+
+void keel_on_device_choose_sums(keel_program *p, const keel_bound *b)
+{
+    p->sums_there = b->one_each && keel_device_group_works(p->options.sums);
+}
+
+void keel_on_device_give_up(const keel_program *p)
+{
+    if (p->sums_there) p->options.sums->type->give_up(p->options.sums);
 }

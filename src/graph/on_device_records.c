@@ -34,11 +34,12 @@ keel_status keel_on_device_place_sums(const keel_program *p, keel_on_device *x)
 
 /* ---- on the device --------------------------------------------------------------------------- */
 
-/* Whether it folds records of this pass of a node: those that are added, and BatchNorm's. */
-static bool folds(const keel_program *p, const keel_node *n, keel_pass pass)
+/* Whether the worker's device folds records of this pass of a node: those that are added, and
+ * BatchNorm's. */
+static bool folds(const keel_program *p, int worker, const keel_node *n, keel_pass pass)
 {
     const keel_combine combine = keel_records_combine(p, n, pass);
-    return p->lanes->device[0]->type->fold && (!combine || combine == keel_moments_combine);
+    return p->lanes->device[worker]->type->fold && (!combine || combine == keel_moments_combine);
 }
 
 static keel_pass pass_before(const keel_segment *s)
@@ -58,7 +59,8 @@ bool keel_on_device_merges(const keel_program *p, int segment)
 {
     const keel_segment *s = &p->schedule.segment[segment];
     const keel_node *n = &p->graph->node[s->merge].node;
-    return p->lanes->n_worker == 1 && !p->across && !moves_within(p) && folds(p, n, pass_before(s));
+    return p->lanes->n_worker == 1 && !p->across && !moves_within(p) &&
+           folds(p, 0, n, pass_before(s));
 }
 
 static bool is_locked(const keel_program *p, int worker, keel_arena_kind kind)
@@ -69,7 +71,7 @@ static bool is_locked(const keel_program *p, int worker, keel_arena_kind kind)
 bool keel_on_device_folds_alone(const keel_program *p, const keel_bound_call *c, int worker)
 {
     if (!c->fold.stack) return true;
-    if (!is_of_sums(c)) return folds(p, c->call.node, c->pass);
+    if (!is_of_sums(c)) return folds(p, worker, c->call.node, c->pass);
     return p->workspace[worker].on_device->sums_doubles > 0 &&
            is_locked(p, worker, KEEL_ARENA_HOST_ROW_SUMS);
 }
@@ -147,7 +149,7 @@ keel_status keel_on_device_fold(const keel_program *p, const keel_bound *b,
         d->type->copy_out(d, KEEL_COMPUTE_STREAM, sums_of(x, b, c, worker), c->call.partial, bytes);
         return KEEL_OK;
     }
-    if (!is_of_sums(c) && folds(p, c->call.node, c->pass)) {
+    if (!is_of_sums(c) && folds(p, worker, c->call.node, c->pass)) {
         fold_there(x, b, c, x->record[area], x->held[area]);
         return KEEL_OK;
     }
@@ -167,7 +169,7 @@ keel_status keel_on_device_send_records(const keel_program *p, const keel_bound 
     const keel_on_device *x = s->on_device;
     const keel_node *n = &p->graph->node[next->merge].node;
     keel_device *d = x->device;
-    if (!folds(p, n, pass_before(next))) return KEEL_OK;
+    if (!folds(p, worker, n, pass_before(next))) return KEEL_OK;
     const int area = p->area[segment];
     const int64_t length = keel_records_of(n, pass_before(next));
     const int64_t record = (length + 1) * (int64_t)sizeof(double);

@@ -116,10 +116,11 @@ void *keel_prepared_plan(const keel_prepared *e)
     return e->staged ? (void *)e->staged : e->widened ? (void *)e->widened : e->plan;
 }
 
-static void note_scratch(keel_program *p, const keel_prepared *e, const keel_node *n)
+static void note_scratch(keel_program *p, const keel_prepared *e, const asking *a)
 {
+    const keel_node *n = &p->graph->node[a->node].node;
     const int64_t host =
-        keel_prepared_on_host(e, p->lanes) ? keel_staged_bytes(e->staged, n, e->rows) : 0;
+        keel_prepared_on_host(e, a->device) ? keel_staged_bytes(e->staged, n, e->rows) : 0;
     if (host > p->host_scratch_bytes) p->host_scratch_bytes = host;
     if (!host && e->scratch > p->scratch_bytes) p->scratch_bytes = e->scratch;
 }
@@ -150,7 +151,7 @@ keel_status keel_prepare_call(keel_program *p, int worker, int node, keel_pass p
     keel_ran_note(p, node, pass, e->kernel, e->widened != NULL);
     e->next = workspace->prepared[node];
     workspace->prepared[node] = e;
-    note_scratch(p, e, n);
+    note_scratch(p, e, &a);
     *out = e;
     return KEEL_OK;
 }
@@ -205,7 +206,7 @@ static bool was_told(const keel_program *p, int node)
 
 void keel_program_staged(const keel_program *p, keel_text *out)
 {
-    const keel_device *d = p->lanes->device[0];
+    const keel_device *d = keel_lanes_device(p->lanes);
     if (!d || d->type->launch) return;
     for (int i = 0; i < p->graph->n_node; i++)
         if (is_staged(p, i) && !was_told(p, i))

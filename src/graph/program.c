@@ -481,7 +481,7 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     if (!(p->output = keel_calloc((size_t)n_output, sizeof *p->output))) goto out;
     if (n_output) memcpy(p->output, outputs, (size_t)n_output * sizeof *outputs);
     const size_t nv = (size_t)graph->n_value, nn = (size_t)graph->n_node;
-    const bool on_device = lanes->device[0];
+    const bool on_device = keel_lanes_device(lanes);
     if (!(p->trains = keel_calloc((size_t)store->n_weight, sizeof *p->trains))) goto out;
     take_trained(p);
     if (!(p->value = keel_calloc(nv, sizeof *p->value))) goto out;

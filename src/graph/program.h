@@ -134,6 +134,7 @@ typedef struct keel_process_nodes {
 
 typedef struct keel_bound {
     int64_t rows;
+    bool one_each;     /* each worker is left with one gradient of each weight */
     int n_busy, n_run; /* pieces with rows */
     keel_piece *piece; /* [n_busy] in row order */
     keel_piece *run;   /* [n_run] neighbours of one worker, joined: lanes on one core */
@@ -173,7 +174,10 @@ typedef struct keel_program_options {
     const bool *trains; /* [store->n_weight] which weights a training program trains, read while it
                            is created; NULL: none */
     keel_comm *comm;    /* of the processes that share its steps; borrowed; NULL: alone */
-    keel_compress compress; /* how its gradients travel between them, of float32 */
+    keel_compress compress;  /* how its gradients travel between them, of float32 */
+    bool shard_optimizer;    /* weights come back from those who moved them: see buckets.h */
+    keel_device_group *sums; /* of the workers' devices, which add up gradients there; borrowed;
+                                NULL: the host adds them */
     keel_arenas *arenas; /* shared with other programs of these lanes, which never run at the same
                             time; borrowed; NULL: its own */
 } keel_program_options;
@@ -225,6 +229,7 @@ typedef struct keel_program {
     bool *trains;   /* [n_weight] the weights that it trains; programs over one store may differ */
     int64_t n_grad; /* elements of workspace.grad: up to the last weight that is trained */
     keel_step_facts facts; /* of the running step */
+    bool sums_there;       /* in the running step devices add up gradients: on_device_out.c */
 
     struct keel_tiled *tiled; /* [n_weight] */
     int64_t tile_scratch;     /* bytes that making one takes */
@@ -263,7 +268,9 @@ typedef struct keel_program {
     struct keel_across *across; /* what it exchanges with other processes; NULL: alone */
     keel_timing *timing;        /* borrowed; NULL: nothing is timed */
 
-    int64_t slot_bytes; /* of the optimizer, on each device */
+    int64_t slot_bytes;   /* of the optimizer, on each device */
+    int64_t report_bytes; /* of each device to the host, on weights that it moves */
+    bool checks_there;    /* devices move weights, and vote on gradients that they have whole */
     /* What else is written when a weight is moved, so that it can be prefetched: [n_moment] of
      * weight v begin at v * n_moment, each as long as the weight. Borrowed; NULL: nothing. */
     int n_moment;

@@ -29,8 +29,8 @@ keel_combine keel_records_combine(const keel_program *p, const keel_node *n, kee
 {
     const bool sums = pass <= KEEL_BACKWARD, backward = pass == KEEL_PARTIAL_BACKWARD;
     if (sums ? n->op->loss : backward && !n->op->loss) return NULL;
-    return p->lanes->device[0] && n->op == &keel_op_batch_norm ? keel_moments_combine
-                                                               : n->op->combine;
+    return keel_lanes_device(p->lanes) && n->op == &keel_op_batch_norm ? keel_moments_combine
+                                                                       : n->op->combine;
 }
 
 int64_t keel_records_rows(int64_t length)

@@ -120,9 +120,11 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
             const keel_status s = keel_on_device_segment(p, b, worker, g);
             if (s < 0) keel_failure_take(f, s);
         }
+        if (f->status < 0) keel_on_device_give_up(p);
         if (device && g + 1 == p->schedule.n_segment) {
             const keel_status s = keel_on_device_end(p, b, worker);
             if (s < 0 && f->status >= 0) keel_failure_take(f, s);
+            if (s < 0) keel_on_device_give_up(p);
         }
         if (p->across && p->across->buckets) keel_buckets_pass(p, b, worker, g);
         if (segment->meets) meet_after(p, b, g, team, worker);

@@ -456,6 +456,7 @@ keel_status keel_model_recompile(keel_model *m, const keel_compile *c)
         keel_tensor *const fresh = made.state;
         made.state = m->compiled.state;
         m->compiled.state = fresh;
+        made.stateless = m->compiled.stateless;
         made.iterations = m->compiled.iterations;
         made.loss_scale = m->compiled.loss_scale;
         made.good_steps = m->compiled.good_steps;

@@ -133,6 +133,9 @@ typedef struct keel_model_compiled {
      * NULL: a slot without memory. Files have Keras's order (Adam's velocity_hat after all others).
      */
     keel_tensor *state;
+    /* The state is not here, and has no memory: processes have parts of it, or it is lost with one
+     * of them. Files of the model are without it. */
+    bool stateless;
 } keel_model_compiled;
 
 struct keel_model {

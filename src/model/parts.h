@@ -157,6 +157,10 @@ keel_status keel_compiled_from_config(keel_model *m, const json_t *compile_confi
 keel_status keel_compiled_config(const keel_model *m, json_t **out);
 /* state.c: new slots and iterations of c, zero, for m's current trainable weights. */
 keel_status keel_compiled_state_create(const keel_model *m, keel_model_compiled *c);
+/* The state is kept elsewhere: its memory is freed. And it returns, as memory that the caller
+ * fills; after a failure it is still elsewhere. */
+void keel_compiled_state_leave(keel_model_compiled *c);
+keel_status keel_compiled_state_return(const keel_model *m, keel_model_compiled *c);
 void keel_compiled_free(keel_model_compiled *c);
 /* weight_decay.c: no weight is excluded any more. */
 void keel_model_decay_all(keel_model *m);

@@ -71,6 +71,27 @@ static keel_status create_slots(const keel_model *m, const keel_model_optimizer 
     return KEEL_OK;
 }
 
+void keel_compiled_state_leave(keel_model_compiled *c)
+{
+    for (int i = 0; i < c->n_state; i++) keel_tensor_free(&c->state[i]);
+    c->stateless = c->n_state > 0;
+}
+
+keel_status keel_compiled_state_return(const keel_model *m, keel_model_compiled *c)
+{
+    keel_status s = KEEL_OK;
+    for (int w = 0, at = 0; c->stateless && w < m->n_weight && s >= 0; w++)
+        if (m->weight[w].trainable) {
+            s = create_slots(m, &c->optimizer[c->moved_by[w]], w, c->state + at);
+            at += c->n_slot;
+        }
+    if (s < 0) /* what there is has no values */
+        keel_compiled_state_leave(c);
+    else
+        c->stateless = false;
+    return s;
+}
+
 /* The most slots that a weight has. */
 static keel_status count_slots(const keel_model *m, const keel_model_compiled *c, const int *by,
                                int *out)
@@ -107,6 +128,7 @@ keel_status keel_compiled_state_create(const keel_model *m, keel_model_compiled 
     c->moved_by = by;
     c->n_state = n;
     c->n_slot = n_slot;
+    c->stateless = false;
     c->iterations = 0;
     c->good_steps = 0;
     c->loss_scale = (float)c->loss_scale_args.initial_scale;
@@ -454,6 +476,7 @@ keel_status keel_compiled_state_add(const keel_model *m, keel_weights *file, kee
         [SCALE] = { .dtype = KEEL_FLOAT32, .data = (void *)&c->loss_scale },
     };
     char path[PATH];
+    if (c->stateless) return KEEL_OK;
     if (!keel_model_scales_loss(m)) return add_group_with_all(&to, "optimizer", outer);
     KEEL_TRY(keel_weights_add_group(file, outer, "loss_scale_optimizer"));
     for (int64_t at = 0; at < OUTER; at++)

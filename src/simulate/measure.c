@@ -82,6 +82,7 @@ static keel_status open_devices(process *p)
     if (p->strategy->comm) { /* one process is the baseline, of which nothing travels */
         p->strategy->comm->bucket_bytes = bucket_of(x);
         KEEL_TRY(keel_strategy_compress(p->strategy, o->compress));
+        KEEL_TRY(keel_strategy_shard_optimizer(p->strategy, o->shard_optimizer));
     }
     return o->shards ? keel_strategy_reproducible(p->strategy, o->shards) : KEEL_OK;
 }
@@ -154,6 +155,8 @@ static keel_status step(process *p)
     KEEL_TRY(keel_train_step(p->trainer, &p->made.batch, 0, &p->tally));
     keel_absent_end(&p->absent);
     clear_gaps(p->trainer->train.program);
+    /* what is made up for the weights of the others is this process's own */
+    if (p->trainer->sharded) keel_trainer_load(p->trainer, &p->trainer->model, 1);
     return KEEL_OK;
 }
 

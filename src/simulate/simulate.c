@@ -55,6 +55,10 @@ static keel_status check(const keel_simulate_options *o)
                          "simulate: compress %s is for several processes: of one, no gradients "
                          "travel; leave it out",
                          keel_compress_name(o->compress));
+    if (o->shard_optimizer && most == 1)
+        return keel_fail(KEEL_EARG,
+                         "simulate: sharding the optimizer is for several processes: one "
+                         "has all of its state; leave it out");
     return keel_network_check(&o->network);
 }
 
@@ -88,6 +92,8 @@ static keel_status plan_memory(const work *w, keel_simulated *p)
     KEEL_TRY(keel_strategy_create_on(&s, w->o->devices, &w->cores[0]));
     keel_status status = w->o->shards ? keel_strategy_reproducible(s, w->o->shards) : KEEL_OK;
     if (status >= 0 && p->processes > 1) status = keel_strategy_compress(s, w->o->compress);
+    if (status >= 0 && p->processes > 1)
+        status = keel_strategy_shard_optimizer(s, w->o->shard_optimizer);
     if (status >= 0)
         status = keel_plan_processes(&plan, w->model, s, p->processes, p->batch_size, p->batch_size,
                                      KEEL_KEEP, w->o->inputs);

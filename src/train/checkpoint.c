@@ -13,6 +13,7 @@
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include "train/resident.h"
+#include "train/sharded.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +23,25 @@ enum { HEAD_MAX = 16 << 20, TALLY_FIXED = 2 + KEEL_OUTPUTS_MAX, VERSION = 1 };
 
 /* ---- taking a snapshot ----------------------------------------------------------------------- */
 
-static void take_slots(keel_snapshot *s, const keel_trainer *t)
+static keel_status take_gathered(keel_snapshot *s, const keel_trainer *t)
+{
+    keel_model_compiled *c = &s->model.compiled;
+    const keel_model_compiled *from = &t->model->compiled;
+    keel_compiled_state_leave(c);
+    if (from->stateless) return KEEL_OK;
+    KEEL_TRY(keel_compiled_state_return(&s->model, c));
+    for (int i = 0; i < c->n_state; i++)
+        if (c->state[i].data)
+            memcpy(c->state[i].data, from->state[i].data,
+                   (size_t)keel_shape_count(&c->state[i].shape) *
+                       keel_dtype_size(c->state[i].dtype));
+    return KEEL_OK;
+}
+
+static keel_status take_slots(keel_snapshot *s, const keel_trainer *t)
 {
     const keel_model_compiled *c = &s->model.compiled;
+    if (t->sharded) return take_gathered(s, t);
     for (int i = 0; c->state && i < keel_model_trainable_count(&s->model); i++) {
         const keel_variable v = keel_model_trainable(&s->model, i);
         const keel_updater *u = &t->mover[c->moved_by[v]].update;
@@ -35,9 +52,10 @@ static void take_slots(keel_snapshot *s, const keel_trainer *t)
                        (size_t)count * keel_dtype_size(t->store->real));
         }
     }
+    return KEEL_OK;
 }
 
-void keel_snapshot_take(keel_snapshot *s, const keel_trainer *t)
+keel_status keel_snapshot_take(keel_snapshot *s, const keel_trainer *t)
 {
     keel_model_compiled *c = &s->model.compiled;
     (void)keel_resident_fetch(t); /* what fails is told by the next step */
@@ -53,7 +71,7 @@ void keel_snapshot_take(keel_snapshot *s, const keel_trainer *t)
         c->loss_scale = t->loss_scale.now;
         c->good_steps = t->loss_scale.good;
     }
-    take_slots(s, t);
+    return take_slots(s, t);
 }
 
 /* ---- encoding -------------------------------------------------------------------------------- */
@@ -235,7 +253,7 @@ static void add_wide(building *b, const keel_trainer *t)
         const keel_updater *u = &t->mover[c->moved_by[v]].update;
         for (int k = 0; k < u->n_slot; k++)
             if (u->slot_count[v * u->n_slot + k] > 0)
-                add(b, u->slot[v * u->n_slot + k],
+                add(b, t->sharded ? c->state[i * c->n_slot + k].data : u->slot[v * u->n_slot + k],
                     (size_t)u->slot_count[v * u->n_slot + k] * element, "slot",
                     (int64_t)i * c->n_slot + k);
     }

@@ -25,8 +25,10 @@ typedef struct keel_standing {
     int n_callback;
 } keel_standing;
 
-/* Copy weights, optimizer and numbers of the trainer to a snapshot of its model. */
-void keel_snapshot_take(keel_snapshot *s, const keel_trainer *t);
+/* Copy weights, optimizer and numbers of the trainer to a snapshot of its model. Of a sharded
+ * optimizer the state is copied if it has been gathered, into memory made here (KEEL_ENOMEM); else
+ * the snapshot is without it. */
+keel_status keel_snapshot_take(keel_snapshot *s, const keel_trainer *t);
 
 /* The content of the member; the caller frees *out with keel_free. */
 keel_status keel_standing_encode(const keel_standing *st, void **out, size_t *n_bytes);

@@ -62,6 +62,7 @@ static keel_status measure(cost *c, keel_model *m, const keel_strategy *s, int64
         x->strategy = *s;
         if (k == 1) x->strategy.lanes.shards = 0;
         KEEL_TRY(keel_trainer_create(&x->trainer, m, &x->strategy, &train, &none, &options));
+        KEEL_TRY(keel_made_rows_check(x->trainer->train.program->graph));
         KEEL_TRY(keel_trainer_prepare(&x->trainer->train, &rows, 1));
         KEEL_TRY(keel_tally_create(&x->tally, &x->trainer->train));
     }

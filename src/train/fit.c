@@ -7,6 +7,7 @@
 #include "train/finite.h"
 #include "train/resident.h"
 #include "train/run_memory.h"
+#include "train/sharded.h"
 #include "train/together.h"
 #include <math.h>
 #include <stdio.h>
@@ -105,8 +106,7 @@ static keel_status stop_together(keel_fitting *f, keel_stops why)
 {
     f->run.stop = true;
     f->resume.outside = f->resume.outside || why == KEEL_STOPS_OUTSIDE;
-    keel_resume_stop(&f->resume, &f->standing);
-    return KEEL_OK;
+    return keel_resume_stop(&f->resume, &f->standing);
 }
 
 /* A failure of this kind ends the training without an error where the callback TerminateOnNaN is.
@@ -174,10 +174,9 @@ static keel_status train_epoch(keel_fitting *f)
         stands(f, at->epoch, at->step, at->rows);
         if (f->run.stop && !f->strategy->comm) {
             KEEL_TRY(check_weights(f));
-            keel_resume_stop(&f->resume, &f->standing);
-            return KEEL_OK;
+            return keel_resume_stop(&f->resume, &f->standing);
         }
-        keel_resume_step(&f->resume, &f->standing);
+        KEEL_TRY(keel_resume_step(&f->resume, &f->standing));
     }
     return meet_others(f, s < 0 ? s : check_weights(f));
 }
@@ -234,8 +233,7 @@ static keel_status validate(keel_fitting *f, keel_logs *logs)
     f->history.validation_seconds += keel_seconds() - start;
     if (f->run.stop_pass) {
         f->run.stop = true;
-        if (f->model->row_states.n == 0) keel_resume_stop(&f->resume, &f->standing);
-        return KEEL_OK;
+        return f->model->row_states.n ? KEEL_OK : keel_resume_stop(&f->resume, &f->standing);
     }
     for (int i = 0; i < f->run.logs.count; i++)
         KEEL_TRY(keel_logs_set(logs, f->run.val_name[i], f->run.logs.value[i]));
@@ -278,7 +276,7 @@ static keel_status run_epoch(keel_fitting *f, int64_t epoch)
     r->logs = logs;
     KEEL_TRY(keel_watch_tell(r, KEEL_ON_epoch_end));
     keel_history_add(&f->history, &r->logs);
-    keel_resume_epoch(&f->resume, stands(f, epoch + 1, 0, 0));
+    KEEL_TRY(keel_resume_epoch(&f->resume, stands(f, epoch + 1, 0, 0)));
     return meet_others(f, KEEL_OK);
 }
 
@@ -299,6 +297,19 @@ static keel_status resume(keel_fitting *f)
     return KEEL_OK;
 }
 
+/* Training is over: weights become their averages, and the model gets all that there is of them. */
+static keel_status finish(keel_fitting *f)
+{
+    keel_trainer *t = f->trainer;
+    keel_watch *r = &f->run;
+    if (t->sharded) KEEL_TRY(keel_sharded_finish(t));
+    keel_resident_leave(t); /* averages become weights there, too */
+    for (int k = 0; k < t->n_mover && !t->sharded; k++)
+        keel_updater_finish(&t->mover[k].update, r->averaged && *r->averaged);
+    r->live.pulled = 0; /* a state that was gathered for a checkpoint stays */
+    return keel_sharded_gather(t, KEEL_OK);
+}
+
 /* All epochs, from the first call of a callback to the last. */
 static keel_status train(keel_fitting *f)
 {
@@ -312,6 +323,10 @@ static keel_status train(keel_fitting *f)
     keel_scored_names(&f->trainer->train, &names);
     KEEL_TRY(keel_watch_name_logs(r, &names, f->o.validation));
     KEEL_TRY(keel_watch_tell(r, KEEL_ON_train_begin));
+    if (r->averaged && f->trainer->sharded)
+        return keel_fail(KEEL_EUNSUP, "SwapEMAWeights needs the averages of all weights, and a "
+                                      "sharded optimizer has a part of them: leave out one of the "
+                                      "two");
     r->stop = false; /* as in Keras */
     f->history.initial_epoch = f->o.initial_epoch;
     KEEL_TRY(keel_history_begin(&f->history, &r->known, f->o.epochs - f->o.initial_epoch));
@@ -321,10 +336,8 @@ static keel_status train(keel_fitting *f)
     for (int64_t e = f->standing.epoch; e < f->o.epochs && !r->stop && !complete; e++)
         KEEL_TRY(run_epoch(f, e));
     keel_live_take(&r->live);
-    keel_resume_end(&f->resume, &f->standing, r->stop);
-    for (int k = 0; k < f->trainer->n_mover; k++)
-        keel_updater_finish(&f->trainer->mover[k].update, r->averaged && *r->averaged);
-    keel_live_stepped(&r->live);
+    KEEL_TRY(keel_resume_end(&f->resume, &f->standing, r->stop));
+    KEEL_TRY(finish(f));
     return keel_watch_tell(r, KEEL_ON_train_end);
 }
 
@@ -389,7 +402,8 @@ static int64_t device_bytes(const keel_trainer *t)
 {
     int64_t most = 0;
     for (int w = 0; w < t->strategy->lanes.n_worker; w++) {
-        const int64_t n = keel_arenas_device_bytes(t->arenas, w);
+        const keel_device *d = t->strategy->lanes.device[w];
+        const int64_t n = d ? keel_arenas_device_bytes(t->arenas, w) + keel_device_own_bytes(d) : 0;
         if (n > most) most = n;
     }
     return most;
@@ -405,16 +419,17 @@ static keel_status check_memory(const keel_fitting *f)
 }
 
 /* After a failure a checkpoint is taken too, unless nothing can be learned from its weights any
- * more, and the failure stays the last error. */
+ * more. The failure stays the last error, whatever fails while weights are fetched. */
 static keel_status end_of(keel_fitting *f, keel_status s)
 {
     keel_failure failure = { 0 };
-    if (s >= 0) return s;
     keel_failure_take(&failure, s);
-    if (f->history.steps > 0 && keel_finite_lost(f->trainer) < 0) {
+    if (s < 0 && f->history.steps > 0 && keel_finite_lost(f->trainer) < 0) {
         keel_live_take(&f->run.live);
-        keel_resume_end(&f->resume, &f->standing, false);
+        (void)keel_resume_end(&f->resume, &f->standing, false); /* what fails is told there */
     }
+    keel_gate_leave(&f->gate);
+    keel_live_end(&f->run.live);
     return keel_failure_raise(&failure);
 }
 
@@ -430,6 +445,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     if (s >= 0) s = keel_watch_begin(&f.run, m, &f.o, true, strategy->lanes.process);
     if (s < 0) return s;
     if ((s = keel_strategy_check_compress(strategy, m->dtype)) < 0) goto out;
+    if ((s = keel_strategy_check_shards(strategy, m)) < 0) goto out;
     if ((s = keel_pairing_make(&f.pairing, m, data, true)) < 0) goto out;
     /* Feeds start their threads before this thread is bound to a core, or they would inherit that.
      */
@@ -443,9 +459,8 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     if (s < 0) goto out;
     keel_watch_go_live(&f.run, f.trainer);
     keel_gate_enter(&f.gate, f.trainer);
-    s = end_of(&f, train(&f));
-    keel_gate_leave(&f.gate);
-    keel_live_end(&f.run.live);
+    keel_sharded_leave(f.trainer);
+    s = end_of(&f, keel_sharded_end(f.trainer, train(&f)));
     f.history.memory_planned = planned_bytes(&f);
     f.history.device_memory = device_bytes(f.trainer);
     if (f.timing && s >= 0) s = end_timing(&f);

@@ -22,8 +22,8 @@ static void add_slow(keel_text *t, const keel_program *p)
 /* What kernels of the devices have asked for in vain. */
 static void add_lacks(keel_text *t, const keel_lanes *l)
 {
-    for (int w = 0; w < l->n_worker && l->device[w]; w++)
-        if (l->device[w]->lacks[0])
+    for (int w = 0; w < l->n_worker; w++)
+        if (l->device[w] && l->device[w]->lacks[0])
             keel_text_add(t, "%s%s", t->length ? "; " : "", l->device[w]->lacks);
 }
 

@@ -49,6 +49,9 @@ static keel_status create_trainer(keel_function *f, keel_strategy *s)
     t->strategy = s;
     t->loss_scale.now = 1;
     KEEL_TRY(keel_strategy_check_compress(s, f->o.dtype));
+    if (s->shard_optimizer)
+        return keel_fail(KEEL_EUNSUP, "a function on a strategy that shards the optimizer, which "
+                                      "only a fit can: use another strategy");
     KEEL_TRY(keel_arenas_create(&t->arenas, s->lanes.device, s->lanes.n_worker));
     t->options = (keel_program_options){
         .real = f->o.dtype, .comm = s->comm, .compress = s->compress, .arenas = t->arenas

@@ -50,7 +50,7 @@ keel_status keel_fit_save(const keel_model *m, const char *path)
         if (g->trainer->model != m) continue;
         pthread_mutex_lock(&g->lock);
         s = keel_snapshot_create(&shot, m);
-        if (s >= 0) keel_snapshot_take(shot, g->trainer);
+        if (s >= 0) s = keel_snapshot_take(shot, g->trainer);
         pthread_mutex_unlock(&g->lock);
     }
     pthread_mutex_unlock(&list_lock);

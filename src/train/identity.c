@@ -233,6 +233,7 @@ keel_status keel_identity_make(json_t **out, const keel_model *m, const keel_str
                 !json_object_set_new(j, "cores", json_integer(keel_strategy_cores(s))) &&
                 !json_object_set_new(j, "computing", json_string(keel_computes_with())) &&
                 !json_object_set_new(j, "compress", json_string(keel_compress_name(s->compress))) &&
+                !json_object_set_new(j, "shard_optimizer", json_boolean(s->shard_optimizer)) &&
                 set_options(j, o);
     st = good ? describe(j, "data", data) : keel_fail(KEEL_ENOMEM, "out of memory");
     if (st >= 0) st = describe(j, "validation", o->validation);
@@ -286,6 +287,7 @@ static const char *first_difference(const json_t *was, const json_t *is, bool to
         const bool travels = !strcmp(key, "compress");
         const bool rounds = !strcmp(key, "cores") || !strcmp(key, "computing");
         if (old && json_equal(old, value)) continue;
+        if (!strcmp(key, "shard_optimizer") && !together) continue; /* no bit depends on it */
         if (!old && travels && !strcmp(json_string_value(value), "none"))
             continue; /* an older file */
         if (!rounds && (together || !travels)) return key;

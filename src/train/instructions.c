@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "comm/comm.h"
 #include "device/cpu/cpu.h"
+#include "graph/tuned.h"
 #include "keel/train.h"
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,13 @@ keel_status keel_instructions_limit(const char *name)
 const char *keel_instructions(void)
 {
     return keel_cpu_isa_name(keel_cpu_level());
+}
+
+bool keel_instructions_tuned(void)
+{
+    for (const keel_tuned *t = keel_tuned_rows; t->level; t++)
+        if (!strcmp(t->level, keel_instructions())) return true;
+    return false;
 }
 
 static void stay_open(void *context, bool failed)

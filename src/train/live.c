@@ -1,6 +1,7 @@
 /* See live.h. */
 #include "train/live.h"
 #include "train/resident.h"
+#include "train/sharded.h"
 #include <string.h>
 
 static void copy_weights(keel_trainer *t, bool to_model)
@@ -57,6 +58,10 @@ static void take_numbers(keel_trainer *t)
 static void begin_slots(keel_trainer *t)
 {
     const size_t element = keel_dtype_size(t->store->real);
+    if (t->sharded) {
+        keel_sharded_begin_slots(t);
+        return;
+    }
     for (int k = 0; k < t->n_mover; k++) {
         const keel_updater *u = &t->mover[k].update;
         for (int v = 0; u->iterations == 0 && v < t->store->n_weight; v++)
@@ -76,6 +81,12 @@ void keel_live_begin(keel_model_live *l, keel_trainer *t)
 void keel_live_stepped(keel_model_live *l)
 {
     l->pulled = 0;
+    keel_sharded_leave(l->trainer);
+}
+
+keel_status keel_live_gather(keel_model_live *l)
+{
+    return l->trainer ? keel_sharded_gather(l->trainer, KEEL_OK) : KEEL_OK;
 }
 
 bool keel_live_take(keel_model_live *l)

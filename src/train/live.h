@@ -8,6 +8,9 @@
 void keel_live_begin(keel_model_live *l, keel_trainer *t);
 /* After a step that was made: the model's copies are old. */
 void keel_live_stepped(keel_model_live *l);
+/* Of a sharded optimizer, by all processes at the same moment: the model of process 0 gets its
+ * state. A failure of any process is that of all. */
+keel_status keel_live_gather(keel_model_live *l);
 /* Before a step: take what was set. True if anything was. Cannot fail. */
 bool keel_live_take(keel_model_live *l);
 /* At the end, also after a failure: the model has its values itself again. Nothing if it was not

@@ -52,6 +52,13 @@ keel_status keel_made_rows_make(keel_made_rows *c, const keel_model *m, int64_t 
     return KEEL_OK;
 }
 
+keel_status keel_made_rows_check(const keel_graph *g)
+{
+    if (g->n_host == 0) return KEEL_OK;
+    return keel_fail(KEEL_EUNSUP, "steps cannot be measured: made-up rows have nothing to look up, "
+                                  "and this model has look-up layers");
+}
+
 void keel_made_rows_free(keel_made_rows *x)
 {
     for (int i = 0; i < x->n_field; i++) keel_free(x->data[i]);

@@ -1,6 +1,7 @@
 /* Made-up rows of a step, for measuring how long steps take. */
 #ifndef KEEL_TRAIN_MADE_ROWS_H
 #define KEEL_TRAIN_MADE_ROWS_H
+#include "graph/graph.h"
 #include "train/pairing.h"
 
 typedef struct keel_made_rows {
@@ -15,6 +16,8 @@ typedef struct keel_made_rows {
  * keel_made_rows_free also after a failure. inputs: as for keel_pairing_guess. */
 keel_status keel_made_rows_make(keel_made_rows *out, const keel_model *m, int64_t rows,
                                 int64_t present, const keel_shape *inputs);
+/* KEEL_EUNSUP: the graph reads what look-up layers make of rows, which nobody has made. */
+keel_status keel_made_rows_check(const keel_graph *g);
 void keel_made_rows_free(keel_made_rows *x);
 
 #endif

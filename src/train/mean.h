@@ -8,7 +8,8 @@
 /* sum += grad */
 void keel_mean_add(keel_dtype real, void *sum, const void *grad, int64_t count);
 
-/* grad = (grad + sum) / steps; *norm, unless NULL, is the sum of its squares, in order. */
+/* grad = (grad + sum) / steps; *norm, unless NULL, is the sum of its squares, in the order of
+ * keel_device_measure. */
 void keel_mean_join(keel_dtype real, void *grad, const void *sum, int64_t count, double steps,
                     double *norm);
 

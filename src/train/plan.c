@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "graph/device_memory.h"
 #include "train/profile.h"
+#include "train/sharded.h"
 #include "train/together.h"
 #include "train/trainer.h"
 #include <string.h>
@@ -37,6 +38,7 @@ void keel_plan_free(keel_plan *p)
     keel_free(p->process_last);
     keel_free(p->device_bytes);
     keel_free(p->device_memory);
+    keel_free(p->part);
     keel_free(p->staged);
     *p = (keel_plan){ 0 };
 }
@@ -83,10 +85,23 @@ static keel_status measure_exchanges(keel_plan *p, const keel_trainer *trainer, 
     KEEL_TRY(keel_across_traffic(trainer->train.program, rows, &t));
     p->sent_gradients = t.gradients;
     p->sent_statistics = t.statistics;
-    p->sent_others = t.others;
-    p->exchanges = t.exchanges;
+    p->sent_others = t.others + keel_sharded_vote_bytes(trainer);
+    p->exchanges = t.exchanges + (keel_sharded_vote_bytes(trainer) > 0);
     p->exchange_bytes = keel_across_bytes(trainer->train.program);
     p->total_bytes += p->exchange_bytes;
+    return KEEL_OK;
+}
+
+static keel_status list_parts(keel_plan *p, const keel_program *program, int worker)
+{
+    keel_device_part part[KEEL_DEVICE_PARTS];
+    const int n = keel_device_parts(program, worker, part);
+    const size_t all = (size_t)(p->n_part + n);
+    void *larger = keel_grow(p->part, all, sizeof *p->part);
+    if (!larger) return KEEL_ENOMEM;
+    p->part = larger;
+    for (int i = 0; i < n; i++)
+        p->part[p->n_part++] = (keel_memory_part){ worker, part[i].what, part[i].bytes };
     return KEEL_OK;
 }
 
@@ -94,13 +109,17 @@ static keel_status measure_exchanges(keel_plan *p, const keel_trainer *trainer, 
 static keel_status measure_devices(keel_plan *p, const keel_program *program, int64_t *host)
 {
     keel_text staged = { 0 };
-    if (!program->lanes->device[0]) return KEEL_OK;
+    if (!keel_lanes_device(program->lanes)) return KEEL_OK;
     p->device_bytes = keel_calloc((size_t)p->workers, sizeof *p->device_bytes);
     p->device_memory = keel_calloc((size_t)p->workers, sizeof *p->device_memory);
     if (!p->device_bytes || !p->device_memory) return KEEL_ENOMEM;
     for (int w = 0; w < p->workers; w++) {
+        keel_device *d = program->lanes->device[w];
+        if (!d) continue;
+        if (d->type->look) d->type->look(d); /* kernels have been prepared */
+        KEEL_TRY(list_parts(p, program, w));
         p->device_bytes[w] = keel_device_bytes(program, w);
-        p->device_memory[w] = program->lanes->device[w]->memory;
+        p->device_memory[w] = d->memory;
         *host += keel_device_host_bytes(program, w);
     }
     keel_program_staged(program, &staged);
@@ -124,7 +143,7 @@ static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s, const 
     keel_status status = keel_program_measure(t->train.program, most);
     if (status >= 0) status = list_kernels(p, program);
     p->weight_bytes = t->store->n_master * element;
-    p->moment_bytes = t->spectral.bytes + t->orthogonal.bytes;
+    p->moment_bytes = t->spectral.bytes + t->orthogonal.bytes + keel_sharded_bytes(t);
     for (int k = 0; k < t->n_mover; k++) p->moment_bytes += t->mover[k].update.bytes;
     p->packed_bytes = keel_store_bytes(t->store) - p->weight_bytes;
     p->activation_bound = program->rows_bound;
@@ -171,6 +190,9 @@ static keel_status join(keel_lanes *l, int processes, int **before)
         return keel_fail(KEEL_EARG, "%d processes; 1 to %d are possible", processes,
                          KEEL_PROCESSES_MAX);
     if (processes == 1) return KEEL_OK;
+    if (keel_lanes_unequal(l))
+        return keel_fail(KEEL_EUNSUP, "unequal shares of the devices of several processes are not "
+                                      "there yet; leave the shares out");
     if (l->shards && processes * l->n_lane > l->shards)
         return keel_fail(KEEL_EARG,
                          "%d processes with %d devices each are more than the %d shards of a "
@@ -206,10 +228,12 @@ keel_status keel_plan_processes(keel_plan *out, const keel_model *m, const keel_
     if (s) {
         own->lanes = s->lanes;
         own->compress = s->compress;
+        own->shard_optimizer = s->shard_optimizer;
     } else
         status = keel_lanes_parse(&own->lanes, NULL);
     if (status >= 0) status = join(&own->lanes, processes, &before);
     if (status >= 0) status = keel_strategy_check_compress(own, m->dtype);
+    if (status >= 0 && own->shard_optimizer) status = keel_strategy_check_shards(own, m);
     /* planning reads the weights and changes nothing in the model */
     if (status >= 0) status = plan(&p, (keel_model *)m, own, end, inputs);
     keel_free(own);

@@ -18,9 +18,12 @@ typedef struct keel_reduction_of {
     keel_penalty penalty;
     const void *orthogonal; /* the gradient of that part of the penalty; NULL: none */
     bool wants_norm;
-    double norm;        /* output, if requested: sum of squares, in order */
+    double norm;        /* output, if requested: sum of squares, as keel_device_measure adds it */
     double regulariser; /* output: l1 sum|w| + l2 sum w^2 of the tile */
 } keel_reduction_of;
+
+/* l1 sum|w| + l2 sum w^2 of a tile. */
+double keel_reduce_penalty(keel_dtype real, const keel_penalty *p, const void *w, int64_t count);
 
 /* False: an element is not finite. */
 bool keel_reduce_tile(keel_dtype real, keel_reduction_of *r);

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "io/file.h"
 #include "train/callbacks/backup_and_restore.h"
+#include "train/sharded.h"
 #include "train/stand_in.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -82,8 +83,10 @@ static keel_status compare(const keel_resume *r, keel_comm *c)
     keel_status s = own ? KEEL_OK : keel_fail(KEEL_ENOMEM, "out of memory");
     char *first = NULL;
     s = keel_comm_agree(c, s, &own_size, 1, size);
-    if (s >= 0 && !(first = keel_calloc((size_t)size[0], 1))) s = KEEL_ENOMEM;
-    s = keel_comm_agree(c, s, NULL, 0, NULL);
+    if (s >= 0) { /* else one process has left, and comes to no further agreement */
+        first = keel_calloc((size_t)size[0], 1);
+        s = keel_comm_agree(c, first ? KEEL_OK : KEEL_ENOMEM, NULL, 0, NULL);
+    }
     if (s >= 0) {
         memcpy(first, own, (size_t)(own_size < size[0] ? own_size : size[0]));
         s = keel_comm_broadcast(c, first, (size_t)size[0]);
@@ -179,6 +182,8 @@ keel_status keel_resume_open(keel_resume *r, keel_model *m, const keel_strategy 
     KEEL_TRY(keel_identity_make(&r->identity, m, s, data, o));
     if (s->comm) KEEL_TRY(compare(r, s->comm));
     if (!chosen.folder) return KEEL_OK;
+    r->takes = true;
+    r->by_step = chosen.every_steps || chosen.every_seconds > 0;
     char *path = NULL;
     r->comm = s->comm;
     r->on_line = chosen.on_line;
@@ -232,14 +237,27 @@ keel_status keel_resume_seek(keel_resume *r, keel_feed *f)
     return s;
 }
 
-void keel_resume_step(keel_resume *r, const keel_standing *st)
+/* Of a sharded optimizer all processes must come here, whether they write or not: process 0 is
+ * given what it takes. */
+static keel_status take_if(keel_resume *r, const keel_standing *st, bool due)
 {
-    if (r->saver && !r->over) keel_saver_step(r->saver, st);
+    const keel_status s = keel_sharded_gather_if(st->trainer, due);
+    if (s == KEEL_END && due)
+        keel_saver_tell(r->saver, "a checkpoint could not be made: %.800s", keel_error());
+    if (s == KEEL_OK && due) keel_saver_take(r->saver, st);
+    return s < 0 ? s : KEEL_OK;
 }
 
-void keel_resume_epoch(keel_resume *r, const keel_standing *st)
+keel_status keel_resume_step(keel_resume *r, const keel_standing *st)
 {
-    if (r->saver && !r->over) keel_saver_epoch(r->saver, st);
+    if (!r->by_step) return KEEL_OK;
+    return take_if(r, st, r->saver && !r->over && keel_saver_step(r->saver));
+}
+
+keel_status keel_resume_epoch(keel_resume *r, const keel_standing *st)
+{
+    if (!r->takes || r->by_step) return KEEL_OK;
+    return take_if(r, st, r->saver && !r->over);
 }
 
 bool keel_resume_from_outside(const keel_resume *r)
@@ -248,11 +266,15 @@ bool keel_resume_from_outside(const keel_resume *r)
     return r->interrupted && r->interrupted(r->context);
 }
 
-void keel_resume_stop(keel_resume *r, const keel_standing *st)
+keel_status keel_resume_stop(keel_resume *r, const keel_standing *st)
 {
-    if (!r->saver || r->over || !keel_resume_from_outside(r)) return;
-    keel_saver_end(r->saver, st);
+    const bool ends = r->saver && !r->over && keel_resume_from_outside(r);
+    if (!r->takes) return KEEL_OK;
+    KEEL_TRY(take_if(r, st, ends && keel_saver_end(r->saver, st)));
+    if (!ends) return KEEL_OK;
+    keel_saver_wait(r->saver);
     r->over = true;
+    return KEEL_OK;
 }
 
 static void stand_in(keel_resume *r, const keel_standing *st)
@@ -265,16 +287,42 @@ static void stand_in(keel_resume *r, const keel_standing *st)
     r->on_line(r->context, line);
 }
 
-void keel_resume_end(keel_resume *r, keel_standing *st, bool stopped)
+/* Whether a part of the optimizer's state is lost, so that nobody has a checkpoint to write. */
+static bool state_is_lost(const keel_resume *r, const keel_standing *st)
 {
-    if (r->over || !st->identity) return;
-    if (r->folder && r->comm->lost) stand_in(r, st);
-    if (!r->saver) return;
-    st->finished = r->found && r->from.finished;
-    if (stopped && !keel_resume_from_outside(r)) st->finished = true;
-    keel_saver_end(r->saver, st);
+    const keel_sharded *x = st->trainer->sharded;
+    return x && !x->gathered && r->comm && r->comm->lost;
+}
+
+static keel_status write_last(keel_resume *r, keel_standing *st, bool stopped)
+{
+    bool due = false;
+    if (r->saver && !r->over) {
+        st->finished = r->found && r->from.finished;
+        if (stopped && !keel_resume_from_outside(r)) st->finished = true;
+        due = keel_saver_end(r->saver, st);
+    }
+    KEEL_TRY(take_if(r, st, due));
+    if (!r->saver || r->over) return KEEL_OK;
+    keel_saver_wait(r->saver);
     if (r->deletes && (st->finished || st->epoch >= r->epochs)) keel_saver_remove(r->saver);
+    return KEEL_OK;
+}
+
+keel_status keel_resume_end(keel_resume *r, keel_standing *st, bool stopped)
+{
+    keel_status s = KEEL_OK;
+    if (!r->takes || !st->identity) return KEEL_OK;
+    if (!r->over && state_is_lost(r, st))
+        keel_saver_tell(r->saver, "no checkpoint of this step could be written, since a part of "
+                                  "the optimizer's state is lost with a process; those before it "
+                                  "stay");
+    else if (!r->over && r->folder && r->comm->lost)
+        stand_in(r, st);
+    else
+        s = write_last(r, st, stopped);
     r->over = true;
+    return s;
 }
 
 void keel_resume_close(keel_resume *r)

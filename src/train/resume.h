@@ -14,6 +14,8 @@ typedef struct keel_resume {
     bool over;    /* the last one was taken */
     bool outside; /* another process was interrupted */
     bool deletes; /* all of them, once the training is complete */
+    bool takes;   /* there are checkpoints, which process 0 writes */
+    bool by_step; /* they are not taken at the ends of epochs */
     int64_t epochs;
     char *folder; /* of a process that is not the first, and may have to stand in for it */
     keel_comm *comm;
@@ -35,16 +37,19 @@ keel_status keel_resume_begin(keel_resume *r, const keel_standing *st);
  * many is told first, and then how long it took. */
 keel_status keel_resume_seek(keel_resume *r, keel_feed *f);
 
-void keel_resume_step(keel_resume *r, const keel_standing *st);
-void keel_resume_epoch(keel_resume *r, const keel_standing *st);
+/* After a step, and at the end of an epoch: take a checkpoint if one is due. Of a sharded optimizer
+ * all processes give their parts to process 0 then, so this and the next two are called by all at
+ * the same step, and a failure of any process is that of all. */
+keel_status keel_resume_step(keel_resume *r, const keel_standing *st);
+keel_status keel_resume_epoch(keel_resume *r, const keel_standing *st);
 /* Whether the fit is to end for a reason that has nothing to do with it, such as a signal. */
 bool keel_resume_from_outside(const keel_resume *r);
 /* A callback has stopped the fit within an epoch, whose end changes more than the rest of it would:
  * if the reason is outside, the last checkpoint is taken here. */
-void keel_resume_stop(keel_resume *r, const keel_standing *st);
+keel_status keel_resume_stop(keel_resume *r, const keel_standing *st);
 /* The end, or a failure. stopped: by a callback. If another process is lost, it may be the first
  * one that would write the last checkpoint: then one of the others does. */
-void keel_resume_end(keel_resume *r, keel_standing *st, bool stopped);
+keel_status keel_resume_end(keel_resume *r, keel_standing *st, bool stopped);
 void keel_resume_close(keel_resume *r);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "model/parts.h"
 #include "train/finite.h"
 #include <dirent.h>
 #include <errno.h>
@@ -26,7 +27,8 @@ struct keel_saver {
     double time;         /* when it was */
     int64_t epoch, step; /* its place; -1: none yet */
     bool finished;
-    bool late; /* one is due since the thread was busy */
+    bool late;      /* one is due since the thread was busy */
+    bool transient; /* the optimizer's state has memory only while it is written */
 
     keel_snapshot *shot; /* of the thread while `full` */
     void *block;
@@ -219,6 +221,7 @@ static void *work(void *saver)
         }
         pthread_mutex_unlock(&s->lock);
         const keel_status st = write_one(s);
+        if (s->transient) keel_compiled_state_leave(&s->shot->model.compiled);
         pthread_mutex_lock(&s->lock);
         if (st < 0) keel_failure_take(&s->failure, st);
         keel_free(s->block);
@@ -239,23 +242,26 @@ static void tell_failure(keel_saver *s)
                     s->failure.text);
 }
 
-/* Take a checkpoint, and wait for the thread where `waits`. False: it is busy. */
-static bool take(keel_saver *s, const keel_standing *st, bool waits)
+/* Whether the thread is still writing. */
+static bool is_busy(keel_saver *s)
 {
-    keel_status r = KEEL_OK;
     pthread_mutex_lock(&s->lock);
-    while (waits && s->full) pthread_cond_wait(&s->change, &s->lock);
     tell_failure(s);
     const bool busy = s->full;
     pthread_mutex_unlock(&s->lock);
-    if (busy) return false;
-    if (keel_finite_lost(st->trainer) >= 0) return true; /* the fit ends soon, and says so */
-    keel_snapshot_take(s->shot, st->trainer);
-    r = keel_standing_encode(st, &s->block, &s->n_bytes);
+    return busy;
+}
+
+void keel_saver_take(keel_saver *s, const keel_standing *st)
+{
+    keel_saver_wait(s);
+    if (keel_finite_lost(st->trainer) >= 0) return; /* the fit ends soon, and says so */
+    keel_status r = keel_snapshot_take(s->shot, st->trainer);
+    if (r >= 0) r = keel_standing_encode(st, &s->block, &s->n_bytes);
     if (r < 0) keel_saver_tell(s, "a checkpoint could not be made: %.800s", keel_error());
     s->steps = 0;
     s->time = keel_seconds();
-    if (r < 0) return true;
+    if (r < 0) return;
     s->epoch = st->epoch;
     s->step = st->step;
     s->finished = st->finished;
@@ -264,26 +270,29 @@ static bool take(keel_saver *s, const keel_standing *st, bool waits)
     s->full = true;
     pthread_cond_broadcast(&s->change);
     pthread_mutex_unlock(&s->lock);
-    return true;
 }
 
-void keel_saver_step(keel_saver *s, const keel_standing *st)
+bool keel_saver_step(keel_saver *s)
 {
     s->steps++;
     const bool due = s->late || (s->o.every_steps && s->steps >= s->o.every_steps) ||
                      (s->o.every_seconds > 0 && keel_seconds() - s->time >= s->o.every_seconds);
-    s->late = due && !take(s, st, false);
+    s->late = due && is_busy(s);
+    return due && !s->late;
 }
 
-void keel_saver_epoch(keel_saver *s, const keel_standing *st)
+bool keel_saver_epoch(const keel_saver *s)
 {
-    if (!s->o.every_steps && !(s->o.every_seconds > 0)) take(s, st, true);
+    return !s->o.every_steps && !(s->o.every_seconds > 0);
 }
 
-void keel_saver_end(keel_saver *s, const keel_standing *st)
+bool keel_saver_end(const keel_saver *s, const keel_standing *st)
 {
-    if (s->epoch != st->epoch || s->step != st->step || s->finished != st->finished)
-        take(s, st, true);
+    return s->epoch != st->epoch || s->step != st->step || s->finished != st->finished;
+}
+
+void keel_saver_wait(keel_saver *s)
+{
     pthread_mutex_lock(&s->lock);
     while (s->full) pthread_cond_wait(&s->change, &s->lock);
     tell_failure(s);
@@ -380,5 +389,6 @@ void keel_saver_remove(keel_saver *s)
 keel_status keel_saver_begin(keel_saver *s, const keel_model *m)
 {
     s->time = keel_seconds();
+    s->transient = m->compiled.stateless;
     return keel_snapshot_create(&s->shot, m);
 }

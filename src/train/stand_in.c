@@ -14,7 +14,7 @@ static keel_status write_to(const char *path, const keel_standing *st)
     void *block = NULL;
     size_t n_bytes = 0;
     keel_status s = keel_snapshot_create(&shot, st->trainer->model);
-    if (s >= 0) keel_snapshot_take(shot, st->trainer);
+    if (s >= 0) s = keel_snapshot_take(shot, st->trainer);
     if (s >= 0) s = keel_standing_encode(st, &block, &n_bytes);
     if (s >= 0)
         s = keel_snapshot_write(shot, &(keel_zip_member){ KEEL_STATE_MEMBER, block, n_bytes },

@@ -5,10 +5,13 @@
  *     compare        vectors that an OrthogonalRegularizer compares (orthogonal.h)
  *     run            forward and backward; workers meet where an op needs all rows
  *     meet           all gradients and sums are complete
- *     reduce         each owner adds the parts of its tiles, divides, regularises, checks
- *     meet           the commit point: all workers see all votes and decide the same
+ *     reduce         each owner adds the parts of its tiles, divides, regularises, checks; or each
+ *                    device does, of gradients that it has whole (resident.h)
+ *     meet           the commit point: all workers see all votes and decide the same. Norms that
+ *                    only devices can know come behind it, and another meeting (resident.h)
  *     apply          each owner updates its tiles, or each device all (resident.h); one worker
- *                    updates the state
+ *                    updates the state. With a sharded optimizer a process updates its tiles, and
+ *                    gets those of all others (sharded.h)
  *     meet, refresh  packed copies of the weights are made again
  *
  * Nothing permanent is written before the commit point, so a failed step leaves no trace. The one
@@ -24,11 +27,13 @@
 #include "train/step.h"
 #include "base/memory.h"
 #include "graph/buckets.h"
+#include "graph/on_device.h"
 #include "train/finite.h"
 #include "train/mover.h"
 #include "train/penalty.h"
 #include "train/reduce.h"
 #include "train/resident.h"
+#include "train/sharded.h"
 #include "train/together.h"
 #include <inttypes.h>
 #include <math.h>
@@ -96,6 +101,60 @@ static void make_tile(const keel_trainer *t, int worker, const keel_tile *tile, 
         keel_timing_call(p->timing, worker, p->tiled[tile->variable].node, KEEL_WEIGHTS, begin);
 }
 
+/* Gradients stay on the devices, which divide them and vote; the owner of a tile reads the votes.
+ */
+static void read_my_votes(const keel_trainer *t, keel_mover *x, int worker)
+{
+    const keel_updater *u = &x->update;
+    keel_vote *vote = &t->vote[worker];
+    for (int i = u->first_tile[worker]; i < u->first_tile[worker + 1]; i++) {
+        const keel_device_vote *there = keel_resident_vote(t, worker, x, i);
+        x->tile_penalty[i] = 0;
+        if (!keel_mover_has_gradient(t, u->tile[i].variable)) continue;
+        if (there->bad && vote->bad < 0) vote->bad = u->tile[i].variable;
+        x->tile_norm[i] = keel_resident_squares(t, worker, x, i);
+        x->tile_scale[i] = 1;
+        x->tile_penalty[i] = keel_resident_penalty(t, x, i);
+    }
+}
+
+/* What fails there is a vote, too: others may not yet have looked for failures of the run. */
+static void check_there(const keel_trainer *t, int worker, double scale)
+{
+    const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
+    t->vote[worker].checked = keel_resident_check(t, worker, reduced(t, 0), scale);
+    timed(t, worker, KEEL_PHASE_REDUCE, begin);
+    for (int k = 0; k < t->n_mover && t->vote[worker].checked >= 0; k++)
+        read_my_votes(t, &t->mover[k], worker);
+}
+
+/* What the host has reduced is not what norms are of: the devices join it, and know these. */
+static void join_there(const keel_trainer *t, int worker)
+{
+    const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
+    const keel_status s = t->vote[worker].joined = keel_resident_join(t, worker, reduced(t, 0));
+    timed(t, worker, KEEL_PHASE_REDUCE, begin);
+    for (int k = 0; k < t->n_mover && s >= 0; k++) {
+        const keel_mover *x = &t->mover[k];
+        const keel_updater *u = &x->update;
+        if (!keel_resident_joins_of(t, x)) continue;
+        for (int i = u->first_tile[worker]; i < u->first_tile[worker + 1]; i++)
+            if (keel_mover_has_gradient(t, u->tile[i].variable))
+                x->tile_norm[i] = keel_resident_squares(t, worker, x, i);
+    }
+}
+
+/* Behind votes. True: a device has not voted, and the step fails. */
+static bool check_failed(const keel_trainer *t, int worker, bool joins)
+{
+    bool failed = false;
+    for (int w = 0; w < t->strategy->lanes.n_worker; w++)
+        failed = failed || (joins ? t->vote[w].joined : t->vote[w].checked) < 0;
+    const keel_status mine = joins ? t->vote[worker].joined : t->vote[worker].checked;
+    if (mine < 0) keel_failure_take(&t->train.program->failure[worker], mine);
+    return failed;
+}
+
 /* moves_at_once: apply_my_tiles will compute the tiles of tiled weights. */
 static void reduce_my_tiles(const keel_trainer *t, keel_mover *x, int worker, double scale,
                             bool moves_at_once)
@@ -103,7 +162,8 @@ static void reduce_my_tiles(const keel_trainer *t, keel_mover *x, int worker, do
     const keel_program *p = t->train.program;
     const keel_updater *u = &x->update;
     const size_t element = keel_dtype_size(t->store->real);
-    const bool summed = p->across; /* over all processes */
+    const bool summed = p->across; /* over all processes; of a sharded optimizer, tiles of this one
+                                      alone */
     keel_gradient_part part[KEEL_PARTS_MAX];
     keel_vote *vote = &t->vote[worker];
     for (int i = u->first_tile[worker]; i < u->first_tile[worker + 1]; i++) {
@@ -112,7 +172,7 @@ static void reduce_my_tiles(const keel_trainer *t, keel_mover *x, int worker, do
         const int64_t at = tile->offset * (int64_t)element;
         const int64_t first = tile->offset - t->store->weight[tile->variable].offset;
         x->tile_penalty[i] = 0;
-        if (!keel_mover_has_gradient(t, tile->variable)) continue;
+        if (!keel_mover_has_gradient(t, tile->variable) || !keel_updater_has(u, i)) continue;
         if (moves_at_once && is_tiled(t, tile)) {
             x->tile_scale[i] = scale;
             continue;
@@ -122,10 +182,10 @@ static void reduce_my_tiles(const keel_trainer *t, keel_mover *x, int worker, do
                                 .w = t->store->master + at,
                                 .count = tile->count,
                                 .scale = scale,
-                                .penalty = info->penalty,
+                                .penalty = t->resident ? (keel_penalty){ 0 } : info->penalty,
                                 .orthogonal =
                                     keel_orthogonal_gradient(&t->orthogonal, tile->variable, first),
-                                .wants_norm = x->needs_norms };
+                                .wants_norm = x->needs_norms && !keel_resident_joins_of(t, x) };
         part[0] = (keel_gradient_part){ .data = reduced(t, tile->offset) };
         if (is_tiled(t, tile) && !summed) {
             bool checked = false, bad = false;
@@ -144,12 +204,12 @@ static void reduce_my_tiles(const keel_trainer *t, keel_mover *x, int worker, do
         const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
         if (summed && p->schedule.reached[tile->variable]) keel_buckets_take(p, tile);
         if (!keel_reduce_tile(t->store->real, &r) && vote->bad < 0) vote->bad = tile->variable;
-        if (u->accumulator >= 0 && u->moves)
+        if (u->accumulator >= 0 && u->moves && !t->resident) /* else devices have the sums */
             keel_updater_join(u, tile, part[0].data, x->needs_norms ? &r.norm : NULL);
         timed(t, worker, KEEL_PHASE_REDUCE, begin);
         x->tile_norm[i] = r.norm;
         x->tile_scale[i] = 1;
-        x->tile_penalty[i] = r.regulariser;
+        x->tile_penalty[i] = t->resident ? keel_resident_penalty(t, x, i) : r.regulariser;
     }
 }
 
@@ -166,7 +226,7 @@ static void move(const keel_trainer *t, const keel_mover *x, int worker, const k
 static bool is_plain_momentum(const keel_trainer *t, const keel_updater *u, keel_variable v,
                               keel_tile_move *how)
 {
-    enum { ROWS_MOST = 128 };
+    enum { ROWS_MOST = 1024 };
     const keel_optimizer_common *o = keel_updater_args(u, v);
     if (!u->optimizer->plain_momentum || t->bound->rows > ROWS_MOST ||
         t->store->real != KEEL_FLOAT32 || keel_clips(o->clipvalue))
@@ -365,13 +425,25 @@ static void train_part(keel_trainer *t, int worker)
     const double scale = score.finite ? 1 / (score.divisor * (double)t->loss_scale.now) : 0;
     const bool moves_at_once = !p->across && score.finite && fabs(scale) <= 1 && all_bounded(t);
     t->vote[worker].bad = -1;
-    for (int k = 0; k < t->n_mover; k++)
+    t->vote[worker].checked = t->vote[worker].joined = KEEL_OK;
+    const bool stays = keel_on_device_stays(p);
+    if (stays) check_there(t, worker, scale);
+    for (int k = 0; k < t->n_mover && !stays; k++)
         reduce_my_tiles(t, &t->mover[k], worker, scale, moves_at_once);
     if (!moves_at_once || !t->all_tiled) {
-        keel_program_meet(p, team, worker);
+        if (t->sharded)
+            keel_sharded_vote(t, worker);
+        else
+            keel_program_meet(p, team, worker);
+        if (check_failed(t, worker, false) || first_failure(p, t) < 0) return;
         bool good = score.finite;
         for (int w = 0; w < t->strategy->lanes.n_worker; w++) good = good && t->vote[w].bad < 0;
         if (!good) return;
+    }
+    if (keel_resident_joins(t) && !stays) {
+        join_there(t, worker);
+        keel_program_meet(p, team, worker);
+        if (check_failed(t, worker, true)) return;
     }
     if (t->asks && p->across) {
         keel_together_ask(t, &score, worker);
@@ -380,14 +452,13 @@ static void train_part(keel_trainer *t, int worker)
         if (worker == 0) keel_movers_ask(t, &score);
         keel_program_meet(p, team, worker);
     }
-    for (int k = 0; k < t->n_mover; k++)
-        if (!t->mover[k].rests && !keel_mover_is_idle(&t->mover[k], &score)) {
-            if (t->resident)
-                move_there(t, worker);
-            else
-                apply(t, &t->mover[k], worker, moves_at_once);
-        }
-    if (t->constrained) { /* after the averages, as in Keras */
+    if (t->sharded) keel_sharded_apply(t, worker);
+    if (first_failure(p, t) < 0) return;
+    if (t->resident) move_there(t, worker); /* of a model alone, whose movers never rest */
+    for (int k = 0; k < t->n_mover && !t->sharded && !t->resident; k++)
+        if (!t->mover[k].rests && !keel_mover_is_idle(&t->mover[k], &score))
+            apply(t, &t->mover[k], worker, moves_at_once);
+    if (t->constrained && !t->resident) { /* after the averages, as in Keras */
         keel_program_meet(p, team, worker);
         constrain_my_weights(t, worker);
     }
@@ -434,7 +505,8 @@ static const void *rows_of_input(const keel_scored *s, const keel_batch *b, int 
 void keel_trainer_look_ahead(keel_trainer *t, keel_feed *f)
 {
     t->next_number = 0;
-    if (t->strategy->lanes.device[0] && keel_feed_peek(f, &t->next)) t->next_number = ++t->batches;
+    if (keel_lanes_device(&t->strategy->lanes) && keel_feed_peek(f, &t->next))
+        t->next_number = ++t->batches;
 }
 
 static bool is_same(const keel_batch *a, const keel_batch *b)
@@ -484,7 +556,9 @@ static keel_status begin_alone(keel_trainer *t, keel_scored *s, const keel_batch
     t->no_op = t->moved_there = false;
     t->batch = b;
     tell_batches(t, s, b);
-    return keel_program_bind(p, b->rows, &t->bound);
+    KEEL_TRY(keel_program_bind(p, b->rows, &t->bound));
+    keel_on_device_choose_sums(p, t->bound);
+    return KEEL_OK;
 }
 
 static keel_status begin(keel_trainer *t, keel_scored *s, const keel_batch *b, uint64_t seed)

@@ -55,13 +55,24 @@ out:
     return status;
 }
 
+/* Lanes of GPUs, and of the cores that are named behind them; beside NULL: of none. */
+static keel_status lanes_beside(keel_lanes *out, keel_device *const *device, int n,
+                                const char *beside, const keel_cores *cores)
+{
+    keel_lanes of_cores;
+    if (!beside) return keel_lanes_of_devices(out, device, n, cores);
+    KEEL_TRY(keel_lanes_parse_on(&of_cores, beside, cores));
+    return keel_lanes_beside(out, device, n, &of_cores, cores);
+}
+
 static keel_status create_on_gpus(keel_strategy **out, const char *devices, const keel_cores *cores)
 {
     keel_device *gpu[KEEL_GPUS_MAX];
     keel_lanes lanes;
+    const char *beside;
     int n = 0;
-    KEEL_TRY(keel_gpus_open(devices, gpu, &n));
-    keel_status s = keel_lanes_of_devices(&lanes, gpu, n, cores);
+    KEEL_TRY(keel_gpus_open(devices, gpu, &n, &beside));
+    keel_status s = lanes_beside(&lanes, gpu, n, beside, cores);
     if (s >= 0) s = create(out, &lanes);
     if (s >= 0) (*out)->n_opened = n;
     for (int i = 0; s < 0 && i < n; i++) gpu[i]->type->close(gpu[i]);
@@ -79,11 +90,37 @@ keel_status keel_strategy_create_on(keel_strategy **out, const char *devices,
 
 keel_status keel_strategy_create_devices(keel_strategy **out, keel_device *const *device, int n)
 {
+    return keel_strategy_create_beside(out, device, n, NULL);
+}
+
+keel_status keel_strategy_create_beside(keel_strategy **out, keel_device *const *device, int n,
+                                        const char *beside)
+{
     keel_cores cores;
     keel_lanes lanes;
     KEEL_TRY(keel_cores_find(&cores));
-    KEEL_TRY(keel_lanes_of_devices(&lanes, device, n, &cores));
+    KEEL_TRY(lanes_beside(&lanes, device, n, beside, &cores));
     return create(out, &lanes);
+}
+
+keel_status keel_strategy_create_lane(keel_strategy **out, const keel_strategy *s, int lane)
+{
+    const keel_lane *of = &s->lanes.lane[lane];
+    keel_lanes one = { .n_lane = 1,
+                       .n_part = of->n_core,
+                       .n_worker = of->n_core,
+                       .n_process = 1,
+                       .all_lanes = 1,
+                       .all_workers = of->n_core,
+                       .lane = { *of } };
+    one.lane[0].first_part = 0;
+    for (int c = 0; c < of->n_core; c++) {
+        const int w = s->lanes.part[of->first_part + c].worker;
+        one.part[c] = (keel_lane_part){ .lane = 0, .worker = c };
+        one.core[c] = s->lanes.core[w];
+        one.device[c] = s->lanes.device[w];
+    }
+    return create(out, &one);
 }
 
 /* ---- several processes ------------------------------------------------------------------------
@@ -160,7 +197,7 @@ keel_status keel_strategy_create_group_on(keel_strategy **out, const char *devic
     introduction *all = NULL;
     KEEL_TRY(keel_comm_create(&comm, group));
     keel_status status = keel_strategy_create_on(&s, devices, cores);
-    if (status >= 0 && group->count > 1 && s->lanes.device[0])
+    if (status >= 0 && group->count > 1 && keel_lanes_device(&s->lanes))
         status = keel_fail(KEEL_EUNSUP,
                            "devices '%s': GPUs of several processes cannot share steps "
                            "yet; use those of one process",
@@ -287,6 +324,31 @@ keel_status keel_strategy_check_compress(const keel_strategy *s, keel_dtype real
     return KEEL_OK;
 }
 
+keel_status keel_strategy_shard_optimizer(keel_strategy *s, bool shards)
+{
+    s->shard_optimizer = shards;
+    return KEEL_OK;
+}
+
+bool keel_model_has_state(const keel_model *m)
+{
+    return !m->compiled.stateless;
+}
+
+keel_status keel_strategy_check_shards(const keel_strategy *s, const keel_model *m)
+{
+    if (m->compiled.stateless)
+        return keel_fail(KEEL_EUNSUP,
+                         "model '%s': the optimizer's state is not in this process: a fit that "
+                         "sharded it has left it in process 0, or it was lost with a process; "
+                         "save the model there and read it in all processes",
+                         m->name);
+    if (s->shard_optimizer && s->lanes.n_process == 1)
+        return keel_fail(KEEL_EARG, "sharding the optimizer is for several processes: one has all "
+                                    "of its state; leave it out");
+    return KEEL_OK;
+}
+
 keel_status keel_strategy_reproducible(keel_strategy *s, int shards)
 {
     if (shards < s->lanes.all_lanes || shards > KEEL_SHARDS_MAX)
@@ -295,6 +357,7 @@ keel_status keel_strategy_reproducible(keel_strategy *s, int shards)
             shards, s->lanes.all_lanes, s->lanes.all_lanes == 1 ? "device" : "devices",
             KEEL_SHARDS_MAX);
     if (s->compress) return refuse_both(s->compress);
+    KEEL_TRY(keel_strategy_check_shares(&s->lanes, shards));
     s->lanes.shards = shards;
     return KEEL_OK;
 }

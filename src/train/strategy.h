@@ -5,6 +5,7 @@
 #include "device/lanes.h"
 #include "device/team.h"
 #include "keel/train.h"
+#include "model/model.h"
 
 struct keel_strategy {
     keel_lanes lanes;
@@ -14,6 +15,7 @@ struct keel_strategy {
     keel_comm *comm;        /* of the processes that share its steps; NULL: alone */
     int *lanes_before;      /* see keel_lanes */
     keel_compress compress; /* how gradients travel; none, if it is alone */
+    bool shard_optimizer;   /* each process keeps a part of the optimizer's state */
 };
 
 /* keel_strategy_create for the given cores instead of the machine's. */
@@ -23,11 +25,23 @@ keel_status keel_strategy_create_on(keel_strategy **out, const char *devices,
 /* One lane on each of n devices, which stay the caller's and outlive the strategy. */
 keel_status keel_strategy_create_devices(keel_strategy **out, keel_device *const *device, int n);
 
+/* The same with lanes of cores behind them, as "cpu:0-1" names them; beside NULL: none. */
+keel_status keel_strategy_create_beside(keel_strategy **out, keel_device *const *device, int n,
+                                        const char *beside);
+
+/* One lane of s alone, on its device or its cores; it must not be shared. s outlives it. */
+keel_status keel_strategy_create_lane(keel_strategy **out, const keel_strategy *s, int lane);
+
+/* Whether each lane has one of so many shards at least; 0: there are none. share.c. */
+keel_status keel_strategy_check_shares(const keel_lanes *l, int shards);
+
 keel_status keel_strategy_create_group_on(keel_strategy **out, const char *devices,
                                           const keel_process_group *group, const keel_cores *cores);
 
 /* Whether a model of this type may train as keel_strategy_compress says. */
 keel_status keel_strategy_check_compress(const keel_strategy *s, keel_dtype real);
+/* Whether m may train as keel_strategy_shard_optimizer says. */
+keel_status keel_strategy_check_shards(const keel_strategy *s, const keel_model *m);
 /* "none", "bf16" */
 const char *keel_compress_name(keel_compress how);
 

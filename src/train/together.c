@@ -85,18 +85,29 @@ typedef struct summing {
     keel_program *p;
 } summing;
 
+/* The first of the step's rows whose worker has failed by itself; else one whose worker has waited
+ * for another in vain; NULL: none has failed. */
+static const keel_piece *failed_piece(const keel_trainer *t, const keel_program *p)
+{
+    const keel_piece *waited = NULL;
+    for (int i = 0; i < t->bound->n_busy; i++) {
+        const keel_piece *piece = &t->bound->piece[i];
+        const keel_status s = p->failure[piece->worker].status;
+        if (s < 0 && s != KEEL_EREMOTE) return piece;
+        if (s < 0 && !waited) waited = piece;
+    }
+    return waited;
+}
+
 keel_status keel_together_failure(const keel_trainer *t, const keel_program *p)
 {
     const keel_batch *b = t->batch;
     if (t->common.status < 0) return keel_failure_raise(&t->common);
-    for (int i = 0; i < t->bound->n_busy; i++) {
-        const keel_piece *piece = &t->bound->piece[i];
-        const keel_failure *f = &p->failure[piece->worker];
-        if (f->status < 0)
-            return keel_fail_within(keel_failure_raise(f),
-                                    "epoch %" PRIu32 ", step %" PRId64 ", device %s", b->epoch + 1,
-                                    b->step + 1, t->strategy->name[piece->lane]);
-    }
+    const keel_piece *piece = failed_piece(t, p);
+    if (piece)
+        return keel_fail_within(keel_failure_raise(&p->failure[piece->worker]),
+                                "epoch %" PRIu32 ", step %" PRId64 ", device %s", b->epoch + 1,
+                                b->step + 1, t->strategy->name[piece->lane]);
     /* an exchange with other processes, by a worker that may have no rows */
     return p->failure[0].status < 0 ? keel_failure_raise(&p->failure[0]) : KEEL_OK;
 }

@@ -3,7 +3,9 @@
 #include "train/resident.h"
 #include "base/memory.h"
 #include "train/finite.h"
+#include "train/sharded.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static keel_status refuse_to_score(const keel_model *m)
@@ -34,8 +36,8 @@ keel_status keel_trainer_lay_out(keel_trainer *t, const keel_graph *g, keel_mode
             info[v] = models[i]->weight[k].info;
             if (!given) t->trains[v] = models[i]->weight[k].trainable;
         }
-    if ((s = keel_schedule_make(&schedule, g, t->trains, n, t->strategy->lanes.device[0])) < 0)
-        goto out;
+    const bool on_device = keel_lanes_device(&t->strategy->lanes);
+    if ((s = keel_schedule_make(&schedule, g, t->trains, n, on_device)) < 0) goto out;
     s = keel_store_create(&t->store, g->real, info, n, schedule.order, schedule.n_order);
     if (s >= 0) keel_trainer_load(t, models, n_model);
 out:
@@ -142,8 +144,7 @@ void keel_trainer_look(keel_trainer *t)
             for (int i = u->first_tile[w]; i < u->first_tile[w + 1]; i++) {
                 const keel_weight_info *info = &t->store->weight[u->tile[i].variable].info;
                 const int best = t->mover[k].largest_tile[w];
-                t->constrained =
-                    t->constrained || info->projection.non_negative || info->projection.lengths;
+                t->constrained = t->constrained || keel_projects(&info->projection);
                 if (t->train.program->tiled[u->tile[i].variable].node < 0) {
                     t->all_tiled = false;
                     continue;
@@ -198,6 +199,10 @@ void keel_trainer_copy_state(keel_trainer *t, bool to_model)
 {
     keel_model_compiled *c = &t->model->compiled;
     const size_t element = keel_dtype_size(t->store->real);
+    if (t->options.shard_optimizer) { /* what processes have is gathered by all of them */
+        if (!to_model) keel_sharded_read(t);
+        return;
+    }
     for (int i = 0; c->state && i < keel_model_trainable_count(t->model); i++) {
         const keel_variable v = keel_model_trainable(t->model, i);
         const keel_updater *u = &t->mover[c->moved_by[v]].update;
@@ -258,9 +263,24 @@ static keel_status take_optimizer(keel_trainer *t)
         t->loss_scale.good = c->good_steps;
         t->loss_scale.growth = c->loss_scale_args.dynamic_growth_steps;
     }
+    KEEL_TRY(keel_sharded_create(t));
     keel_trainer_copy_state(t, false);
     keel_trainer_look(t);
     return keel_spectral_create(&t->spectral, t->train.program->graph, t->store);
+}
+
+/* Devices that can add up gradients among themselves, where their order is free. */
+static keel_status join_devices(keel_trainer *t)
+{
+    const keel_lanes *l = &t->strategy->lanes;
+    const keel_device *d = l->device[0];
+    if (!d || !d->type->join || l->n_worker < 2 || l->shards || l->n_process > 1) return KEEL_OK;
+    for (int w = 1; w < l->n_worker; w++)
+        if (!l->device[w] || l->device[w]->type != d->type) return KEEL_OK;
+    const keel_status s = d->type->join(l->device, l->n_worker, &t->sums);
+    if (s != KEEL_EUNSUP) return s;
+    snprintf(t->no_sums, sizeof t->no_sums, "%s", keel_error());
+    return KEEL_OK;
 }
 
 keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy *strategy,
@@ -278,18 +298,22 @@ keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy
     t->model = m;
     t->strategy = strategy;
     t->unfused = options->unfused;
-    t->options = (keel_program_options){ .real = m->dtype,
-                                         .reference_only = options->reference_kernels,
-                                         .no_graphs = options->no_graphs,
-                                         .without = options->without_kernels,
-                                         .float32 = options->float32,
-                                         .comm = strategy->comm,
-                                         .compress = strategy->compress,
-                                         .dry = options->dry };
+    t->options =
+        (keel_program_options){ .real = m->dtype,
+                                .reference_only = options->reference_kernels,
+                                .no_graphs = options->no_graphs,
+                                .without = options->without_kernels,
+                                .float32 = options->float32,
+                                .comm = strategy->comm,
+                                .compress = strategy->compress,
+                                .shard_optimizer = strategy->shard_optimizer && train->pairing,
+                                .dry = options->dry };
     if ((s = keel_arenas_create(&t->arenas, strategy->lanes.device, strategy->lanes.n_worker)) < 0)
         goto out;
     t->options.arenas = t->arenas;
     if (train->pairing) {
+        if ((s = join_devices(t)) < 0) goto out;
+        t->options.sums = t->sums;
         if ((s = compile_first(t, train, true, options->programs)) < 0) goto out;
         if ((s = take_optimizer(t)) < 0) goto out;
         if ((s = keel_finite_begin(t)) < 0) goto out;
@@ -324,10 +348,12 @@ void keel_trainer_destroy(keel_trainer *t)
     for (int k = 0; k < t->n_mover; k++) free_mover(&t->mover[k]);
     keel_free(t->mover);
     keel_resident_free(t);
+    keel_sharded_free(t);
     keel_spectral_free(&t->spectral);
     keel_orthogonal_free(&t->orthogonal);
     keel_store_destroy(t->store);
     keel_arenas_destroy(t->arenas);
+    if (t->sums) t->sums->type->leave(t->sums);
     keel_free(t->trains);
     keel_free(t->given_bad);
     keel_free(t->vote);

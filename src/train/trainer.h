@@ -22,10 +22,12 @@ typedef enum keel_stops {
 
 /* The vote of one worker at the commit point. */
 typedef struct keel_vote {
-    keel_variable bad; /* a weight whose gradient is not finite; -1: none */
-    bool bounded;      /* its operands of tiled gradients are small; see step.c */
-    int64_t ended;     /* time when it finished the step, if steps are timed */
-    char pad[104];     /* so that votes do not share cache lines */
+    keel_variable bad;   /* a weight whose gradient is not finite; -1: none */
+    bool bounded;        /* its operands of tiled gradients are small; see step.c */
+    keel_status checked; /* a failure: its device has not voted ... */
+    keel_status joined;  /* ... or not on gradients that it joins, after that */
+    int64_t ended;       /* time when it finished the step, if steps are timed */
+    char pad[96];        /* so that votes do not share cache lines */
 } keel_vote;
 
 /* An optimizer with the weights that it moves, and what a step notes of their tiles. */
@@ -52,10 +54,12 @@ typedef struct keel_trainer {
     keel_scored train, test;       /* the current programs */
     keel_programs trained, tested; /* programs for other row shapes */
     keel_program_options options;
-    bool *trains;     /* [n_weight] the weight is trainable */
-    bool *given_bad;  /* [n_weight] not finite before the first step: see finite.h */
-    bool asks;        /* a mover is asked whether it moves */
-    bool constrained; /* one of those is changed again once all have moved */
+    keel_device_group *sums; /* of the devices, which add up gradients; NULL: the host does ... */
+    char no_sums[200];       /* ... since ...; empty: it needs no reason */
+    bool *trains;            /* [n_weight] the weight is trainable */
+    bool *given_bad;         /* [n_weight] not finite before the first step: see finite.h */
+    bool asks;               /* a mover is asked whether it moves */
+    bool constrained;        /* one of those is changed again once all have moved */
     bool unfused;
     keel_spectral spectral; /* of the training programs, which all name the same weights */
     keel_orthogonal orthogonal;
@@ -66,6 +70,7 @@ typedef struct keel_trainer {
     bool may_move_at_once; /* tiles of tiled weights may be computed after the commit point */
     keel_loss_scale loss_scale;
     struct keel_resident *resident; /* weights that live on devices; NULL: none do */
+    struct keel_sharded *sharded;   /* processes keep parts of the optimizer's state; NULL: all */
     double penalty;                 /* regularisers' part of the loss in test steps */
 
     /* Of devices: the batch that comes after the current step, and that which was to come after the

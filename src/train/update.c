@@ -2,9 +2,15 @@
 #include "train/update.h"
 #include "base/memory.h"
 #include "base/round.h"
+#include "graph/buckets.h"
 #include "train/mean.h"
 #include <math.h>
 #include <string.h>
+
+static int64_t own_count(const keel_updater *u, int i)
+{
+    return keel_updater_has(u, i) ? u->tile[i].count : 0;
+}
 
 /* Divide the flat range among owners, in order, with as equal numbers of elements as tiles allow.
  */
@@ -13,12 +19,12 @@ static keel_status share_tiles(keel_updater *u, int n_worker)
     int64_t all = 0, done = 0;
     u->first_tile = keel_calloc((size_t)n_worker + 1, sizeof *u->first_tile);
     if (!u->first_tile) return KEEL_ENOMEM;
-    for (int i = 0; i < u->n_tile; i++) all += u->tile[i].count;
+    for (int i = 0; i < u->n_tile; i++) all += own_count(u, i);
     for (int i = 0, w = 1; i < u->n_tile; i++) {
         /* a tile at a border belongs to the owner of its larger part */
-        while (w < n_worker && done + u->tile[i].count / 2 >= all * w / n_worker)
+        while (w < n_worker && done + own_count(u, i) / 2 >= all * w / n_worker)
             u->first_tile[w++] = i;
-        done += u->tile[i].count;
+        done += own_count(u, i);
         if (i == u->n_tile - 1)
             while (w < n_worker) u->first_tile[w++] = u->n_tile;
     }
@@ -46,6 +52,23 @@ static keel_status place_slots(keel_updater *u, keel_variable v, const keel_slot
             return keel_fail(KEEL_EUNSUP, "%s: the state for weight '%s' is too large",
                              u->optimizer->type.name, store->weight[v].info.name);
         end[at] = keel_round_up(end[at] + count, line);
+    }
+    return KEEL_OK;
+}
+
+/* Each process keeps the slots of the tiles that it adds. */
+static keel_status make_parts(keel_updater *u)
+{
+    keel_updater_parts *x = &u->parts;
+    if (!u->program->options.shard_optimizer) return KEEL_OK;
+    x->owner = keel_calloc((size_t)u->n_tile, sizeof *x->owner);
+    x->at = keel_calloc((size_t)u->n_tile, sizeof *x->at);
+    x->count = keel_calloc((size_t)u->program->lanes->n_process, sizeof *x->count);
+    if (!x->owner || !x->at || !x->count) return KEEL_ENOMEM;
+    for (int i = 0; i < u->n_tile; i++) {
+        x->owner[i] = keel_buckets_owner(u->program, &u->tile[i]);
+        x->at[i] = x->count[x->owner[i]];
+        x->count[x->owner[i]] += u->tile[i].count;
     }
     return KEEL_OK;
 }
@@ -95,6 +118,55 @@ static keel_status walk(keel_updater *u, bool points)
     return KEEL_OK;
 }
 
+/* Tiles have no weight around them: an optimizer that looks at one is refused. */
+static keel_status check_parts(const keel_updater *u, keel_variable v, const keel_slots *slots)
+{
+    bool whole = slots->scratch > 0 || (u->optimizer->passes && u->optimizer->passes(u->args) > 1);
+    for (int k = 0; k < slots->count; k++)
+        whole =
+            whole || slots->at[k].kind == KEEL_SLOT_ROWS || slots->at[k].kind == KEEL_SLOT_COLUMNS;
+    if (!whole) return KEEL_OK;
+    return keel_fail(KEEL_EUNSUP,
+                     "%s moves the weight '%s' as a whole, so its state cannot be in parts: leave "
+                     "out the sharding of the optimizer, or choose one that moves each element "
+                     "by itself (SGD, Adam, AdamW, Lion)",
+                     u->optimizer->type.name, u->program->store->weight[v].info.name);
+}
+
+/* Places the slots of the tiles that this process has, as before the first step. */
+static keel_status walk_parts(keel_updater *u)
+{
+    const keel_store *store = u->program->store;
+    const int64_t element = (int64_t)keel_dtype_size(store->real);
+    const int64_t own = u->parts.count[u->program->lanes->process];
+    for (int k = 0; k < u->n_slot; k++) {
+        u->memory[k] = keel_aligned_calloc((size_t)own + 1, (size_t)element);
+        if (!u->memory[k]) return KEEL_ENOMEM;
+        u->held[k] = own * element;
+        u->bytes += u->held[k];
+    }
+    for (int i = 0; i < u->n_tile; i++) {
+        const keel_tile *t = &u->tile[i];
+        keel_slots slots = { 0 };
+        KEEL_TRY(
+            keel_optimizer_slots(u->optimizer, u->args, &store->weight[t->variable].info, &slots));
+        KEEL_TRY(check_parts(u, t->variable, &slots));
+        for (int k = 0; k < u->n_slot; k++) {
+            const bool alike = slots.at[k].kind == KEEL_SLOT_ALIKE;
+            u->first_is_weight[k] = slots.at[k].first_is_weight;
+            u->slot_count[t->variable * u->n_slot + k] =
+                alike ? store->weight[t->variable].count : 0;
+            if (!alike || !keel_updater_has(u, i)) continue;
+            char *at = keel_updater_tile_slot(u, i, k);
+            if (slots.at[k].first_is_weight)
+                memcpy(at, store->master + t->offset * element, (size_t)(t->count * element));
+            else
+                fill(at, t->count, slots.at[k].first, store->real);
+        }
+    }
+    return KEEL_OK;
+}
+
 static keel_status make_slots(keel_updater *u)
 {
     const keel_store *store = u->program->store;
@@ -116,6 +188,7 @@ static keel_status make_slots(keel_updater *u)
     u->slot_count = keel_calloc(n_slot, sizeof *u->slot_count);
     u->sum = keel_calloc((size_t)u->n_tile, sizeof(double[KEEL_SUM_PASSES][KEEL_UPDATE_SUMS]));
     if (!u->slot || !u->slot_count || !u->sum) return KEEL_ENOMEM;
+    if (u->parts.owner) return walk_parts(u);
     KEEL_TRY(walk(u, false));
     return walk(u, true);
 }
@@ -148,6 +221,7 @@ keel_status keel_updater_create(keel_updater *u, keel_program *p, const keel_obj
                           .args = optimizer->args };
     keel_status s = keel_optimizer_check(optimizer->type, optimizer->args);
     if (s >= 0) s = keel_store_tiles(p->store, moves, &made.tile, &made.n_tile);
+    if (s >= 0) s = make_parts(&made);
     if (s >= 0) s = share_tiles(&made, p->lanes->n_worker);
     if (s >= 0) s = make_slots(&made);
     if (s >= 0) s = make_undecayed(&made);
@@ -164,7 +238,10 @@ keel_status keel_updater_create(keel_updater *u, keel_program *p, const keel_obj
     made.average = c->use_ema && made.n_slot > 0 ? own : -1;
     made.accumulator = adds_up && made.n_slot > 0 ? own + c->use_ema : -1;
     *u = made;
-    if (made.n_pass == 1) { /* with several passes, prefetched lines would be evicted before use */
+    if (made.parts.owner)
+        p->n_moment = 0; /* each weight has them elsewhere */
+    else if (made.n_pass ==
+             1) { /* with several passes, prefetched lines would be evicted before use */
         p->n_moment = own > 0 ? own : 0;
         p->moment = u->slot;
     }
@@ -177,6 +254,9 @@ void keel_updater_free(keel_updater *u)
     keel_free(u->undecayed);
     keel_free(u->tile);
     keel_free(u->first_tile);
+    keel_free(u->parts.owner);
+    keel_free(u->parts.at);
+    keel_free(u->parts.count);
     keel_free(u->weight);
     keel_free(u->slot);
     keel_free(u->slot_count);
@@ -227,7 +307,7 @@ static keel_update update_of(const keel_updater *u, const keel_tile *part, const
                       .scale = scale,
                       .clip = keel_clip_bound(o->clipvalue),
                       .first = first };
-    for (int k = 0; k < u->n_slot; k++)
+    for (int k = 0; k < u->n_slot && !u->parts.owner; k++)
         if (u->slot_count[part->variable * u->n_slot + k] == store->weight[part->variable].count)
             a.slot[k] = keel_updater_slot(u, part->variable, k, first);
     return a;
@@ -239,12 +319,16 @@ void keel_updater_move(const keel_updater *u, const keel_tile *part, const void 
     u->optimizer->apply[u->program->store->real == KEEL_FLOAT64](&a);
 }
 
-void keel_updater_describe(const keel_updater *u, keel_variable v, double scale,
-                           keel_device_move *out)
+void keel_updater_describe(const keel_updater *u, keel_variable v, int pass, const double *sum,
+                           double scale, keel_device_move *out)
 {
     const keel_store *store = u->program->store;
     const keel_tile all = { v, store->weight[v].offset, store->weight[v].count };
-    const keel_update a = update_of(u, &all, NULL, scale);
+    keel_update_whole whole = { 0 };
+    keel_update a = update_of(u, &all, NULL, scale);
+    for (int k = 0; sum && k < KEEL_UPDATE_SUMS; k++) whole.sum[0][k] = sum[k];
+    a.pass = pass;
+    a.whole = &whole;
     u->optimizer->move[store->real == KEEL_FLOAT64](&a, out);
 }
 
@@ -289,10 +373,19 @@ void keel_updater_pass(const keel_updater *u, int tile, int pass, keel_update_wh
 /* ---- gradients of several steps, and averages of weights --------------------------------------
  */
 
+char *keel_updater_tile_slot(const keel_updater *u, int i, int k)
+{
+    const keel_store *store = u->program->store;
+    const keel_tile *t = &u->tile[i];
+    if (u->parts.owner)
+        return u->memory[k] + u->parts.at[i] * (int64_t)keel_dtype_size(store->real);
+    return keel_updater_slot(u, t->variable, k, t->offset - store->weight[t->variable].offset);
+}
+
+/* t: one of u->tile. */
 static char *tile_slot(const keel_updater *u, const keel_tile *t, int slot)
 {
-    return keel_updater_slot(u, t->variable, slot,
-                             t->offset - u->program->store->weight[t->variable].offset);
+    return keel_updater_tile_slot(u, (int)(t - u->tile), slot);
 }
 
 void keel_updater_join(const keel_updater *u, const keel_tile *tile, void *grad, double *norm)
@@ -312,18 +405,47 @@ void keel_updater_keep(const keel_updater *u, const keel_tile *tile, const void 
         keel_mean_add(real, sum, grad, tile->count);
 }
 
+double keel_updater_kept(const keel_updater *u)
+{
+    return moved_before(u) == 0 ? 0 : ((const keel_optimizer_common *)u->args)->ema_momentum;
+}
+
+bool keel_updater_overwrites(const keel_updater *u)
+{
+    const int64_t every = ((const keel_optimizer_common *)u->args)->ema_overwrite_frequency;
+    return u->average >= 0 && every != KEEL_INT_NULL && (moved_before(u) + 1) % every == 0;
+}
+
+/* w: the weights of the tile, moved. */
+static void average(const keel_updater *u, const keel_tile *tile, void *w)
+{
+    const keel_dtype real = u->program->store->real;
+    void *average = tile_slot(u, tile, u->average);
+    keel_mean_move(real, average, w, tile->count, keel_updater_kept(u));
+    if (keel_updater_overwrites(u)) memcpy(w, average, (size_t)tile->count * keel_dtype_size(real));
+}
+
 void keel_updater_average(const keel_updater *u, const keel_tile *tile)
 {
-    const keel_optimizer_common *c = u->args;
     const keel_store *store = u->program->store;
-    const size_t element = keel_dtype_size(store->real);
-    const int64_t before = moved_before(u);
-    void *w = store->master + tile->offset * (int64_t)element;
-    void *average = tile_slot(u, tile, u->average);
-    keel_mean_move(store->real, average, w, tile->count, before == 0 ? 0 : c->ema_momentum);
-    if (c->ema_overwrite_frequency != KEEL_INT_NULL &&
-        (before + 1) % c->ema_overwrite_frequency == 0)
-        memcpy(w, average, (size_t)tile->count * element);
+    average(u, tile, store->master + tile->offset * (int64_t)keel_dtype_size(store->real));
+}
+
+void keel_updater_move_apart(const keel_updater *u, int i, void *grad, double scale,
+                             bool has_gradient, void *room)
+{
+    const keel_tile *tile = &u->tile[i];
+    const keel_store *store = u->program->store;
+    const size_t bytes = (size_t)tile->count * keel_dtype_size(store->real);
+    keel_update a = update_of(u, tile, grad, scale);
+    for (int k = 0; k < u->n_slot; k++)
+        if (u->slot_count[tile->variable * u->n_slot + k] > 0) a.slot[k] = tile_slot(u, tile, k);
+    memcpy(room, a.w, bytes);
+    a.w = room;
+    if (u->moves && has_gradient) u->optimizer->apply[store->real == KEEL_FLOAT64](&a);
+    if (u->accumulator >= 0 && has_gradient) keel_updater_keep(u, tile, grad);
+    if (u->average >= 0) average(u, tile, room);
+    if (keel_updater_changes(u)) memcpy(grad, room, bytes);
 }
 
 void keel_updater_finish(const keel_updater *u, bool averaged)

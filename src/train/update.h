@@ -8,6 +8,13 @@
 #include "optimizers/optimizer.h"
 #include "optimizers/schedules/rate.h"
 
+/* Of processes that each keep the slots of some tiles: where those of a tile are. */
+typedef struct keel_updater_parts {
+    int *owner;     /* [n_tile] the process; NULL: all slots are here */
+    int64_t *at;    /* [n_tile] elements, into each of its memory[] */
+    int64_t *count; /* [n_process] elements that each process has there */
+} keel_updater_parts;
+
 typedef struct keel_updater {
     const keel_program *program; /* borrowed, like its store and lanes */
     const keel_optimizer *optimizer;
@@ -23,11 +30,12 @@ typedef struct keel_updater {
     int n_tile;
     keel_tile *tile; /* [n_tile] of all trained weights, in flat order */
     int *first_tile; /* [n_worker + 1] the first tile of each owner */
+    keel_updater_parts parts;
     struct keel_updated {
         int first_tile, n_tile;           /* 0 tiles: not trained */
         char *scratch;                    /* NULL: none */
     } * weight;                           /* [n_weight] */
-    char **slot;                          /* [n_weight * n_slot] NULL: no memory */
+    char **slot;                          /* [n_weight * n_slot] NULL: no memory, or parts */
     int64_t *slot_count;                  /* [n_weight * n_slot] elements */
     bool first_is_weight[KEEL_SLOTS_MAX]; /* see keel_slot */
     char *memory[KEEL_SLOTS_MAX + 1];     /* of each slot, for all weights; the last is scratch */
@@ -38,8 +46,9 @@ typedef struct keel_updater {
 } keel_updater;
 
 /* Make an updater of the weights with moves [n_weight] of a training program, with slots as before
- * the first step and iterations 0. KEEL_EARG: the optimizer does not accept the arguments. After a
- * failure nothing needs freeing. */
+ * the first step and iterations 0. KEEL_EARG: the optimizer does not accept the arguments;
+ * KEEL_EUNSUP: it moves whole weights, and processes are to keep parts of them. After a failure
+ * nothing needs freeing. */
 keel_status keel_updater_create(keel_updater *u, keel_program *p, const keel_object *optimizer,
                                 const bool *moves);
 void keel_updater_free(keel_updater *u);
@@ -53,9 +62,9 @@ void keel_updater_move(const keel_updater *u, const keel_tile *part, const void 
                        double scale);
 
 /* The move of a whole weight, with the host's pointers, for a device to make. The optimizer has
- * such moves. */
-void keel_updater_describe(const keel_updater *u, keel_variable v, double scale,
-                           keel_device_move *out);
+ * such moves. pass, sum: see keel_optimizer.move; sum NULL: none is needed. */
+void keel_updater_describe(const keel_updater *u, keel_variable v, int pass, const double *sum,
+                           double scale, keel_device_move *out);
 
 /* For optimizers of several passes. In each pass every owner calls keel_updater_pass for its tiles,
  * with the result of keel_updater_whole for the tile's weight; all workers meet before the next
@@ -76,6 +85,28 @@ void keel_updater_keep(const keel_updater *u, const keel_tile *tile, const void 
  * weights become their averages; or averages the weights, if they have changed places. */
 void keel_updater_average(const keel_updater *u, const keel_tile *tile);
 void keel_updater_finish(const keel_updater *u, bool averaged);
+/* How much of an average this step keeps, and whether it ends with weights that are averages. */
+double keel_updater_kept(const keel_updater *u);
+bool keel_updater_overwrites(const keel_updater *u);
+
+/* Of processes that keep parts. Update tile i, which this one has, beside the weights: they stay,
+ * and what they become is left in the place of `grad`, the reduced gradient. room: of a tile.
+ * has_gradient: else only the average follows the weight. */
+void keel_updater_move_apart(const keel_updater *u, int i, void *grad, double scale,
+                             bool has_gradient, void *room);
+/* Whether a step leaves other weights. */
+static inline bool keel_updater_changes(const keel_updater *u)
+{
+    return u->moves || u->average >= 0;
+}
+
+/* Whether this process updates tile i. */
+static inline bool keel_updater_has(const keel_updater *u, int i)
+{
+    return !u->parts.owner || u->parts.owner[i] == u->program->lanes->process;
+}
+/* Slot k of tile i of u->tile, alike, which this process has. */
+char *keel_updater_tile_slot(const keel_updater *u, int i, int k);
 
 /* The arguments by which a weight moves. */
 static inline const void *keel_updater_args(const keel_updater *u, keel_variable v)

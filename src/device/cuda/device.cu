@@ -4,7 +4,9 @@
 #include "device/cuda/fold.h"
 #include "device/cuda/graphs.h"
 #include "device/cuda/libraries.h"
+#include "device/cuda/account.h"
 #include "device/cuda/move.h"
+#include "device/cuda/sums.h"
 #include "device/cuda/waiting.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,9 +29,12 @@ struct gpu {
     cudaEvent_t event[KEEL_DEVICE_EVENTS];
     cuda_faults faults;
     cuda_libraries libraries;
-    cudaError_t first; /* of enqueueing, since the last finish */
-    const char *what;  /* it was */
-    bool lost;         /* it does not answer any more, so nobody asks or gives it anything */
+    cuda_account *account; /* of the GPU's memory, which its other parts share */
+    cuda_member member;    /* of the GPUs that add up gradients with it */
+    cudaError_t first;     /* of enqueueing, since the last finish */
+    const char *what;      /* it was */
+    char said[160];        /* what a library said of it; empty: CUDA says it */
+    bool lost;             /* it does not answer any more, so nobody asks or gives it anything */
 };
 
 gpu *gpu_of(keel_device *d)
@@ -38,41 +43,23 @@ gpu *gpu_of(keel_device *d)
 }
 
 /* The thread's device is CUDA's own state. */
-bool use(gpu *g, const char *what)
+cudaError_t set_device(const gpu *g)
 {
-    if (g->first != cudaSuccess || g->lost) return false; /* nothing more until finish */
-    const cudaError_t e = cudaSetDevice(g->number);
-    if (e != cudaSuccess) g->first = e, g->what = what;
-    return e == cudaSuccess;
+    return cuda_taken(cudaSetDevice(g->number));
 }
 
 void note(gpu *g, cudaError_t e, const char *what)
 {
-    if (e == cudaSuccess || g->first != cudaSuccess) return;
+    if (cuda_taken(e) == cudaSuccess || g->first != cudaSuccess) return;
     g->first = e;
     g->what = what;
 }
 
-keel_status allocate(keel_device *d, int64_t bytes, const char *what, void **out)
+bool use(gpu *g, const char *what)
 {
-    gpu *g = gpu_of(d);
-    cudaError_t e = cudaSetDevice(g->number);
-    if (e == cudaSuccess) e = cudaMalloc(out, bytes > 0 ? (size_t)bytes : 1);
-    if (e == cudaErrorMemoryAllocation) {
-        size_t left = 0, all = 0;
-        cudaGetLastError(); /* it is not an error of later calls */
-        cudaMemGetInfo(&left, &all);
-        return keel_fail(KEEL_ENOMEM,
-                         "%s has no room for %lld bytes (%s): %zu of %zu are free; use smaller "
-                         "batches or more GPUs",
-                         d->name, (long long)bytes, what, left, all);
-    }
-    /* before step 1: every stream finds zeros */
-    if (e == cudaSuccess) e = cudaMemset(*out, 0, (size_t)bytes);
-    if (e == cudaSuccess) e = cudaDeviceSynchronize();
-    if (e == cudaSuccess) return KEEL_OK;
-    return keel_fail(KEEL_EDEVICE, "%s: %s, while memory was allocated", d->name,
-                     cudaGetErrorString(e));
+    if (g->first != cudaSuccess || g->lost) return false; /* nothing more until finish */
+    note(g, set_device(g), what);
+    return g->first == cudaSuccess;
 }
 
 /* Memory of a GPU that is lost stays until the process ends: to free it may take for ever, and the
@@ -80,20 +67,46 @@ keel_status allocate(keel_device *d, int64_t bytes, const char *what, void **out
 void release(keel_device *d, void *at)
 {
     if (gpu_of(d)->lost) return;
-    cudaSetDevice(gpu_of(d)->number);
-    cudaFree(at);
+    set_device(gpu_of(d));
+    const int64_t before = cuda_free_bytes();
+    cuda_taken(cudaFree(at));
+    cuda_account_took(gpu_of(d)->account, CUDA_TOOK_ARENAS, before);
+}
+
+keel_status allocate(keel_device *d, int64_t bytes, const char *what, void **out)
+{
+    gpu *g = gpu_of(d);
+    cudaError_t e = set_device(g);
+    const int64_t before = cuda_free_bytes();
+    if (e == cudaSuccess) e = cuda_taken(cudaMalloc(out, bytes > 0 ? (size_t)bytes : 1));
+    const bool there = e == cudaSuccess;
+    if (there) cuda_account_took(g->account, CUDA_TOOK_ARENAS, before);
+    if (e == cudaErrorMemoryAllocation) {
+        size_t left = 0, all = 0;
+        cuda_taken(cudaMemGetInfo(&left, &all));
+        return keel_fail(KEEL_ENOMEM,
+                         "%s has no room for %lld bytes (%s): %zu of %zu are free; use smaller "
+                         "batches or more GPUs",
+                         d->name, (long long)bytes, what, left, all);
+    }
+    /* before step 1: every stream finds zeros */
+    if (e == cudaSuccess) e = cuda_taken(cudaMemset(*out, 0, (size_t)bytes));
+    if (e == cudaSuccess) e = cuda_taken(cudaDeviceSynchronize());
+    if (e == cudaSuccess) return KEEL_OK;
+    if (there) release(d, *out);
+    *out = nullptr;
+    return keel_fail(KEEL_EDEVICE, "%s: %s, while memory was allocated", d->name,
+                     cudaGetErrorString(e));
 }
 
 keel_status allocate_host(keel_device *d, int64_t bytes, void **out)
 {
     const size_t n = bytes > 0 ? (size_t)bytes : 1;
-    cudaError_t e = cudaSetDevice(gpu_of(d)->number);
-    if (e == cudaSuccess) e = cudaHostAlloc(out, n, cudaHostAllocPortable);
-    if (e != cudaSuccess) {
-        cudaGetLastError(); /* it is not an error of later calls */
+    cudaError_t e = set_device(gpu_of(d));
+    if (e == cudaSuccess) e = cuda_taken(cudaHostAlloc(out, n, cudaHostAllocPortable));
+    if (e != cudaSuccess)
         return keel_fail(KEEL_ENOMEM, "%s: %s, while %lld bytes were page-locked", d->name,
                          cudaGetErrorString(e), (long long)bytes);
-    }
     memset(*out, 0, n);
     return KEEL_OK;
 }
@@ -101,8 +114,8 @@ keel_status allocate_host(keel_device *d, int64_t bytes, void **out)
 void release_host(keel_device *d, void *at)
 {
     if (gpu_of(d)->lost) return;
-    cudaSetDevice(gpu_of(d)->number);
-    cudaFreeHost(at);
+    set_device(gpu_of(d));
+    cuda_taken(cudaFreeHost(at));
 }
 
 void copy_in(keel_device *d, keel_device_stream s, void *to, const void *from_host, int64_t bytes)
@@ -177,27 +190,46 @@ void copy(keel_device *d, void *to, const void *from, int64_t bytes)
              "a copy within it");
 }
 
-void fold(keel_device *d, const keel_device_fold *f)
+/* Has a kernel enqueued that is described by m. */
+template <class M>
+void enqueue(keel_device *d, const char *(*launch)(cudaStream_t, const M *), const M *m,
+             const char *what)
 {
     gpu *g = gpu_of(d);
-    if (!use(g, "records were folded")) return;
-    if (keel_cuda_fold(g->stream[KEEL_COMPUTE_STREAM], f))
-        note(g, cudaErrorLaunchFailure, "records were folded");
+    if (use(g, what) && launch(g->stream[KEEL_COMPUTE_STREAM], m))
+        note(g, cudaErrorLaunchFailure, what);
+}
+
+void fold(keel_device *d, const keel_device_fold *f)
+{
+    enqueue(d, keel_cuda_fold, f, "records were folded");
 }
 
 void move(keel_device *d, const keel_device_move *m)
 {
-    gpu *g = gpu_of(d);
-    if (!use(g, "weights were moved")) return;
-    if (keel_cuda_move(g->stream[KEEL_COMPUTE_STREAM], m))
-        note(g, cudaErrorLaunchFailure, "weights were moved");
+    enqueue(d, keel_cuda_move, m, "weights were moved");
+}
+
+void measure(keel_device *d, const keel_device_measure *m)
+{
+    enqueue(d, keel_cuda_measure, m, "weights were measured");
+}
+
+void project(keel_device *d, const keel_device_project *p)
+{
+    enqueue(d, keel_cuda_project, p, "weights were constrained");
+}
+
+void check(keel_device *d, const keel_device_check *c)
+{
+    enqueue(d, keel_cuda_check, c, "gradients were checked");
 }
 
 keel_status capture_begin(keel_device *d)
 {
     gpu *g = gpu_of(d);
-    cudaError_t e = cudaSetDevice(g->number);
-    if (e == cudaSuccess) e = cuda_graph_begin(g->stream[KEEL_COMPUTE_STREAM]);
+    cudaError_t e = set_device(g);
+    if (e == cudaSuccess) e = cuda_taken(cuda_graph_begin(g->stream[KEEL_COMPUTE_STREAM]));
     if (e == cudaSuccess) return KEEL_OK;
     return keel_fail(KEEL_EDEVICE, "%s: %s, while a graph was begun", d->name,
                      cudaGetErrorString(e));
@@ -233,8 +265,8 @@ void replay(keel_device *d, void *graph)
 void forget(keel_device *d, void *graph)
 {
     if (gpu_of(d)->lost) return;
-    cudaSetDevice(gpu_of(d)->number);
-    cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph));
+    set_device(gpu_of(d));
+    cuda_taken(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)));
 }
 
 keel_status is_lost(gpu *g)
@@ -246,22 +278,58 @@ keel_status is_lost(gpu *g)
                      g->base.name, g->base.patience);
 }
 
+/* On a stream. The sums of gradients are on that of copies out, and wait for other GPUs: if only
+ * they are left, these are given up, and then the stream must come to its end. */
+cudaError_t wait_on(gpu *g, int s)
+{
+    const cuda_member *m = &g->member;
+    const bool sums = s == KEEL_COPY_OUT_STREAM && m->group;
+    cudaError_t e =
+        cuda_wait(g->stream[s], g->base.patience, [=] { return sums && keel_cuda_sums_failed(m); });
+    if (e != cudaErrorNotReady || !sums) return e;
+    if (cuda_taken(cudaStreamQuery(g->stream[KEEL_COMPUTE_STREAM])) != cudaSuccess) return e;
+    keel_cuda_give_up(m->group);
+    return cuda_wait(g->stream[s], g->base.patience);
+}
+
+/* Whether sums that the host has waited for were given up. What comes after them, such as weights
+ * that are fetched, waits for no other GPU. */
+bool gave_up(gpu *g)
+{
+    cuda_member *m = &g->member;
+    const bool waited = m->waits;
+    m->waits = false;
+    return waited && m->group && !keel_device_group_works(m->group);
+}
+
 /* What fails in a kernel shows here. */
 keel_status wait_for(gpu *g, int first, int end)
 {
     keel_device *d = &g->base;
     if (g->lost) return is_lost(g);
-    cudaError_t ran = cudaSetDevice(g->number);
+    cudaError_t ran = set_device(g);
     for (int s = first; s < end; s++) {
-        const cudaError_t one = cuda_wait(g->stream[s], d->patience);
+        const cudaError_t one = wait_on(g, s);
         if (one == cudaErrorNotReady) return is_lost(g);
         if (ran == cudaSuccess) ran = one;
     }
     const cudaError_t e = g->first != cudaSuccess ? g->first : ran;
     const char *what = g->first != cudaSuccess ? g->what : "a step ran";
+    const bool said = g->first != cudaSuccess && *g->said;
+    const bool sums = first <= KEEL_COPY_OUT_STREAM && KEEL_COPY_OUT_STREAM < end;
+    const bool given_up = sums && gave_up(g);
     g->first = cudaSuccess;
-    if (e == cudaSuccess) return cuda_faults_take(&g->faults);
-    return keel_fail(KEEL_EDEVICE, "%s: %s, while %s", d->name, cudaGetErrorString(e), what);
+    if (e == cudaSuccess && !given_up) return cuda_faults_take(&g->faults);
+    if (e == cudaSuccess) {
+        char why[200];
+        keel_cuda_sums_why(&g->member, why, sizeof why);
+        return keel_fail(KEEL_EREMOTE, "%s has waited for the gradients of other GPUs%s", d->name,
+                         why);
+    }
+    keel_fail(KEEL_EDEVICE, "%s: %s, while %s", d->name, said ? g->said : cudaGetErrorString(e),
+              what);
+    *g->said = 0;
+    return KEEL_EDEVICE;
 }
 
 keel_status finish(keel_device *d)
@@ -287,8 +355,9 @@ void close(keel_device *d)
         keel_free(g);
         return;
     }
-    cudaSetDevice(g->number);
+    set_device(g);
     cuda_libraries_close(&g->libraries);
+    if (g->account) cuda_account_leave(g->account);
     for (int i = 0; i < KEEL_DEVICE_EVENTS; i++)
         if (g->event[i]) cudaEventDestroy(g->event[i]);
     for (int i = 0; i < KEEL_DEVICE_STREAMS; i++)
@@ -297,13 +366,19 @@ void close(keel_device *d)
     keel_free(g);
 }
 
+void look(keel_device *d)
+{
+    if (gpu_of(d)->lost || set_device(gpu_of(d)) != cudaSuccess) return;
+    cuda_account_read(gpu_of(d)->account, d->own);
+}
+
 /* A word of the host's memory that the device writes to when something is wrong. */
 cudaError_t share_faults(gpu *g)
 {
     void *host = nullptr, *device = nullptr;
-    cudaError_t e = cudaHostAlloc(&host, sizeof(cuda_word), cudaHostAllocMapped);
+    cudaError_t e = cuda_taken(cudaHostAlloc(&host, sizeof(cuda_word), cudaHostAllocMapped));
     if (e != cudaSuccess) return e;
-    e = cudaHostGetDevicePointer(&device, host, 0);
+    e = cuda_taken(cudaHostGetDevicePointer(&device, host, 0));
     if (e != cudaSuccess) {
         cudaFreeHost(host);
         return e;
@@ -328,6 +403,9 @@ keel_device_type make_type()
     t.add = add;
     t.copy = copy;
     t.move = move;
+    t.measure = measure;
+    t.project = project;
+    t.check = check;
     t.fold = fold;
     t.record = record;
     t.wait = wait;
@@ -337,6 +415,11 @@ keel_device_type make_type()
     t.forget = forget;
     t.reach = reach;
     t.finish = finish;
+    t.look = look;
+    t.join = keel_cuda_join;
+    t.sum = keel_cuda_sum;
+    t.give_up = keel_cuda_give_up;
+    t.leave = keel_cuda_leave;
     t.kernels = keel_cuda_kernels;
     t.close = close;
     return t;
@@ -350,7 +433,7 @@ keel_status count(int *out)
     *out = 0;
     setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0); /* as NVML counts them */
     cudaDriverGetVersion(&driver);
-    const cudaError_t e = cudaGetDeviceCount(out);
+    const cudaError_t e = cuda_taken(cudaGetDeviceCount(out));
     switch (e) {
     case cudaSuccess:
         if (*out > 0) return KEEL_OK;
@@ -382,8 +465,8 @@ keel_status open(keel_device **out, int number)
     g->number = number;
     snprintf(g->base.name, sizeof g->base.name, "cuda:%d", number);
     size_t left = 0, all = 0;
-    cudaError_t e = cudaSetDevice(number);
-    if (e == cudaSuccess) e = cudaGetDeviceProperties(&p, number);
+    cudaError_t e = cuda_taken(cudaSetDevice(number));
+    if (e == cudaSuccess) e = cuda_taken(cudaGetDeviceProperties(&p, number));
     if (e == cudaSuccess && p.major < 8) {
         close(&g->base);
         return keel_fail(KEEL_EDEVICE,
@@ -392,17 +475,21 @@ keel_status open(keel_device **out, int number)
                          number, p.name, p.major, p.minor);
     }
     for (int i = 0; i < KEEL_DEVICE_STREAMS && e == cudaSuccess; i++)
-        e = cudaStreamCreateWithFlags(&g->stream[i], cudaStreamNonBlocking);
+        e = cuda_taken(cudaStreamCreateWithFlags(&g->stream[i], cudaStreamNonBlocking));
     for (int i = 0; i < KEEL_DEVICE_EVENTS && e == cudaSuccess; i++)
-        e = cudaEventCreateWithFlags(&g->event[i], cudaEventDisableTiming);
+        e = cuda_taken(cudaEventCreateWithFlags(&g->event[i], cudaEventDisableTiming));
     if (e == cudaSuccess) e = share_faults(g);
-    if (e == cudaSuccess) e = cudaMemGetInfo(&left, &all);
+    if (e == cudaSuccess) e = cuda_taken(cudaMemGetInfo(&left, &all));
     if (e != cudaSuccess) {
         close(&g->base);
         return keel_fail(KEEL_EDEVICE, "cuda:%d cannot be opened: %s", number,
                          cudaGetErrorString(e));
     }
+    snprintf(g->base.kind, sizeof g->base.kind, "%.63s", p.name);
     g->base.memory = (int64_t)left;
+    g->account = cuda_account_join(number, (int64_t)left, (int64_t)all);
+    cuda_account_read(g->account, g->base.own);
+    g->libraries.budget = (int64_t)(p.totalGlobalMem / CUDA_WORKSPACE_PART);
     g->base.bucket_bytes = 1 << 20;
     g->base.patience = KEEL_DEVICE_PATIENCE;
     *out = &g->base;
@@ -420,10 +507,45 @@ cuda_faults *keel_cuda_faults(const keel_call *c)
     return &gpu_of(c->device)->faults;
 }
 
+cuda_member *keel_cuda_member(keel_device *d)
+{
+    return &gpu_of(d)->member;
+}
+
+int keel_cuda_number(const keel_device *d)
+{
+    return reinterpret_cast<const gpu *>(d)->number;
+}
+
+cudaStream_t keel_cuda_copy_out_stream(const keel_device *d)
+{
+    return reinterpret_cast<const gpu *>(d)->stream[KEEL_COPY_OUT_STREAM];
+}
+
+void keel_cuda_failed(keel_device *d, const char *why)
+{
+    gpu *g = gpu_of(d);
+    if (g->first != cudaSuccess) return;
+    snprintf(g->said, sizeof g->said, "%s", why);
+    note(g, cudaErrorLaunchFailure, "gradients were added");
+}
+
+int64_t keel_cuda_free_bytes(keel_device *d)
+{
+    set_device(gpu_of(d));
+    return cuda_free_bytes();
+}
+
+void keel_cuda_libraries_took(keel_device *d, keel_device_own kind, int64_t free_before)
+{
+    set_device(gpu_of(d)); /* its free bytes, now */
+    cuda_account_took(gpu_of(d)->account, kind, free_before);
+}
+
 cuda_libraries *keel_cuda_libraries(keel_device *d, cudaStream_t *stream)
 {
     gpu *g = gpu_of(d);
-    cudaSetDevice(g->number); /* what fails here fails again, and is told, when a step begins */
+    set_device(g); /* what fails here fails again, and is told, when a step begins */
     *stream = g->stream[KEEL_COMPUTE_STREAM];
     return &g->libraries;
 }

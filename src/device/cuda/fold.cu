@@ -15,16 +15,6 @@ struct pushes {
     int32_t held[KEEL_FOLD_STACK];
 };
 
-/* Never contracted to a multiply-add. */
-__device__ __forceinline__ double times(double a, double b)
-{
-#ifdef __CUDACC__
-    return __dmul_rn(a, b);
-#else
-    return a * b;
-#endif
-}
-
 /* One number of a record, which is added. */
 struct adding {
     static const int PARTS = 1;

@@ -101,6 +101,24 @@ template <> __device__ __forceinline__ f16 to_value<f16>(float x)
     return f16{ __half_as_ushort(__float2half_rn(x)) };
 }
 
+/* A product that is rounded before anything is added to it: never contracted to a multiply-add. */
+static __device__ __forceinline__ float times(float a, float b)
+{
+#ifdef __CUDACC__
+    return __fmul_rn(a, b);
+#else
+    return a * b;
+#endif
+}
+static __device__ __forceinline__ double times(double a, double b)
+{
+#ifdef __CUDACC__
+    return __dmul_rn(a, b);
+#else
+    return a * b;
+#endif
+}
+
 /* Four neighbours at once. */
 template <class T> struct alignas(4 * sizeof(T)) four {
     T v[4];

@@ -27,8 +27,7 @@ static inline cudaError_t cuda_graph_end(cudaStream_t stream, cudaGraphExec_t *o
     if (graph) cudaGraphDestroy(graph);
     if (e != cudaSuccess && *out) cudaGraphExecDestroy(*out);
     if (e != cudaSuccess) *out = nullptr;
-    if (cuda_graph_refused(e)) cudaGetLastError(); /* it is not an error of later calls */
-    return e;
+    return cuda_taken(e);
 }
 
 #endif

@@ -1,6 +1,7 @@
 /* See libraries.h. A library is looked for where the linker looks, and in the folder of the CUDA
  * that the plug-in was built with. It stays loaded, as CUDA does. */
 #include "device/cuda/libraries.h"
+#include "device/cuda/sums.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,12 +70,15 @@ const cudnn_functions *load_dnn(char *why, size_t size)
 void open_blas(keel_device *d, cuda_libraries *l)
 {
     char why[300] = "";
-    cuda_blas x = { load_blas(why, sizeof why), nullptr };
+    const int64_t before = keel_cuda_free_bytes(d);
+    cuda_blas x = { load_blas(why, sizeof why), nullptr, 0 };
     if (!x.of)
         return lacks(d, "products of matrices", why,
                      "install cuBLAS of CUDA " NUMBER_TEXT(CUBLAS_VER_MAJOR));
     const cublasStatus_t s = x.of->cublasLtCreate(&x.handle);
+    x.workspace = l->budget < CUDA_BLAS_WORKSPACE ? l->budget : CUDA_BLAS_WORKSPACE;
     if (s == CUBLAS_STATUS_SUCCESS) {
+        keel_cuda_libraries_took(d, KEEL_OWN_PRODUCTS, before);
         l->blas = x;
         return;
     }
@@ -85,7 +89,8 @@ void open_blas(keel_device *d, cuda_libraries *l)
 void open_dnn(keel_device *d, cuda_libraries *l, cudaStream_t stream)
 {
     char why[300] = "";
-    cuda_dnn x = { load_dnn(why, sizeof why), nullptr };
+    const int64_t before = keel_cuda_free_bytes(d);
+    cuda_dnn x = { load_dnn(why, sizeof why), nullptr, 0 };
     if (!x.of)
         return lacks(
             d, "convolutions", why,
@@ -95,7 +100,9 @@ void open_dnn(keel_device *d, cuda_libraries *l, cudaStream_t stream)
         s = x.of->cudnnSetStream(x.handle, stream);
         if (s != CUDNN_STATUS_SUCCESS) x.of->cudnnDestroy(x.handle);
     }
+    x.workspace = l->budget < CUDA_DNN_WORKSPACE ? l->budget : CUDA_DNN_WORKSPACE;
     if (s == CUDNN_STATUS_SUCCESS) {
+        keel_cuda_libraries_took(d, KEEL_OWN_CONVOLUTIONS, before);
         l->dnn = x;
         return;
     }
@@ -121,6 +128,17 @@ const cuda_dnn *keel_cuda_dnn(keel_device *d)
     l->asked_dnn = true;
     return l->dnn.of ? &l->dnn : nullptr;
 }
+
+#ifndef KEEL_NO_NCCL
+const nccl_functions *keel_cuda_nccl(char *why, size_t size)
+{
+    static nccl_functions f;
+    const char *name = "libnccl.so.2";
+    void *library = open(name, why, size);
+    NCCL_FUNCTIONS(FIND)
+    return library ? &f : nullptr;
+}
+#endif
 
 void cuda_libraries_close(cuda_libraries *l)
 {

@@ -13,7 +13,9 @@
 #include <cudnn_words.h>
 #endif
 
-struct keel_device;
+extern "C" {
+#include "device/device.h"
+}
 
 #define CUBLASLT_FUNCTIONS(X)                                                                      \
     X(cublasLtCreate)                                                                              \
@@ -59,11 +61,13 @@ struct cudnn_functions {
 struct cuda_blas {
     const cublaslt_functions *of;
     cublasLtHandle_t handle;
+    int64_t workspace; /* bytes that an algorithm may ask for */
 };
 
 struct cuda_dnn {
     const cudnn_functions *of;
     cudnnHandle_t handle; /* on the device's stream */
+    int64_t workspace;    /* bytes that an engine may ask for */
 };
 
 /* For a kernel's prepare: makes the device the thread's. NULL: the library is not there, which the
@@ -74,6 +78,7 @@ const cuda_dnn *keel_cuda_dnn(keel_device *d);
 /* Inside the plug-in: a device's own, and how libraries.cu gets at it, for which the device becomes
  * the thread's. */
 struct cuda_libraries {
+    int64_t budget; /* bytes of the GPU that one call may have as workspace */
     bool asked_blas, asked_dnn;
     cuda_blas blas; /* `of` NULL: it is not there */
     cuda_dnn dnn;
@@ -82,8 +87,14 @@ struct cuda_libraries {
 cuda_libraries *keel_cuda_libraries(keel_device *d, cudaStream_t *stream);
 void cuda_libraries_close(cuda_libraries *l);
 
-/* What kernels get of a device's memory for a library's own use, so that it may choose an algorithm
- * that needs some. It is part of the planned scratch. */
-static const size_t CUDA_WORKSPACE = (size_t)32 << 20;
+/* What a library has taken of the device's memory, for good: bytes that were free before. */
+void keel_cuda_libraries_took(keel_device *d, keel_device_own kind, int64_t free_before);
+int64_t keel_cuda_free_bytes(keel_device *d);
+
+/* Workspaces are part of the planned scratch. With more, a library may choose a faster algorithm;
+ * NVIDIA names 32 MiB for products, and the filter gradients of convolutions need most. No more
+ * than a 64th of the GPU: of all of it, not of what is free, or the choice, and with it the bits,
+ * would depend on other programs. */
+enum { CUDA_BLAS_WORKSPACE = 32 << 20, CUDA_DNN_WORKSPACE = 256 << 20, CUDA_WORKSPACE_PART = 64 };
 
 #endif

@@ -6,4 +6,12 @@
 #ifndef __CUDACC__
 #include <runtime_words.h>
 #endif
+
+/* Of a call that may fail. CUDA keeps an error for the thread until somebody asks for it, as each
+ * launch does: what is not taken would be told of a launch that has done well. */
+static inline cudaError_t cuda_taken(cudaError_t e)
+{
+    if (e != cudaSuccess) cudaGetLastError();
+    return e;
+}
 #endif

@@ -16,25 +16,32 @@ static inline double cuda_seconds()
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Until the stream is empty. cudaErrorNotReady: it still is not after so many seconds. */
-static inline cudaError_t cuda_wait(cudaStream_t stream, double limit)
+/* Until the stream is empty. cudaErrorNotReady: it still is not after so many seconds. ended() is
+ * asked while that takes long, and has what the stream waits for end where it cannot come. */
+template <class Ended> cudaError_t cuda_wait(cudaStream_t stream, double limit, Ended ended)
 {
     const double gap = 0.1; /* more between two questions: the process was stopped */
     const timespec nap = { 0, 20000 };
     double waited = 0, last = cuda_seconds();
     for (;;) {
-        const cudaError_t e = cudaStreamQuery(stream);
+        const cudaError_t e = cuda_taken(cudaStreamQuery(stream));
         if (e != cudaErrorNotReady) return e;
-        cudaGetLastError(); /* that it is not ready is no error of later calls */
         const double now = cuda_seconds();
         waited += now - last < gap ? now - last : gap;
         last = now;
         if (waited > limit) return e;
         if (waited < 5e-3)
             sched_yield();
-        else
+        else {
+            ended();
             nanosleep(&nap, nullptr);
+        }
     }
+}
+
+static inline cudaError_t cuda_wait(cudaStream_t stream, double limit)
+{
+    return cuda_wait(stream, limit, [] { return false; });
 }
 
 #endif

@@ -134,7 +134,9 @@ static keel_status save(keel_watching *w, const keel_moment *at, int64_t batch)
 {
     const args_t *a = w->args.args;
     keel_text path = { 0 };
-    if (!is_due(w, at) || at->watch->rank > 0) return KEEL_OK; /* one process writes for all */
+    if (!is_due(w, at)) return KEEL_OK;
+    KEEL_TRY(keel_live_gather(&at->watch->live));
+    if (at->watch->rank > 0) return KEEL_OK; /* one process writes for all */
     keel_status s = keel_python_format(&path, a->filepath, at->epoch + 1, batch, at->logs);
     if (s >= 0) s = make_folders(path.data);
     if (s >= 0)
