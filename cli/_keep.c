@@ -218,8 +218,12 @@ static void complain_of_rescue(const keel_keeper *k, const char *why, keel_statu
                                const char *path)
 {
     if (s == KEEL_OK)
-        keel_complain(EXIT_FAILED, "%s; the model after step %lld of epoch %lld is saved as %s",
-                      why, k->step, k->epoch, path);
+        keel_complain(EXIT_FAILED, "%s; the model after step %lld of epoch %lld is saved as %s%s",
+                      why, k->step, k->epoch, path,
+                      keel_model_has_state(k->model)
+                          ? ""
+                          : ", without the optimizer's state, of which processes had parts: "
+                            "--resume goes on from the last checkpoint");
     else if (s == KEEL_EREMOTE)
         keel_complain(EXIT_FAILED, "%s; another process has saved the model as %s", why, path);
     else

@@ -57,3 +57,11 @@ int keel_processes_check_compress(int compress, bool reproducible, const char *o
         return keel_complain(EXIT_USAGE, "--compress is for several processes, %s", otherwise);
     return -1;
 }
+
+int keel_processes_check_shards(bool shards, const char *otherwise)
+{
+    if (shards && otherwise)
+        return keel_complain(EXIT_USAGE, "--shard-optimizer is for several processes, %s",
+                             otherwise);
+    return -1;
+}

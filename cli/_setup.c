@@ -1,6 +1,7 @@
 /* See setup.h. */
 #include "setup.h"
 #include "processes.h"
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -244,6 +245,72 @@ int keel_setup_class_names(keel_model *m, const keel_dataset *d)
     return -1;
 }
 
+static bool is_auto(const keel_devices_options *o)
+{
+    return o->share && !strcmp(o->share, "auto");
+}
+
+/* Reads "3,1" into `share`, which has a place for each character. Returns how many numbers there
+ * are; 0: the text has another form. */
+static int read_shares(int *share, const char *text)
+{
+    int n = 0;
+    for (const char *p = text;; p++) {
+        char *end;
+        const long v = isdigit((unsigned char)*p) ? strtol(p, &end, 10) : -1;
+        if (v < 0 || (*end && *end != ',')) return 0;
+        share[n++] = v < INT_MAX ? (int)v : INT_MAX;
+        if (!*end) return n;
+        p = end;
+    }
+}
+
+static int set_shares(keel_strategy *s, const char *text)
+{
+    int *share = calloc(strlen(text), sizeof *share), code = -1;
+    if (!share) return keel_complain(EXIT_FAILED, "no memory for the numbers of --share");
+    const int n = read_shares(share, text);
+    const keel_status status = n ? keel_strategy_share(s, share, n) : KEEL_OK;
+    if (n == 0)
+        code = keel_complain(EXIT_USAGE,
+                             "--share '%s': write a number for each device (3,1), or auto", text);
+    else if (status < 0)
+        code = keel_complain_within(status, "--share");
+    free(share);
+    return code;
+}
+
+int keel_setup_no_auto_share(const keel_devices_options *o)
+{
+    return is_auto(o) ? keel_complain(EXIT_USAGE, "--share auto measures steps of training; give "
+                                                  "the numbers that keel fit or keel plan shows")
+                      : -1;
+}
+
+int keel_setup_share_by_speed(keel_strategy *s, const keel_devices_options *o, keel_model *m,
+                              int64_t rows, const keel_shape *inputs)
+{
+    if (!is_auto(o)) return -1;
+    const keel_status status = keel_strategy_share_by_speed(s, m, rows, inputs);
+    return status < 0 ? keel_complain_within(status, "--share auto") : -1;
+}
+
+const char *keel_share_text(const keel_strategy *s, char out[KEEL_SHARE_TEXT_MAX])
+{
+    enum { SHOWN = 16 };
+    const int n = keel_strategy_devices(s);
+    int at = 0;
+    bool equal = true;
+    for (int i = 1; i < n; i++)
+        equal = equal && keel_strategy_share_of(s, i) == keel_strategy_share_of(s, 0);
+    *out = 0;
+    for (int i = 0; !equal && i < n && i < SHOWN; i++)
+        at += snprintf(out + at, KEEL_SHARE_TEXT_MAX - (size_t)at, "%s%d", i ? "," : "",
+                       keel_strategy_share_of(s, i));
+    if (!equal && n > SHOWN) snprintf(out + at, KEEL_SHARE_TEXT_MAX - (size_t)at, ",...");
+    return out;
+}
+
 int keel_setup_strategy(keel_strategy **out, const keel_devices_options *o)
 {
     if (o->shards && !o->reproducible)
@@ -251,10 +318,13 @@ int keel_setup_strategy(keel_strategy **out, const keel_devices_options *o)
     if (o->shards > KEEL_SHARDS_MAX)
         return keel_complain(EXIT_USAGE, "--shards: at most %d", KEEL_SHARDS_MAX);
     const int code = keel_processes_strategy(out, o->list);
-    if (code >= 0 || !o->reproducible) return code;
-    const keel_status s =
-        keel_strategy_reproducible(*out, o->shards ? (int)o->shards : KEEL_SHARDS);
-    return s < 0 ? keel_complain_status(s) : -1;
+    if (code >= 0) return code;
+    if (o->reproducible) {
+        const keel_status s =
+            keel_strategy_reproducible(*out, o->shards ? (int)o->shards : KEEL_SHARDS);
+        if (s < 0) return keel_complain_status(s);
+    }
+    return o->share && !is_auto(o) ? set_shares(*out, o->share) : -1;
 }
 
 int keel_setup_devices(keel_strategy **out, const keel_devices_options *o)

@@ -372,7 +372,8 @@ static int run(const void *given, int n_arg, char **arg)
     if (s >= 0) s = keel_dataset_from_arrays(&j.data, &j.x, &j.y, NULL);
     if (s < 0)
         code = keel_complain_status(s);
-    else
+    else if ((code = keel_setup_share_by_speed(j.strategy, &j.o->devices, j.model, j.batch_size,
+                                               NULL)) < 0)
         code = j.o->export ? export_work(&j) : measure(&j);
 out:
     free(j.took);

@@ -156,18 +156,16 @@ const char *keel_nearest(const char *word, const char *const *names)
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static int count_options(const keel_option *table)
-{
-    int n = 0;
-    while (table && table[n].name) n++;
-    return n;
-}
-
 static int complain_unknown(const keel_command *c, const char *given, const char *name)
 {
-    const char *names[64] = { "help" };
-    for (int i = 0; i < count_options(c->options) && i < 62; i++) names[i + 1] = c->options[i].name;
+    int n = 0;
+    while (c->options && c->options[n].name) n++;
+    const char **names = calloc((size_t)n + 2, sizeof *names);
+    if (!names) return keel_complain(EXIT_FAILED, "no memory for the names of %d options", n);
+    names[0] = "help";
+    for (int i = 0; i < n; i++) names[i + 1] = c->options[i].name;
     const char *near = keel_nearest(name, names);
+    free(names);
     if (near)
         return keel_complain(EXIT_USAGE, "there is no option %s; did you mean --%s?", given, near);
     return keel_complain(EXIT_USAGE, "there is no option %s; see keel %s --help", given, c->name);
@@ -220,16 +218,14 @@ static const char *store(const keel_option *o, const char *text, char *to)
 static void set_defaults(const keel_command *c, char *options)
 {
     memset(options, 0, c->size);
-    for (int i = 0; i < count_options(c->options); i++) {
-        const keel_option *o = &c->options[i];
+    for (const keel_option *o = c->options; o && o->name; o++) {
         if (o->kind == KEEL_OPTION_REAL) *(double *)(options + o->offset) = NAN;
         if (o->fallback) store(o, o->fallback, options + o->offset);
     }
 }
 
 /* argv[*i] is an option: find it, take its value (after '=' or the next word), store it. */
-static int read_option(const keel_command *c, int argc, char **argv, int *i, char *options,
-                       bool *given)
+static int read_option(const keel_command *c, int argc, char **argv, int *i, char *options)
 {
     const char *word = argv[*i], *value = NULL, *wrong;
     const bool is_long = word[1] == '-';
@@ -243,14 +239,10 @@ static int read_option(const keel_command *c, int argc, char **argv, int *i, cha
     if (is_long && word[2 + length] == '=') value = word + 2 + length + 1;
     if (!is_long && word[2]) value = word + 2;
 
-    int k = 0;
-    const int n = count_options(c->options);
-    for (; k < n; k++) {
-        const keel_option *o = &c->options[k];
-        if (is_long ? !strcmp(o->name, name) : (o->letter && o->letter == name[0])) break;
-    }
-    if (k == n) return complain_unknown(c, word, name);
-    const keel_option *o = &c->options[k];
+    const keel_option *o = c->options;
+    while (o && o->name && (is_long ? strcmp(o->name, name) : !o->letter || o->letter != name[0]))
+        o++;
+    if (!o || !o->name) return complain_unknown(c, word, name);
     if (o->kind == KEEL_OPTION_FLAG && value)
         return keel_complain(EXIT_USAGE, "--%s takes no value; remove '%s'", o->name, value);
     if (o->kind != KEEL_OPTION_FLAG && !value) {
@@ -262,14 +254,20 @@ static int read_option(const keel_command *c, int argc, char **argv, int *i, cha
     if ((wrong = store(o, value ? value : "", options + o->offset)))
         return keel_complain(EXIT_USAGE, "--%s '%s': %s: --%s %s", o->name, value, wrong, o->name,
                              o->value);
-    given[k] = true;
     return -1;
+}
+
+/* Whether a required option was not given: its member still holds what no value of its kind is. */
+static bool is_missing(const keel_option *o, const char *options)
+{
+    const char *from = options + o->offset;
+    return o->kind == KEEL_OPTION_POSITIVE ? !*(const int64_t *)from : !*(const char *const *)from;
 }
 
 int keel_command_parse(const keel_command *c, int argc, char **argv, void *options, int *n_arg,
                        char **arg)
 {
-    bool given[64] = { false }, only_args = false;
+    bool only_args = false;
     int code;
     running = c->name;
     *n_arg = 0;
@@ -282,7 +280,7 @@ int keel_command_parse(const keel_command *c, int argc, char **argv, void *optio
             keel_help_command(stdout, c);
             return EXIT_OK;
         } else if (!only_args && word[0] == '-' && word[1]) {
-            if ((code = read_option(c, argc, argv, &i, options, given)) >= 0) return code;
+            if ((code = read_option(c, argc, argv, &i, options)) >= 0) return code;
         } else if (*n_arg == c->most) {
             return keel_complain(EXIT_USAGE, "'%s' is one argument too many; usage: keel %s%s%s",
                                  word, c->name, *c->args ? " " : "", c->args);
@@ -293,12 +291,10 @@ int keel_command_parse(const keel_command *c, int argc, char **argv, void *optio
     if (*n_arg < c->least)
         return keel_complain(EXIT_USAGE, "an argument is missing; usage: keel %s %s", c->name,
                              c->args);
-    for (int k = 0; k < count_options(c->options); k++)
-        if (c->options[k].required && !given[k]) {
-            const keel_option *o = &c->options[k];
+    for (const keel_option *o = c->options; o && o->name; o++)
+        if (o->required && is_missing(o, options))
             return keel_complain(EXIT_USAGE, "--%s is missing: --%s %s, %s", o->name, o->name,
                                  o->value, o->help);
-        }
     return -1;
 }
 

@@ -22,7 +22,7 @@ typedef enum keel_option_kind {
 typedef struct keel_option {
     const char *name; /* "batch-size" is --batch-size; NULL ends a table */
     char letter;      /* 'o' for -o; 0: none */
-    bool required;
+    bool required;    /* of kind TEXT or POSITIVE */
     keel_option_kind kind;
     const char *value;    /* as shown in help: "N", "SRC"; the words of a choice */
     const char *fallback; /* the default, parsed as a value; NULL: none */

@@ -29,7 +29,8 @@ const keel_command keel_command_devices = {
         "Starts and allocates nothing on any device. --devices of fit, evaluate, predict and "
         "plan takes these names: cpu:0-3 is four logical devices of one core each (with fewer "
         "cores, a core runs several), cpu:0+1 one device of two cores, cpu:0,cpu:1 two devices. "
-        "cuda:0-1 names NVIDIA GPUs, cuda all of them, and cuda:0x4 four logical devices on one. "
+        "cuda:0-1 names NVIDIA GPUs, cuda all of them, and cuda:0x4 four logical devices on one; "
+        "cuda:0-1,cpu:0-1 puts cores beside them. "
         "The default is one device per core. The last line names the instructions in use and the "
         "version of oneDNN.",
     .example = "keel devices",

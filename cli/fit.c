@@ -31,7 +31,8 @@ typedef struct options {
     int64_t keep;
     double validation_split;
     int64_t batch_size, epochs, seed, steps_per_epoch, threads;
-    int end, dtype, float32, compress;
+    int end, dtype, float32;
+    keel_sharing sharing;
     bool no_shuffle, reset_states, quiet, profile, resume, explain_input;
 } options;
 
@@ -64,9 +65,10 @@ static int check(const options *o)
     if (!isnan(o->validation_split) && !(o->validation_split > 0 && o->validation_split < 1))
         return keel_complain(EXIT_USAGE, "--validation-split %g: must be above 0 and below 1",
                              o->validation_split);
-    code = keel_processes_check_compress(
-        o->compress, o->devices.reproducible,
-        keel_processes_started() > 1 ? NULL : "which mpirun starts; leave it out");
+    const char *otherwise =
+        keel_processes_started() > 1 ? NULL : "which mpirun starts; leave it out";
+    code = keel_processes_check_compress(o->sharing.compress, o->devices.reproducible, otherwise);
+    if (code < 0) code = keel_processes_check_shards(o->sharing.shard_optimizer, otherwise);
     if (code >= 0) return code;
     if (!keel_processes_first()) return -1; /* the first process writes all files */
     if ((code = keel_setup_output("-o", o->output, ".keras")) >= 0) return code;
@@ -224,10 +226,13 @@ static int open_data(job *j)
     return s < 0 ? keel_complain_status(s) : keel_setup_class_names(j->model, j->data);
 }
 
-/* Gradients travel, and are compressed. */
-static bool travels_compressed(const job *j)
+/* A batch of the data, and no more rows than there are. */
+static int share_by_speed(job *j)
 {
-    return j->o->compress && keel_strategy_processes(j->strategy) > 1;
+    const int64_t n = keel_dataset_rows(j->data);
+    const int64_t batch = j->o->batch_size ? j->o->batch_size : 32;
+    const int64_t rows = n > 0 && n < batch ? n : batch;
+    return keel_setup_share_by_speed(j->strategy, &j->o->devices, j->model, rows, NULL);
 }
 
 static int prepare(job *j, const char *path)
@@ -258,9 +263,8 @@ static int prepare(job *j, const char *path)
     if (j->validation && (code = keel_setup_outputs(j->model, j->validation, false)) >= 0)
         return code;
     if ((code = keel_setup_devices(&j->strategy, &j->o->devices)) >= 0) return code;
-    if (!travels_compressed(j)) return -1;
-    const keel_status s = keel_strategy_compress(j->strategy, (keel_compress)j->o->compress);
-    return s < 0 ? keel_complain_status(s) : -1;
+    if ((code = share_by_speed(j)) >= 0) return code;
+    return keel_sharing_set(&j->o->sharing, j->strategy);
 }
 
 /* ---- after ----------------------------------------------------------------------------------- */
@@ -300,6 +304,7 @@ static void report(const job *j)
 {
     const keel_history *h = &j->history;
     char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], c[KEEL_NUMBER_MAX], d[KEEL_NUMBER_MAX];
+    char share[KEEL_SHARE_TEXT_MAX];
     const int n = keel_strategy_devices(j->strategy);
     printf("\ntrained  %s %s, %s rows in %s%s\n", keel_grouped(a, h->steps),
            h->steps == 1 ? "step" : "steps", keel_grouped(b, h->rows),
@@ -308,6 +313,7 @@ static void report(const job *j)
     for (int i = 0; i < n && i < 16; i++) printf(" %s", keel_strategy_device_name(j->strategy, i));
     if (n > 16) printf(" ... (%d)", n);
     putchar('\n');
+    if (*keel_share_text(j->strategy, share)) printf("shares   %s\n", share);
     print_rows(j, "split    ", h->full_rows);
     if (h->last_rows) print_rows(j, "; last step ", h->last_rows);
     printf("\nmemory   %s planned", keel_size_text(a, h->memory_planned));
@@ -325,8 +331,7 @@ static void report(const job *j)
     if (!strcmp(keel_model_dtype_policy(j->model), "float32") &&
         (j->o->float32 != KEEL_FLOAT32_EXACT || strncmp(products, "fma", 3)))
         printf("float32  %s\n", products);
-    if (travels_compressed(j))
-        puts("compress bf16: gradients travelled between the processes as bfloat16");
+    keel_sharing_report(&j->o->sharing, j->strategy);
     keel_programs_print(&j->counts, &j->o->pad);
     if (h->note) printf("note     %s\n", h->note);
 }
@@ -367,8 +372,10 @@ static void say_devices(const job *j, int n)
         printf("; %d processes on %d %s", started, hosts, hosts == 1 ? "machine" : "machines");
     if (started > processes) printf(" act as %d", processes);
     const char *first = started > 1 ? ", with" : ";";
+    char share[KEEL_SHARE_TEXT_MAX];
     printf("%s %d %s", processes > 1 ? ", the first with" : first, n,
            n == 1 ? "device" : "devices");
+    if (*keel_share_text(j->strategy, share)) printf(" with shares %s", share);
 }
 
 static int train(job *j)
@@ -429,10 +436,7 @@ static int train(job *j)
     say_devices(j, n);
     if (strcmp(keel_model_dtype_policy(j->model), "float32"))
         printf(", %s", keel_model_dtype_policy(j->model));
-    if (travels_compressed(j)) fputs(", gradients travel as bf16", stdout);
-    putchar('\n');
-    if (o->compress && !travels_compressed(j))
-        puts("--compress bf16 changes nothing: the processes act as one, so no gradients travel");
+    keel_sharing_begin(&o->sharing, j->strategy);
     if (keel_processes_apart(j->strategy))
         puts("these processes do not act as one, which would be faster: they were started with "
              "different command lines, or cannot use each other's cores");
@@ -441,8 +445,8 @@ static int train(job *j)
             "the model was trained before, for %s steps; the order of the rows begins again as in "
             "its first epoch: --initial-epoch N goes on behind N epochs\n",
             keel_grouped(a, keel_model_steps_done(j->model)));
+    if (keel_processes_first()) keel_tell_untuned();
     fflush(stdout);
-
     if (!keel_signals_catch(keel_keeper_quit, &j->keeper))
         return keel_complain(EXIT_FAILED, "no thread could be started for signals");
     keel_setup_watch_rescue(keel_keeper_leave, &j->keeper);
@@ -495,7 +499,8 @@ static const keel_option table[] = {
                     "next, up to --epochs"),
     KEEL_DEVICES_ROWS(options, devices),
     KEEL_PROCESSES_ROWS(options, processes),
-    KEEL_COMPRESS_ROW(options, compress),
+    KEEL_COMPRESS_ROW(options, sharing.compress),
+    KEEL_SHARD_ROW(options, sharing.shard_optimizer),
     KEEL_PLUGIN_ROW(options, plugin),
     KEEL_WEIGHTS_ROW(options, weights),
     KEEL_DTYPE_ROW(options, dtype),

@@ -1,5 +1,6 @@
 /* keel plan: prints the split of each step among devices, the fate of the last rows, and the memory
- * of a fit. It runs nothing, except with --reproducible, whose cost is measured. */
+ * of a fit. It runs nothing, except with --reproducible, whose cost is measured, and with
+ * --share auto. */
 #include "processes.h"
 #include "setup.h"
 #include "shapes.h"
@@ -14,6 +15,7 @@ typedef struct options {
     const char *shape, *plugin;
     int64_t rows, batch_size, processes;
     int end, dtype, compress;
+    bool shard_optimizer;
 } options;
 
 static int count_rows(int64_t *rows, const options *o, const keel_model *m)
@@ -32,7 +34,8 @@ static int count_rows(int64_t *rows, const options *o, const keel_model *m)
 
 static void print_split(const keel_plan *p, const keel_strategy *s)
 {
-    char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX];
+    char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], share[KEEL_SHARE_TEXT_MAX];
+    if (*keel_share_text(s, share)) printf("shares     %s of each step\n", share);
     printf("\n%-10s %8s %12s %12s\n", "device", "worker", "full step", "last step");
     for (int i = 0; i < p->devices; i++)
         printf("%-10s %8lld %12s %12s\n", keel_strategy_device_name(s, i),
@@ -77,6 +80,23 @@ static void print_input_memory(void)
            keel_size_text(b, limit));
 }
 
+/* What a device needs of its own memory, and for what. */
+static void print_device(const keel_plan *p, int worker)
+{
+    char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX];
+    const int64_t needs = p->device_bytes[worker], has = p->device_memory[worker];
+    if (!has) return; /* a core */
+    printf("device %-3d %s of the %s that it has%s\n", worker, keel_size_text(a, needs),
+           keel_size_text(b, has),
+           needs <= has ? "" : ": too little; use smaller batches or more devices");
+    int n = 0;
+    for (int i = 0; i < p->n_part; i++)
+        if (p->part[i].worker == worker)
+            printf("%s%s %s", n++ ? ", " : "           ", p->part[i].what,
+                   keel_size_text(a, p->part[i].bytes));
+    if (n) putchar('\n');
+}
+
 static void print_memory(const keel_plan *p)
 {
     char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], c[KEEL_NUMBER_MAX];
@@ -94,12 +114,7 @@ static void print_memory(const keel_plan *p)
            keel_size_text(c, p->packed_bytes));
     printf("bound      any plan needs at least %s for a worker's activations\n",
            keel_size_text(a, p->activation_bound));
-    for (int w = 0; p->device_bytes && w < p->workers; w++)
-        printf("device %-3d %s of the %s that it has%s\n", w, keel_size_text(a, p->device_bytes[w]),
-               keel_size_text(b, p->device_memory[w]),
-               p->device_bytes[w] <= p->device_memory[w]
-                   ? ""
-                   : ": too little; use smaller batches or more devices");
+    for (int w = 0; p->device_bytes && w < p->workers; w++) print_device(p, w);
     if (p->staged) printf("staged     runs staged through the host: %s\n", p->staged);
     printf("total      %s, without the batches that are read ahead\n",
            keel_size_text(a, p->total_bytes));
@@ -116,7 +131,7 @@ static void print_shares(const char *what, const int64_t *rows, int n)
 }
 
 /* How processes share the steps, and what travels. */
-static void print_processes(const keel_plan *p, int compress)
+static void print_processes(const keel_plan *p, const options *o)
 {
     char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], c[KEEL_NUMBER_MAX];
     if (p->processes == 1) return;
@@ -125,13 +140,19 @@ static void print_processes(const keel_plan *p, int compress)
     if (p->process_full[0])
         print_shares("rows       of a full step:", p->process_full, p->processes);
     if (p->last_rows) print_shares("rows       of the last step:", p->process_last, p->processes);
-    printf("sends      in a full step, to all others together: gradients %s%s, statistics %s, "
+    printf("sends      in a full step, to all others together: gradients%s %s%s, statistics %s, "
            "other %s\n",
-           keel_size_text(a, p->sent_gradients), compress ? " (as bf16)" : "",
+           o->shard_optimizer ? " and weights" : "", keel_size_text(a, p->sent_gradients),
+           o->compress ? o->shard_optimizer ? " (gradients as bf16)" : " (as bf16)" : "",
            keel_size_text(b, p->sent_statistics), keel_size_text(c, p->sent_others));
     printf(
         "exchanges  %d a step at most, gradients while backward runs; buffers for what comes %s\n",
         p->exchanges, keel_size_text(a, p->exchange_bytes));
+    if (o->shard_optimizer)
+        printf(
+            "sharded    the optimizer's state is in %d parts, one in each process, and process 0 "
+            "has all of it while it is saved; weights travel when backward has ended\n",
+            p->processes);
 }
 
 /* A failure to measure is printed, but does not fail the plan. */
@@ -164,7 +185,11 @@ static int plan(const options *o, keel_model *m, const char *path)
     if (code >= 0) return code;
     if ((code = keel_shapes_read(&shapes, o->shape, m)) >= 0) return code;
     if ((code = keel_setup_strategy(&s, &o->devices)) >= 0) goto out;
+    code = keel_setup_share_by_speed(s, &o->devices, m, rows < o->batch_size ? rows : o->batch_size,
+                                     shapes);
+    if (code >= 0) goto out;
     keel_status status = keel_strategy_compress(s, (keel_compress)o->compress);
+    if (status >= 0) status = keel_strategy_shard_optimizer(s, o->shard_optimizer);
     if (status >= 0)
         status =
             keel_plan_processes(&p, m, s, (int)(o->processes > INT_MAX ? INT_MAX : o->processes),
@@ -181,7 +206,7 @@ static int plan(const options *o, keel_model *m, const char *path)
            p.workers == 1 ? "worker" : "workers");
     print_split(&p, s);
     print_tail(&p, o->end);
-    print_processes(&p, o->compress);
+    print_processes(&p, o);
     print_memory(&p);
     print_cost(&p, m, s, shapes);
     code = EXIT_OK;
@@ -197,9 +222,9 @@ static int run(const void *given, int n_arg, char **arg)
     const options *o = given;
     keel_model *m = NULL;
     (void)n_arg;
-    int code = keel_processes_check_compress(
-        o->compress, o->devices.reproducible,
-        o->processes > 1 ? NULL : "of which --processes N gives the number");
+    const char *otherwise = o->processes > 1 ? NULL : "of which --processes N gives the number";
+    int code = keel_processes_check_compress(o->compress, o->devices.reproducible, otherwise);
+    if (code < 0) code = keel_processes_check_shards(o->shard_optimizer, otherwise);
     if (code < 0) code = keel_setup_plugin(o->plugin);
     if (code < 0) code = keel_setup_model(&m, arg[0], NULL, o->dtype);
     if (code >= 0) return code;
@@ -222,6 +247,7 @@ static const keel_option table[] = {
                     "so many processes share the steps, each with these devices, as under mpirun: "
                     "show their rows and what travels"),
     KEEL_COMPRESS_ROW(options, compress),
+    KEEL_SHARD_ROW(options, shard_optimizer),
     KEEL_PLUGIN_ROW(options, plugin),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_END_ROW(options, end, "rows that do not fill a step; see keel fit"),
@@ -240,7 +266,7 @@ const keel_command keel_command_plan = {
     .help =
         "Devices that share a core are run by one worker. A worker has memory for its largest "
         "step. With --reproducible it runs a few steps on made-up rows, with and without shards, "
-        "to measure the cost of reproducible steps.",
+        "to measure the cost of reproducible steps, and with --share auto to measure the devices.",
     .example = "keel plan m.keras --rows 1031 --batch-size 64 --devices cpu:0-3",
     .options = table,
     .size = sizeof(options),

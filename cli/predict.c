@@ -151,6 +151,7 @@ static int prepare(job *j, const options *o, const char *path)
     int code;
     const keel_setup_file outputs[] = { { "-o", o->output }, { "--classes", o->classes }, { 0 } };
     const keel_setup_file inputs[] = { { "--data", o->data.data }, { 0 } };
+    if ((code = keel_setup_no_auto_share(&o->devices)) >= 0) return code;
     if ((code = keel_processes_begin(&o->processes, o->devices.list)) >= 0) return code;
     if ((code = keel_padding_read(&j->padding, &o->pad)) >= 0) return code;
     if ((code = keel_setup_input_memory(&j->input_memory, o->input_memory)) >= 0) return code;

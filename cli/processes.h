@@ -43,9 +43,28 @@ typedef struct keel_processes_options {
                     "precision, they are added in float32, and all use the same rounded sum, so "  \
                     "weights stay equal; not with --reproducible")
 
-/* Refuse --compress with --reproducible, and where nothing travels. otherwise: what to do, if there
- * is one process; NULL: there are several. Returns as keel_processes_look. */
+#define KEEL_SHARD_ROW(T, member)                                                                  \
+    KEEL_OPTION_ROW(T, member, "shard-optimizer", 0, false, KEEL_OPTION_FLAG, NULL, NULL,          \
+                    "each process keeps a part of the optimizer's state (ZeRO, stage 1) instead "  \
+                    "of all of it, moves its part of the weights and sends them to the others; "   \
+                    "to the same bits. If a process is lost, a part of the state is: the model "   \
+                    "is saved without it, and --resume goes on from the last checkpoint")
+
+/* Refuse --compress with --reproducible, and where nothing travels; and --shard-optimizer there.
+ * otherwise: what to do, if there is one process; NULL: there are several. Returns as
+ * keel_processes_look. */
 int keel_processes_check_compress(int compress, bool reproducible, const char *otherwise);
+int keel_processes_check_shards(bool shards, const char *otherwise);
+
+/* Both of a fit: set them, where processes share steps by messages; say in the first line, which
+ * this ends, and in the report what they do. Returns as above. */
+typedef struct keel_sharing {
+    int compress;
+    bool shard_optimizer;
+} keel_sharing;
+int keel_sharing_set(const keel_sharing *o, keel_strategy *s);
+void keel_sharing_begin(const keel_sharing *o, const keel_strategy *s);
+void keel_sharing_report(const keel_sharing *o, const keel_strategy *s);
 
 /* Before options are parsed: see whether and where a launcher started this process, and be silent
  * if others speak. Returns -1 to continue, or an exit code after an error was printed. */

@@ -212,16 +212,25 @@ int keel_setup_outputs(const keel_model *m, const keel_dataset *d, bool taught);
 /* The name of class i, by the model, else by the data; NULL: none. */
 const char *keel_setup_class(const keel_model *m, const keel_dataset *d, int64_t i);
 
+enum { KEEL_SHARE_TEXT_MAX = 128 };
+
 typedef struct keel_devices_options {
     const char *list;
     bool reproducible;
     int64_t shards;
+    const char *share; /* "3,1", "auto" or NULL */
 } keel_devices_options;
 
 #define KEEL_DEVICES_ROWS(T, member)                                                               \
-    KEEL_OPTION_ROW(T, member.list, "devices", 0, false, KEEL_OPTION_TEXT, "LIST", NULL,           \
-                    "cpu:0-3 is four devices, cpu:0+1 one of two cores; see keel devices "         \
-                    "(default: one per core)"),                                                    \
+    KEEL_OPTION_ROW(                                                                               \
+        T, member.list, "devices", 0, false, KEEL_OPTION_TEXT, "LIST", NULL,                       \
+        "cpu:0-3 is four devices, cpu:0+1 one of two cores, cuda:0-1,cpu:0-1 two GPUs "            \
+        "and two cores; see keel devices (default: one per core)"),                                \
+        KEEL_OPTION_ROW(T, member.share, "share", 0, false, KEEL_OPTION_TEXT, "N,N,...|auto",      \
+                        NULL,                                                                      \
+                        "unequal parts of each step: with 3,1 the first of two devices has three " \
+                        "of four rows; auto, where steps train: by their speed, which a few "      \
+                        "steps measure (default: equal parts)"),                                   \
         KEEL_OPTION_ROW(T, member.reproducible, "reproducible", 0, false, KEEL_OPTION_FLAG, NULL,  \
                         NULL,                                                                      \
                         "the same bits for any devices and any number of cores of one kind of "    \
@@ -252,6 +261,15 @@ typedef struct keel_devices_options {
 
 /* Open the devices; keel_setup_devices also prints a note if they share cores. */
 int keel_setup_strategy(keel_strategy **out, const keel_devices_options *o);
+
+/* --share auto: shares by speed, for a model that is compiled. Nothing is done with another
+ * --share. rows: of a step. inputs: as for keel_plan_make. */
+int keel_setup_share_by_speed(keel_strategy *s, const keel_devices_options *o, keel_model *m,
+                              int64_t rows, const keel_shape *inputs);
+/* Refuse --share auto, where nothing is trained. */
+int keel_setup_no_auto_share(const keel_devices_options *o);
+/* "3, 1", or "" if all devices have equal shares. */
+const char *keel_share_text(const keel_strategy *s, char out[KEEL_SHARE_TEXT_MAX]);
 int keel_setup_devices(keel_strategy **out, const keel_devices_options *o);
 
 /* Check, before the work, that a file can be written at `path`, by creating one beside it and
@@ -265,6 +283,10 @@ typedef struct keel_setup_file {
 
 /* Refuse outputs that would overwrite an input or another output. Lists end with option NULL. */
 int keel_setup_apart(const keel_setup_file *outputs, const keel_setup_file *inputs);
+
+/* Say that `make tune` may help on this kind of processor, if its kernels were not measured. Once:
+ * a file in the folder keel/ of XDG_CACHE_HOME, else of ~/.cache, remembers it. */
+void keel_tell_untuned(void);
 
 /* ---- afterwards ------------------------------------------------------------------------------ */
 

@@ -18,7 +18,7 @@ typedef struct options {
     int64_t batch_size, process_batch_size, processes_per_machine;
     double seconds;
     int dtype, float32, compress;
-    bool json;
+    bool json, shard_optimizer;
 } options;
 
 /* ---- numbers of machines --------------------------------------------------------------------- */
@@ -148,10 +148,10 @@ static void print_json(const options *o, const keel_simulation *s)
     printf("{\"version\": \"%s\", \"network\": {\"bytes_per_s\": %.0f, \"latency_us\": %.3f, "
            "\"message_us\": %.3f, \"eager_bytes\": %.0f, \"local_bytes_per_s\": %.0f, "
            "\"local_latency_us\": %.3f}, \"processes_per_machine\": %d, \"at_once\": %d, "
-           "\"compress\": \"%s\", \"one\": ",
+           "\"compress\": \"%s\", \"shard_optimizer\": %s, \"one\": ",
            KEEL_VERSION, n->bytes_per_second, 1e6 * n->latency, 1e6 * n->message, n->eager,
            n->local_bytes_per_second, 1e6 * n->local_latency, s->processes_per_machine, s->at_once,
-           o->compress ? "bf16" : "none");
+           o->compress ? "bf16" : "none", o->shard_optimizer ? "true" : "false");
     print_point_json(&s->one);
     fputs(", \"points\": [", stdout);
     for (int i = 0; i < s->count; i++) {
@@ -195,12 +195,13 @@ static int simulate(const options *o, keel_model *m, const char *path, keel_simu
     const keel_status status = keel_simulate(&found, m, s);
     if (status == KEEL_END) return EXIT_STOPPED;
     if (status < 0) return keel_complain_status(status);
-    snprintf(head, sizeof head, "%s, %s parameters, %s rows a %s, %s%s",
+    snprintf(head, sizeof head, "%s, %s parameters, %s rows a %s, %s%s%s",
              keel_printable(name, sizeof name, slash ? slash + 1 : path),
              keel_grouped(a, keel_model_count_params(m, NULL)),
              keel_grouped(b, s->batch_size ? s->batch_size : s->process_batch_size),
              s->batch_size ? "step" : "step of each process", keel_model_dtype_policy(m),
-             o->compress ? ", gradients travel as bf16" : "");
+             o->compress ? ", gradients travel as bf16" : "",
+             o->shard_optimizer ? ", the optimizer's state in parts" : "");
     int code = o->output ? write_picture(o, &found, head) : EXIT_OK;
     if (code == EXIT_OK && o->json)
         print_json(o, &found);
@@ -226,9 +227,10 @@ static int check(const options *o, keel_simulate_options *s, machines *m)
                              "%lld processes on each of %d machines: at most %d processes are "
                              "possible",
                              (long long)per, m->number[m->n - 1], MACHINES_MOST);
-    code = keel_processes_check_compress(
-        o->compress, o->devices.reproducible,
-        per * m->number[m->n - 1] > 1 ? NULL : "of which --machines gives the number");
+    const char *otherwise =
+        per * m->number[m->n - 1] > 1 ? NULL : "of which --machines gives the number";
+    code = keel_processes_check_compress(o->compress, o->devices.reproducible, otherwise);
+    if (code < 0) code = keel_processes_check_shards(o->shard_optimizer, otherwise);
     if (code >= 0) return code;
     if (!(o->seconds > 0 && o->seconds <= 3600))
         return keel_complain(EXIT_USAGE, "--seconds %g: must be above 0, and at most 3600",
@@ -249,6 +251,7 @@ static int check(const options *o, keel_simulate_options *s, machines *m)
     s->devices = o->devices.list;
     s->float32 = (keel_float32)o->float32;
     s->compress = (keel_compress)o->compress;
+    s->shard_optimizer = o->shard_optimizer;
     s->seconds = o->seconds;
     s->progress = progress;
     s->context = (void *)o;
@@ -259,6 +262,8 @@ static int check(const options *o, keel_simulate_options *s, machines *m)
 static int check_devices(const options *o, keel_simulate_options *s)
 {
     keel_strategy *strategy = NULL;
+    if (o->devices.share)
+        return keel_complain(EXIT_USAGE, "--share is for the devices of one process; leave it out");
     const int code = keel_setup_strategy(&strategy, &o->devices);
     if (code < 0) s->shards = keel_strategy_shards(strategy);
     keel_strategy_destroy(strategy);
@@ -316,6 +321,7 @@ static const keel_option table[] = {
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),
     KEEL_COMPRESS_ROW(options, compress),
+    KEEL_SHARD_ROW(options, shard_optimizer),
     KEEL_OPTIMIZER_ROWS(options, compile),
     KEEL_LOSS_ROWS(options, compile),
     KEEL_OPTION_ROW(options, json, "json", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
