@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-from programs import DEFAULT, KEEL, label, say
+from programs import CPU, label, say
 
 FIRST_STEP = {"mlp:64": 0.05, "resnet50:16": 1.0}  # seconds from the start of the process, at most
 SHORT_STEP = 1.03  # an epoch with a short last step, over what its rows ask, at most
@@ -25,7 +25,7 @@ def first_step(args, cell):
     work, batch = cell.split(":")
     times = []
     with tempfile.TemporaryDirectory() as folder:
-        base = ["--batch-size", batch, "--devices", KEEL[DEFAULT]]
+        base = ["--batch-size", batch, "--devices", CPU.keel[CPU.default]]
         made = [args.keel, "bench", work, *base, "--export", folder]
         subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
         fit = [args.keel, "fit", f"{folder}/model.keras", "--data", f"{folder}/x.npy,{folder}/y.npy", *base]
@@ -42,7 +42,7 @@ def short_step(args):
     if not os.path.exists(program):
         say(f"  there is no {program}: short last steps are not measured")
         return []
-    out = subprocess.run([program, KEEL[DEFAULT]], check=True, capture_output=True, text=True).stdout
+    out = subprocess.run([program, CPU.keel[CPU.default]], check=True, capture_output=True, text=True).stdout
     return [(r["work"], r["of_its_rows"]) for r in map(json.loads, out.splitlines())]
 
 

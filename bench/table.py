@@ -2,14 +2,14 @@
 import datetime
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
 
-from programs import DEFAULT, HERE, KEEL, PEERS, cpu_flags, is_large, label
+from programs import GPU, HERE, cpu_flags, gpus, is_large, label
 
 README = os.path.join(HERE, "README.md")
-MARKS = ("<!-- table: written by make bench -->", "<!-- end of table -->")
 NETWORKS = ("lstm:32", "transformer:32", "gpt:12", "conv1d:32", "unet:16", "densenet121:16",
             "efficientnetb0:16", "convnexttiny:16")  # fmt: skip
 AIMS = {  # rows/s over the fastest peer at the same type
@@ -53,28 +53,26 @@ def time_table(results, names):
     return markdown(["ms per step"] + names, rows)
 
 
-def ratio_table(results, dtype):
-    rows = []
+def ratio_table(results, dtype, side):
+    rows, aims = [], {} if side is GPU else AIMS[dtype]
     for cell, by in results.items():
         ms = {n: ms_of(runs) for n, runs in by.items()}
-        peers = {n: t for n, t in ms.items() if n in PEERS and t}
+        peers = {n: t for n, t in ms.items() if n in side.peers and not n.endswith("fast") and t}
         best = min(peers, key=peers.get) if peers else None
-        ours = ms.get(DEFAULT)
-        rows.append([
+        ours = ms.get(side.default)
+        row = [
             label(cell),
             f"{1e3 * int(cell.split(':')[1]) / ours:,.0f}" if ours else "-",
             best or "-",
             ratio(peers.get(best), ours),
-            f"{AIMS[dtype][cell]:.1f}" if cell in AIMS[dtype] else "-",
-            ratio(ms.get("mirrored"), ours),
-            f"{MIRRORED_AIMS[cell]:.1f}" if cell in MIRRORED_AIMS else "-",
-            ratio(ms.get("1 lane"), ours),
-            ratio(ours, ms.get("1 lane of 2")),
-            ratio(ms.get("4 lanes"), ours),
-        ])  # fmt: skip
-    head = ["", "Keel, rows/s", "fastest peer", "Keel over it", "aim", "over MirroredStrategy", "aim",
-            "2 lanes over 1", "time of 2 lanes / 1 lane of 2", "of 4 lanes / 2"]  # fmt: skip
-    return markdown(head, rows)
+        ]
+        row += [f"{aims[cell]:.1f}" if cell in aims else "-"] if aims else []
+        row += [ratio(ms.get("mirrored"), ms.get("all GPUs") if side is GPU else ours)]
+        row += [f"{MIRRORED_AIMS[cell]:.1f}" if cell in MIRRORED_AIMS else "-"] if aims else []
+        rows.append(row + [ratio(ms.get(a), ms.get(b)) for _, a, b in side.beside])
+    aim = ["aim"] if aims else []
+    head = ["", "Keel, rows/s", "fastest peer", "Keel over it", *aim, "over MirroredStrategy", *aim]
+    return markdown(head + [title for title, _, _ in side.beside], rows)
 
 
 def core_peak(run):
@@ -83,11 +81,11 @@ def core_peak(run):
     return bf16 or run["core_peak_gflops"]
 
 
-def keel_table(results):
+def keel_table(results, side):
     """What only Keel says: where its time goes, its memory."""
     rows = []
     for cell, by in results.items():
-        runs = [r for r in by.get(DEFAULT, []) if "ms" in r]
+        runs = [r for r in by.get(side.default, []) if "ms" in r]
         if runs:
             mid = sorted(runs, key=lambda r: r["ms"])[len(runs) // 2]
             peak = core_peak(mid) * mid["workers"]
@@ -98,17 +96,17 @@ def keel_table(results):
                 f"{mid['bytes_per_step'] / 1e6:,.0f} MB", f"{mid['compile_ms']:.0f} ms",
                 f"{mid['memory_planned'] / 2**20:.0f}", f"{mid['memory_used'] / 2**20:.0f}",
             ])  # fmt: skip
-    head = [f"Keel, {DEFAULT}", "in kernels", "workers waiting for each other", "host a step",
+    head = [f"Keel, {side.default}", "in kernels", "workers waiting for each other", "host a step",
             "waiting for rows", "GFLOP/s (of the cores' peak)", "moved a step", "compile",
             "planned MiB", "used MiB"]  # fmt: skip
     return markdown(head, rows) if rows else []
 
 
-def ops_table(results):
+def ops_table(results, side):
     """Per op class: ms a step, GFLOP/s of a core against its peak."""
     rows = []
     for cell, by in results.items():
-        runs = [r for r in by.get(DEFAULT, []) if "ms" in r]
+        runs = [r for r in by.get(side.default, []) if "ms" in r]
         if not runs:
             continue
         mid = sorted(runs, key=lambda r: r["ms"])[len(runs) // 2]
@@ -158,18 +156,35 @@ def output_of(command, fallback="unknown"):
         return fallback
 
 
-def machine():
-    model, memory = platform.machine(), 0
+def processor():
     with open("/proc/cpuinfo") as f:
-        for line in f:
-            if line.startswith("model name"):
-                model = line.split(":", 1)[1].strip()
-                break
+        names = [line.split(":", 1)[1].strip() for line in f if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def kind():
+    """The kind of processor, which has a table of its own on the page."""
+    flags, name = cpu_flags(), processor()
+    sets = (("amx_bf16", "AMX"), ("avx512_bf16", "AVX-512 and bfloat16 products"), ("avx512f", "AVX-512"), ("avx2", "AVX2"))
+    maker = next((m for m in ("AMD", "Intel") if m in name), name)
+    return f"{maker} with {next((text for flag, text in sets if flag in flags), 'no AVX2')}"
+
+
+def machine():
+    model, memory = processor(), 0
     flags = cpu_flags()
     with open("/proc/meminfo") as f:
         memory = int(f.readline().split()[1]) / 2**20
     extra = [n for n, flag in (("AVX-512", "avx512f"), ("AMX", "amx_bf16")) if flag in flags]
     return f"{model}, {os.cpu_count()} cores ({', '.join(extra) or 'no AVX-512'}), {memory:.0f} GiB"
+
+
+def gpu_machine(args):
+    if args.dry:
+        return "none (dry run: Keel ran on processors)"
+    found = [f"{name} {what}" for name, what in gpus(args.keel)]
+    driver = output_of(["nvidia-smi", "--query-gpu=driver_version,clocks.max.sm", "--format=csv,noheader"])
+    return f"{'; '.join(found)}; driver and most clock: {driver.splitlines()[0] if driver else 'unknown'}"
 
 
 def versions(args, measured):
@@ -188,7 +203,8 @@ def commit():
 
 
 def table_of(args, dtype, results, took):
-    names = [n for n in [*KEEL, *PEERS] if any(ms_of(by.get(n)) for by in results.values())]
+    side = args.side
+    names = [n for n in [*side.keel, *side.peers] if any(ms_of(by.get(n)) for by in results.values())]
     small = max((len(runs) for c, by in results.items() if not is_large(c) for runs in by.values()), default=0)
     large = max((len(runs) for c, by in results.items() if is_large(c) for runs in by.values()), default=0)
     left = {n: r["missing"] for by in results.values() for n, runs in by.items() for r in runs if "missing" in r}
@@ -205,9 +221,9 @@ def table_of(args, dtype, results, took):
         lines += [f"No answer within {args.limit} s: " + "; ".join(sorted(late)) + "."]
     for part in (
         time_table(results, names),
-        ratio_table(results, dtype),
-        keel_table(results),
-        ops_table(results),
+        ratio_table(results, dtype, side),
+        keel_table(results, side) if side is not GPU else [],
+        ops_table(results, side) if side is not GPU else [],
         memory_table(args, results, names),
     ):
         if part:
@@ -218,6 +234,7 @@ def table_of(args, dtype, results, took):
 def table(args, measured, held):
     lines = [
         f"- machine: {machine()}",
+        *([f"- GPUs: {gpu_machine(args)}"] if args.gpu else []),
         f"- versions: {versions(args, measured)}",
         f"- commit {commit()}, {datetime.date.today()}",
     ]
@@ -229,20 +246,26 @@ def table(args, measured, held):
     return "\n".join(lines) + "\n"
 
 
-def read_readme(path):
+def read_readme(path, marks):
     try:
         with open(path) as f:
             old = f.read()
     except OSError as e:
-        sys.exit(f"--output {path}: {e.strerror}; it is a file with the lines {' and '.join(MARKS)}")
-    if any(old.count(mark) != 1 for mark in MARKS):
-        sys.exit(f"{path} must have the lines {' and '.join(MARKS)} once each; nothing is written")
+        sys.exit(f"--output {path}: {e.strerror}; it is a file with the lines {' and '.join(marks)}")
+    if any(old.count(mark) != 1 for mark in marks):
+        sys.exit(f"{path} must have the lines {' and '.join(marks)} once each; nothing is written")
     return old
 
 
-def write_readme(path, text):
-    old = read_readme(path)
-    before, rest = old.split(MARKS[0])
-    after = rest.split(MARKS[1])[1]
+def write_readme(path, text, marks, heading=""):
+    """Between the marks; with a heading only the section that begins with it, which may be new."""
+    old = read_readme(path, marks)
+    before, rest = old.split(marks[0])
+    inside, after = rest.split(marks[1])
+    if heading:
+        sections = [x for x in re.split(r"^(?=## )", inside, flags=re.M) if x.startswith("## ")]
+        new = f"{heading}\n\n{text}\n"
+        kept = [new if x.split("\n", 1)[0] == heading else x for x in sections]
+        text = "".join(kept + ([] if new in kept else [new])).rstrip("\n") + "\n"
     with open(path, "w") as f:
-        f.write(f"{before}{MARKS[0]}\n\n{text}\n{MARKS[1]}{after}")
+        f.write(f"{before}{marks[0]}\n\n{text}\n{marks[1]}{after}")

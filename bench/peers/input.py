@@ -329,12 +329,14 @@ def spans(a):
     for x in account:
         out.append(f"| {x['input']} | {x['us_per_batch']:.1f} us | {x['cost_percent']:.2f} % | {x['error_percent']:.2f} % |")
     mlp = lines_of(a.keel, "bench", "mlp", "--batch-size", "64", "--seconds", "5", "--no-profile", "--json")[0]
+    most = max((x["cost_percent"] + 2 * x["error_percent"]) * x["us_per_batch"] for x in account) / (1e3 * mlp["ms"])
     between = 1 - mlp["step_share"] - mlp["wait_share"]
     epochs = epochs_of_photos(a)
     out += ["", f"A step of 784-512-512-10 at batch 64 takes {mlp['ms']:.2f} ms on both cores. It waits "
             f"{1e3 * mlp['mean_ms'] * mlp['wait_share']:.1f} us for rows, and {1e3 * mlp['mean_ms'] * between:.1f} us pass "
             "between two steps, in which the next batch is gathered: so small a batch (up to 1 MiB of rows in memory) is gathered",
-            "by the thread that trains, as waking another one takes as long, and both cores train meanwhile."]  # fmt: skip
+            "by the thread that trains, as waking another one takes as long, and both cores train meanwhile.",
+            f"So of a step of so small a network the account takes less than {max(most, 0):.2f} % (two standard errors above the larger of the two costs)."]  # fmt: skip
     shares = ", ".join(f"{x['waits_percent']:.2f}" for x in epochs)
     out += ["", f"An epoch of 2,062 JPEG of 100x100 with the small network of `keel new cnn`, batch 32, takes {epochs[-1]['seconds']:.2f} s on both cores; "
             f"of that, steps wait for rows for {shares} % in the first epochs, of which the first begins with one thread."]  # fmt: skip
@@ -533,7 +535,7 @@ Files are in the page cache. Keel and tf.data keep the fractions of a resized pi
 
 {images}
 
-Of 742 us of a core for such a file on another day (57 KB; `perf`, 9,898 samples, beside other work of less priority) 460 are the decoding of Huffman codes, 89 the inverse DCT, 56 colours, 24 the upsampling of colours and 23 the rest of libjpeg-turbo 2.1.5;
+Of 742 us of an AMD EPYC's core for such a file (57 KB; `perf`, 9,898 samples, beside other work of less priority) 460 are the decoding of Huffman codes, 89 the inverse DCT, 56 colours, 24 the upsampling of colours and 23 the rest of libjpeg-turbo 2.1.5;
 43 are the resize, 32 the system (opening and reading the file, changing threads), 15 all else. So 652 us, 88 %, are libjpeg-turbo's, which the fastest peer runs, too: with nothing else to do a core would decode 1.14 times as many files. 1.5 times the fastest peer needs another decoder of Huffman codes.
 Upsampling and colours in one step (libjpeg's merged upsampling) would save less than 24 us, and repeats colours where TensorFlow interpolates them: other pixels. The row is written by the resize, so nothing is copied.
 
@@ -541,7 +543,7 @@ Upsampling and colours in one step (libjpeg's merged upsampling) would save less
 A file that is read whole: its features become one array of float32, words whole numbers. pandas and `CsvDataset` have one thread for a file;
 `CsvDataset` keeps nothing and leaves words as texts.
 
-Two threads take 2 % more processor time for a file than one (medians in turn: 0.0796 and 0.0778 s of doubles, 0.168 and 0.164 s of numbers and words), and for some 1.5 % of it, mostly the labels at the end, there is one thread only: so they could reach 96 to 97 %
+On an AMD EPYC two threads take 2 % more processor time for a file than one (medians in turn: 0.0796 and 0.0778 s of doubles, 0.168 and 0.164 s of numbers and words), and for some 1.5 % of it, mostly the labels at the end, there is one thread only: so they could reach 96 to 97 %
 of twice one where two processes reach 100 %.
 
 {table}
@@ -556,6 +558,7 @@ Rows of 10 float32 and a label, in memory; nothing is done to them.
 
 ## Augmentation
 Images of bytes in memory, in batches of {batch}. tf.data maps Keras's layer over batches, torchvision its transform over single rows in a DataLoader.
+A batch of {batch} rows of 224x224x3 float32 has 19 MB. What two threads write is bound by caches and memory: each has one batch ahead, and no more (src/data/window.c).
 
 {augment}
 

@@ -5,7 +5,7 @@
 
 The large networks of images are Keras's on JAX (keras_fit.py --backend jax). --devices N splits
 each batch over N host devices. mixed_bfloat16: rows and float32 weights are rounded to bfloat16 at
-each step, logits and loss are float32.
+each step, logits and loss are float32. With --gpu all batches are in the GPU's memory.
 """
 import os
 import sys
@@ -15,6 +15,15 @@ import peer
 
 class Peer:
     def __init__(self, args):
+        self.gpu = args.gpu
+        if args.gpu:
+            os.environ["JAX_PLATFORMS"] = "cuda"
+            os.environ["JAX_DEFAULT_MATMUL_PRECISION"] = "highest"  # no TF32
+            import jax
+
+            jax.devices()  # fails here, and not in each work
+            self.jax, self.devices, self.name = jax, 1, "jax"
+            return
         flag = f"--xla_force_host_platform_device_count={args.devices}"
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flag}"
         os.environ["JAX_PLATFORMS"] = "cpu"
@@ -74,7 +83,8 @@ class Peer:
         def train(i):
             x, y = batches[i % len(batches)]
             state[0], state[1], value = step(*state, x, y, keys[i % len(keys)])
-            return value.block_until_ready()
+            self.last = value
+            return value if self.gpu else value.block_until_ready()
 
         return weights, train
 
@@ -85,7 +95,11 @@ class Peer:
 
     def prepare(self, work, batch, dtype):
         _, train = self.make(work, batch, dtype)
-        return lambda seconds: peer.time_steps(train, seconds)
+        if not self.gpu:
+            return lambda seconds: peer.time_steps(train, seconds)
+        return lambda seconds: peer.time_steps(
+            train, seconds, peer.GPU_BLOCK, lambda: self.last.block_until_ready()
+        )
 
 
 def arguments(a):

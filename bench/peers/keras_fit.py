@@ -3,7 +3,7 @@
 
     keras_fit.py WORK [...] [--backend tensorflow|jax|torch] [--devices N]
 
---devices N (TensorFlow only): MirroredStrategy over N logical CPU devices.
+--devices N (TensorFlow only): MirroredStrategy over N logical CPU devices; with --gpu over all GPUs.
 """
 import os
 import sys
@@ -11,7 +11,6 @@ import time
 
 import peer
 
-os.environ["CUDA_VISIBLE_DEVICES"] = ""
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
@@ -187,7 +186,14 @@ class Peer:
             import tensorflow as tf
 
             self.library = tf
-            if args.devices > 1:
+            if args.gpu:
+                if not tf.config.list_physical_devices("GPU"):
+                    raise ImportError("this TensorFlow sees no GPU")
+                tf.config.experimental.enable_tensor_float_32_execution(False)
+                if args.devices != 1:
+                    self.name += "-mirrored"
+                    self.strategy = tf.distribute.MirroredStrategy()
+            elif args.devices > 1:
                 self.name += f"-mirrored-{args.devices}"
                 cpu = tf.config.list_physical_devices("CPU")[0]
                 one = tf.config.LogicalDeviceConfiguration()
@@ -195,6 +201,9 @@ class Peer:
                 names = [f"CPU:{i}" for i in range(args.devices)]
                 self.strategy = tf.distribute.MirroredStrategy(names)
         else:
+            if args.gpu:
+                os.environ["JAX_PLATFORMS"] = "cuda"
+                os.environ["JAX_DEFAULT_MATMUL_PRECISION"] = "highest"  # no TF32
             self.library = __import__(args.backend)
         import keras
 

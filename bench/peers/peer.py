@@ -42,6 +42,7 @@ VOCABULARY = {"lstm": 20000, "gpt": 65, "transformer": 20000}  # works whose row
 PLACES = {"gpt": (256,), "unet": (128, 128)}  # works with a label for each place, and their shape
 LEARNING_RATE, MOMENTUM = 0.001, 0.9
 LEAST_STEPS, WARM_STEPS, WARM_SECONDS = 5, 10, 0.5
+GPU_BLOCK = 10  # steps of a GPU between two waits
 
 
 class Unsupported(Exception):
@@ -69,20 +70,24 @@ def data(work, batch):
     return x, chance.integers(0, max(classes, 2), places).astype(np.int32)
 
 
-def time_steps(step, seconds):
-    """Seconds of each call of step(i), after a warm-up; at least LEAST_STEPS however slow."""
+def time_steps(step, seconds, block=1, wait=lambda: None):
+    """Seconds of each call of step(i), after a warm-up; at least LEAST_STEPS however slow. Steps that
+    only enqueue (on a GPU) are timed `block` at a time, with a wait behind each block."""
     begin = time.perf_counter()
     i = 0
     while i < WARM_STEPS and (i < 2 or time.perf_counter() - begin < WARM_SECONDS):
         step(i)
         i += 1
+    wait()
     took = []
     begin = last = time.perf_counter()
     while len(took) < LEAST_STEPS or last - begin < seconds:
-        step(i)
-        i += 1
+        for _ in range(block):
+            step(i)
+            i += 1
+        wait()
         now = time.perf_counter()
-        took.append(now - last)
+        took.append((now - last) / block)
         last = now
     return took
 
@@ -154,12 +159,15 @@ def main(make, add_arguments=None):
     a.add_argument("--seconds", type=float, default=2.0)
     a.add_argument("--check", type=int, metavar="STEPS", help="counts and losses instead of the time")
     a.add_argument("--serve", action="store_true")
+    a.add_argument("--gpu", action="store_true", help="on GPUs; float32 without TF32")
     if add_arguments:
         add_arguments(a)
     args = a.parse_args()
     if not args.work and not args.serve:
         a.error("WORK or --serve is needed")
 
+    if not args.gpu:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
     out = os.fdopen(os.dup(1), "w")  # only JSON goes there; what libraries print goes to stderr
     os.dup2(2, 1)
     try:

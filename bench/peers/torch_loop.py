@@ -5,7 +5,8 @@
 
 eager and compile use all cores; ddp is DistributedDataParallel on gloo, a process a core with one
 thread and half of the batch. Images are tried in both memory formats, mixed_bfloat16 by autocast and
-as a bfloat16 model whose master weights are float32; the fastest is kept.
+as a bfloat16 model whose master weights are float32; the fastest is kept. With --gpu (eager, compile)
+rows come from page-locked memory in each step, as from a loader; --tf32 allows TF32 for float32.
 """
 import copy
 import itertools
@@ -18,18 +19,17 @@ import time
 
 import peer
 
-os.environ["CUDA_VISIBLE_DEVICES"] = ""
 PROCESSES = 2
 
 
 class Loop:
     """A model and its batches; step(i) trains on one of them."""
 
-    def __init__(self, work, batch, dtype, wrap, rank=0, of=1):
+    def __init__(self, work, batch, dtype, wrap, rank=0, of=1, device="cpu"):
         import torch
         import torch_nets
 
-        self.torch, self.bfloat16 = torch, dtype == "mixed_bfloat16"
+        self.torch, self.bfloat16, self.device = torch, dtype == "mixed_bfloat16", device
         torch.manual_seed(0)
         x, y = peer.data(work, batch)
         x, y = torch.from_numpy(x), torch.from_numpy(y).long()
@@ -38,7 +38,7 @@ class Loop:
             x = x.movedim(-1, 1).contiguous()  # channels come first
         own = slice(rank * batch // of, (rank + 1) * batch // of)
         self.batches = [(x[i : i + batch][own], y[i : i + batch][own]) for i in range(0, len(x), batch)]
-        self.bare = torch_nets.build(work)
+        self.bare = torch_nets.build(work).to(device)
         self.loss = torch_nets.loss(work)
         self.wrap = wrap
         self.use_form((False, False))
@@ -51,6 +51,8 @@ class Loop:
         if self.image:
             self.bare = self.bare.to(memory_format=memory)
             self.batches = [(x.contiguous(memory_format=memory), y) for x, y in self.batches]
+        if self.device != "cpu":
+            self.batches = [(x.pin_memory(), y.pin_memory()) for x, y in self.batches]
         bare = self.narrowed() if self.narrow else self.bare
         self.model = self.wrap(bare)
         self.weights = [w for w in self.model.parameters() if w.requires_grad]
@@ -70,10 +72,10 @@ class Loop:
         return model
 
     def step(self, i):
-        x, y = self.batches[i % len(self.batches)]
+        x, y = (v.to(self.device, non_blocking=True) for v in self.batches[i % len(self.batches)])
         if self.narrow:
             return self.step_narrow(x, y)
-        with self.torch.autocast("cpu", self.torch.bfloat16, enabled=self.bfloat16):
+        with self.torch.autocast(self.device, self.torch.bfloat16, enabled=self.bfloat16):
             loss = self.loss(self.model(x), y)
         self.sgd.zero_grad()
         loss.backward()
@@ -90,15 +92,21 @@ class Loop:
             self.torch._foreach_copy_(self.weights, self.masters)
         return loss
 
+    def wait(self):
+        if self.device != "cpu":
+            self.torch.cuda.synchronize()
+
     def time_of(self, form):
         """Seconds of a step; the first steps also make what later ones find made."""
         self.use_form(form)
         self.step(0)
         self.step(1)
+        self.wait()
         took = []
         while len(took) < 2 or len(took) < 100 and sum(took) < 1:
             start = time.perf_counter()
             self.step(len(took))
+            self.wait()
             took.append(time.perf_counter() - start)
         return statistics.median(took)
 
@@ -169,6 +177,14 @@ class Peer:
         self.torch, self.mode = torch, args.mode
         self.name = "torch" if args.mode == "eager" else f"torch-{args.mode}"
         self.followers, self.follower_mib = [], []
+        self.device = "cuda" if args.gpu else "cpu"
+        if args.gpu:
+            if args.mode == "ddp":
+                raise ImportError("--mode ddp is for processors here")
+            if not torch.cuda.is_available():
+                raise ImportError("this PyTorch sees no GPU")
+            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = args.tf32
+            torch.backends.cudnn.benchmark = True
         if args.mode != "ddp":
             torch.set_num_threads(len(os.sched_getaffinity(0)))
             return
@@ -208,7 +224,7 @@ class Peer:
         return torch_nets.count(loop.bare), max(runs, key=lambda losses: losses[-1])
 
     def prepare(self, work, batch, dtype):
-        loop = Loop(work, batch, dtype, lambda m: m)
+        loop = Loop(work, batch, dtype, lambda m: m, device=self.device)
         form = fastest_form(loop, work)
         if self.mode == "ddp":
             if batch % PROCESSES:
@@ -221,7 +237,8 @@ class Peer:
         if self.mode == "compile":
             loop.wrap = self.torch.compile
         loop.use_form(form)
-        return lambda seconds: peer.time_steps(loop.step, seconds)
+        block = peer.GPU_BLOCK if self.device != "cpu" else 1
+        return lambda seconds: peer.time_steps(loop.step, seconds, block, loop.wait)
 
     def measure_parallel(self, loop, key, seconds):
         """All processes must take the same number of steps: two pieces, the first to learn it."""
@@ -241,6 +258,7 @@ class Peer:
 
 def arguments(a):
     a.add_argument("--mode", default="eager", choices=["eager", "compile", "ddp"])
+    a.add_argument("--tf32", action="store_true", help="with --gpu: allow TF32")
 
 
 if __name__ == "__main__":
