@@ -9,6 +9,7 @@ typedef struct sender {
     process of;
     int shards; /* 0: an ordinary step */
     keel_compress how;
+    bool shard_optimizer;
     int64_t batch, epochs, bytes;
 } sender;
 
@@ -23,6 +24,7 @@ static void *send_all(void *context)
     if (s) s->comm->bucket_bytes = KEEL_BUCKET_LEAST; /* as the plan, which knows no connection */
     if (p->status >= 0 && x->shards) p->status = keel_strategy_reproducible(s, x->shards);
     if (p->status >= 0) p->status = keel_strategy_compress(s, x->how);
+    if (p->status >= 0) p->status = keel_strategy_shard_optimizer(s, x->shard_optimizer);
     if (p->status >= 0) p->status = keel_fit(p->outcome.model, s, p->data, &o, &p->outcome.history);
     if (p->status < 0) snprintf(p->error, sizeof p->error, "%s", keel_error());
     if (s) x->bytes = s->comm->bytes;

@@ -42,6 +42,10 @@ typedef enum standin_work_kind {
     STANDIN_CALL,
     STANDIN_FOLD,
     STANDIN_MOVE,
+    STANDIN_MEASURE,
+    STANDIN_PROJECT,
+    STANDIN_CHECK,
+    STANDIN_SUM,
     STANDIN_RECORD,
     STANDIN_WAIT
 } standin_work_kind;
@@ -58,10 +62,16 @@ typedef struct standin_work {
     keel_call *call;
     keel_device_fold *fold;
     keel_device_move *move;
+    keel_device_measure *measure;
+    keel_device_project *project;
+    keel_device_check *check;
     struct standin_event *event;
+    struct standin_group *group;
+    int rank;
 } standin_work;
 
 #include "standin_tape.h"
+#include "standin_sums.h"
 
 /* Streams meet at an event only, so each has a lock of its own. */
 typedef struct standin_event {
@@ -104,7 +114,9 @@ typedef struct standin {
     int given;            /* to streams, so far */
     bool lost;            /* it did not end in time, so nothing is given any more */
     atomic_bool closes;   /* what still hangs ends, undone */
+    int row_us;           /* each call takes so long for each of its rows */
     int allocations;      /* that are live, of the host's memory, too */
+    bool joins_nobody;    /* it is in no group */
     bool locks_nothing;   /* there is no page-locked memory */
     struct {
         const char *at;
@@ -112,10 +124,15 @@ typedef struct standin {
     } locked[STANDIN_LOCKED];
     int n_locked;
     clocks clocks;
-    int moves;           /* that it has made, of a weight each */
-    int waits;           /* so far: of streams, and of the host */
-    int ignore_at;       /* this one does not count as one; 0: none */
-    const char *ignored; /* what it was */
+    standin_group *group; /* that it has joined */
+    int sums;             /* that it was asked for */
+    int64_t out_bytes;    /* that were copied to the host */
+    int moves;            /* that it has made, of a weight each */
+    int checks;           /* of gradients, that it has made */
+    int projections;      /* of weights, that it has made */
+    int waits;            /* so far: of streams, and of the host */
+    int ignore_at;        /* this one does not count as one; 0: none */
+    const char *ignored;  /* what it was */
 } standin;
 
 static standin *standin_of(keel_device *d)
@@ -311,12 +328,25 @@ static void standin_do(standin *s, const standin_work *w)
         break;
     case STANDIN_CALL:
         w->run(w->call);
+        if (s->row_us) usleep((useconds_t)(s->row_us * w->call->rows));
         break;
     case STANDIN_FOLD:
         standin_push(w->fold);
         break;
     case STANDIN_MOVE:
         keel_move(w->move);
+        break;
+    case STANDIN_MEASURE:
+        keel_measure(w->measure);
+        break;
+    case STANDIN_PROJECT:
+        keel_project(&w->project->how, &w->project->shape, w->project->real, w->project->w);
+        break;
+    case STANDIN_CHECK:
+        keel_check(w->check);
+        break;
+    case STANDIN_SUM:
+        standin_sum_now(w->group, w->rank, w->to, w->n, w->real);
         break;
     case STANDIN_RECORD:
         if (w->event) standin_set(w->event, w->n);
@@ -335,6 +365,9 @@ static void standin_do(standin *s, const standin_work *w)
     free(w->call);
     free(w->fold);
     free(w->move);
+    free(w->measure);
+    free(w->project);
+    free(w->check);
 }
 
 static void *standin_live(void *context)
@@ -396,6 +429,14 @@ static keel_status standin_reach(keel_device *d, keel_device_stream stream)
 {
     standin *s = standin_of(d);
     standin_not_captured(s, "a wait of the host");
+    if (!s->lost && stream == KEEL_COPY_OUT_STREAM && s->group &&
+        !standin_empty(&s->stream[stream]) && standin_empty(&s->stream[KEEL_COMPUTE_STREAM])) {
+        standin_give_up(&s->group->base); /* the others do not come */
+        s->lost = !standin_empty(&s->stream[stream]);
+        KEEL_TRY(standin_finish(d));
+        return keel_fail(KEEL_EREMOTE, "%s has waited for the gradients of other devices",
+                         s->base.name);
+    }
     if (s->lost || !standin_empty(&s->stream[stream])) return standin_is_lost(s);
     pthread_mutex_lock(&s->failing);
     const bool failed = s->failure.status < 0 || s->refused < 0;
@@ -471,6 +512,7 @@ static void standin_copy_out(keel_device *d, keel_device_stream stream, void *to
     if (!standin_takes(s)) return;
     standin_captures_copy(s, to_host);
     standin_enqueue(s, (int)stream);
+    s->out_bytes += bytes;
     standin_touch(s, (int)stream, "a copy out", from, bytes, false);
     standin_touch(s, (int)stream, "a copy out", to_host, bytes, true);
     standin_give(
@@ -504,6 +546,42 @@ static void standin_add(keel_device *d, keel_dtype real, void *to, const void *f
                                  .from = standin_at(s, from, bytes),
                                  .n = count,
                                  .real = real });
+}
+
+static void standin_sum(keel_device *d, keel_device_group *g, int rank, keel_dtype real,
+                        const keel_device_range *range, int n)
+{
+    standin *s = standin_of(d);
+    for (int i = 0; i < n; i++) {
+        const int64_t bytes = range[i].count * (int64_t)keel_dtype_size(real);
+        if (!standin_takes(s)) return;
+        standin_enqueue(s, KEEL_COPY_OUT_STREAM);
+        standin_touch(s, KEEL_COPY_OUT_STREAM, "a sum", range[i].at, bytes, true);
+        s->sums++;
+        standin_give(s, KEEL_COPY_OUT_STREAM,
+                     (standin_work){ .kind = STANDIN_SUM,
+                                     .to = standin_at(s, range[i].at, bytes),
+                                     .n = range[i].count,
+                                     .real = real,
+                                     .group = (standin_group *)g,
+                                     .rank = rank });
+    }
+}
+
+static keel_status standin_join(keel_device *const *device, int n, keel_device_group **out)
+{
+    standin_group *g;
+    if (standin_of(device[0])->joins_nobody)
+        return keel_fail(KEEL_EUNSUP, "these stand-ins add nothing up");
+    g = standin_group_make(device[0]->type, n);
+    for (int i = 0; i < n; i++) standin_of(device[i])->group = g;
+    *out = &g->base;
+    return KEEL_OK;
+}
+
+static void standin_leave(keel_device_group *g)
+{
+    standin_group_free((standin_group *)g);
 }
 
 static void standin_copy(keel_device *d, void *to, const void *from, int64_t bytes)
@@ -565,6 +643,60 @@ static void standin_move(keel_device *d, const keel_device_move *m)
         own->slot[k] = standin_at(s, m->slot[k], bytes);
     }
     standin_give(s, KEEL_COMPUTE_STREAM, (standin_work){ .kind = STANDIN_MOVE, .move = own });
+}
+
+static void standin_measure(keel_device *d, const keel_device_measure *m)
+{
+    standin *s = standin_of(d);
+    const int64_t bytes = m->count * (int64_t)keel_dtype_size(m->real);
+    const int64_t sums = (m->count + m->tile - 1) / m->tile * 2 * (int64_t)sizeof(double);
+    if (!standin_takes(s)) return;
+    keel_device_measure *own = malloc(sizeof *own);
+    if (!own) abort();
+    *own = *m;
+    clocks_enqueue(&s->clocks, KEEL_COMPUTE_STREAM);
+    standin_touch(s, KEEL_COMPUTE_STREAM, "measuring", m->w, bytes, false);
+    standin_touch(s, KEEL_COMPUTE_STREAM, "measuring", m->sums, sums, true);
+    own->w = standin_at(s, m->w, bytes);
+    own->sums = standin_at(s, m->sums, sums);
+    standin_give(s, KEEL_COMPUTE_STREAM, (standin_work){ .kind = STANDIN_MEASURE, .measure = own });
+}
+
+static void standin_project(keel_device *d, const keel_device_project *p)
+{
+    standin *s = standin_of(d);
+    const int64_t bytes = keel_shape_count(&p->shape) * (int64_t)keel_dtype_size(p->real);
+    if (!standin_takes(s)) return;
+    keel_device_project *own = malloc(sizeof *own);
+    if (!own) abort();
+    *own = *p;
+    s->projections++;
+    clocks_enqueue(&s->clocks, KEEL_COMPUTE_STREAM);
+    standin_touch(s, KEEL_COMPUTE_STREAM, "constraining", p->w, bytes, true);
+    own->w = standin_at(s, p->w, bytes);
+    standin_give(s, KEEL_COMPUTE_STREAM, (standin_work){ .kind = STANDIN_PROJECT, .project = own });
+}
+
+static void standin_check(keel_device *d, const keel_device_check *c)
+{
+    standin *s = standin_of(d);
+    const int64_t element = (int64_t)keel_dtype_size(c->real);
+    const int64_t tiles = c->n_tile * (int64_t)sizeof *c->tile;
+    const int64_t votes = c->n_tile * (int64_t)sizeof *c->vote;
+    if (!standin_takes(s)) return;
+    keel_device_check *own = malloc(sizeof *own);
+    if (!own) abort();
+    *own = *c;
+    s->checks++;
+    clocks_enqueue(&s->clocks, KEEL_COMPUTE_STREAM);
+    standin_touch(s, KEEL_COMPUTE_STREAM, "checking", c->tile, tiles, false);
+    standin_touch(s, KEEL_COMPUTE_STREAM, "checking", c->vote, votes, true);
+    own->tile = standin_at(s, c->tile, tiles);
+    own->vote = standin_at(s, c->vote, votes);
+    standin_touch(s, KEEL_COMPUTE_STREAM, "checking", (char *)c->g + c->first * element,
+                  (c->end - c->first) * element, true);
+    own->g = standin_at(s, c->g, c->end * element);
+    standin_give(s, KEEL_COMPUTE_STREAM, (standin_work){ .kind = STANDIN_CHECK, .check = own });
 }
 
 static void standin_record(keel_device *d, keel_device_stream stream, int event)
@@ -753,51 +885,27 @@ static void standin_close(keel_device *d)
     free(s);
 }
 
-/* Runs references itself; or has the host run them on copies, as a GPU does. */
-static const keel_device_type standin_runs = { .name = "standin",
-                                               .allocate = standin_allocate,
-                                               .release = standin_release,
-                                               .allocate_host = standin_allocate_host,
-                                               .release_host = standin_release_host,
-                                               .copy_in = standin_copy_in,
-                                               .copy_out = standin_copy_out,
-                                               .clear = standin_clear,
-                                               .add = standin_add,
-                                               .copy = standin_copy,
-                                               .fold = standin_fold,
-                                               .move = standin_move,
-                                               .record = standin_record,
-                                               .wait = standin_wait,
-                                               .capture_begin = standin_capture_begin,
-                                               .capture_end = standin_capture_end,
-                                               .replay = standin_replay,
-                                               .forget = standin_forget,
-                                               .reach = standin_reach,
-                                               .touches = standin_host_touches,
-                                               .finish = standin_finish,
-                                               .launch = standin_launch,
-                                               .close = standin_close };
-static const keel_device_type standin_stores = { .name = "standin",
-                                                 .allocate = standin_allocate,
-                                                 .release = standin_release,
-                                                 .allocate_host = standin_allocate_host,
-                                                 .release_host = standin_release_host,
-                                                 .copy_in = standin_copy_in,
-                                                 .copy_out = standin_copy_out,
-                                                 .clear = standin_clear,
-                                                 .add = standin_add,
-                                                 .copy = standin_copy,
-                                                 .move = standin_move,
-                                                 .record = standin_record,
-                                                 .wait = standin_wait,
-                                                 .capture_begin = standin_capture_begin,
-                                                 .capture_end = standin_capture_end,
-                                                 .replay = standin_replay,
-                                                 .forget = standin_forget,
-                                                 .reach = standin_reach,
-                                                 .touches = standin_host_touches,
-                                                 .finish = standin_finish,
-                                                 .close = standin_close };
+#define STANDIN_CALLS                                                                              \
+    .name = "standin", .allocate = standin_allocate, .release = standin_release,                   \
+    .allocate_host = standin_allocate_host, .release_host = standin_release_host,                  \
+    .copy_in = standin_copy_in, .copy_out = standin_copy_out, .clear = standin_clear,              \
+    .add = standin_add, .copy = standin_copy, .move = standin_move, .measure = standin_measure,    \
+    .project = standin_project, .check = standin_check, .record = standin_record,                  \
+    .wait = standin_wait, .capture_begin = standin_capture_begin,                                  \
+    .capture_end = standin_capture_end, .replay = standin_replay, .forget = standin_forget,        \
+    .reach = standin_reach, .touches = standin_host_touches, .finish = standin_finish,             \
+    .close = standin_close
+
+/* Has the host run references on copies, as a GPU does. */
+static const keel_device_type standin_stores = { STANDIN_CALLS };
+/* Runs references itself. */
+static const keel_device_type standin_runs = { STANDIN_CALLS, .fold = standin_fold,
+                                               .launch = standin_launch };
+/* The same, and adds up gradients with others. */
+static const keel_device_type standin_sums = {
+    STANDIN_CALLS,      .fold = standin_fold,       .launch = standin_launch, .join = standin_join,
+    .sum = standin_sum, .give_up = standin_give_up, .leave = standin_leave
+};
 
 static keel_device *standin_open(const keel_device_type *type, int number)
 {
@@ -809,6 +917,7 @@ static keel_device *standin_open(const keel_device_type *type, int number)
     s->base.bucket_bytes = 256;
     s->base.patience = KEEL_DEVICE_PATIENCE;
     snprintf(s->base.name, sizeof s->base.name, "standin:%d", number);
+    snprintf(s->base.kind, sizeof s->base.kind, "stand-in");
     s->foreign = mmap(NULL, (size_t)STANDIN_SPACE, PROT_NONE, flags, -1, 0);
     s->data = mmap(NULL, (size_t)STANDIN_SPACE, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (s->foreign == MAP_FAILED || s->data == MAP_FAILED) abort();

@@ -50,6 +50,20 @@ cmp -s keel.1 "$here/../docs/keel.1" || fail "docs/keel.1 is old: keel help --fo
 cmp -s commands.md "$here/../docs/commands.md" ||
     fail "docs/commands.md is old: keel help --format markdown > docs/commands.md"
 
+# ---- shares ---
+"$KEEL" new mlp --input 8 --classes 2 -o shared.keras >/dev/null
+share() { "$KEEL" plan shared.keras --rows 100 --batch-size 40 --devices cpu:0-1 "$@"; }
+[[ $(share --share 3,1 | tr -s ' ') == *"shares 3,1 of each step"*"cpu:0 0 30 15"*"cpu:1 "[01]" 10 5"* ]] ||
+    fail "keel plan --share 3,1 does not show the shares and the rows"
+[[ $(share) != *shares* ]] || fail "keel plan shows shares that nobody has asked for"
+want 2 "share of 0 for device 2 of 2" plan shared.keras --rows 9 --devices cpu:0-1 --share 1,0
+want 2 "1 share for 2 devices: each device has one" plan shared.keras --rows 9 --devices cpu:0-1 --share 1
+want 2 "300 shares for 2 devices" plan shared.keras --rows 9 --devices cpu:0-1 --share "$(seq -s, 300)"
+want 2 "write a number for each device .3,1., or auto" plan shared.keras --rows 9 --share 3/1
+want 2 "cpu:1 has none of the 16 shards" plan shared.keras --rows 9 --devices cpu:0-1 --share 100,1 --reproducible
+want 2 "share auto measures steps of training" predict shared.keras --data x --share auto -o x.npy
+want 2 "share is for the devices of one process" simulate shared.keras --batch-size 8 --share 1,2
+
 # ---- devices, layers ----------------------------------------------------------------------------
 want 0 '^cpu:0 ' devices
 want 0 '^computing with .*oneDNN' devices
@@ -265,6 +279,7 @@ want 2 '--output is missing' fit two.keras --data t.csv
 want 2 '--epochs has no value' fit two.keras --data t.csv -o m.keras --epochs
 want 2 "--epochs 'many'" fit two.keras --data t.csv -o m.keras --epochs many
 want 2 'did you mean --batch-size' fit two.keras --data t.csv -o m.keras --batchsize 3
+want 2 'did you mean --trace' fit two.keras --data t.csv -o m.keras --trac t.json # the last of many options
 for option in batch-size epochs steps-per-epoch threads; do
     want 2 "--$option '0': must be a whole number, 1 or more" "${fit[@]}" --$option 0 -o m.keras
 done

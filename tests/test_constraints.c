@@ -15,15 +15,6 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-static const char *golden_file(const char *name)
-{
-    static char path[4096];
-    snprintf(path, sizeof path, "%s", __FILE__);
-    char *slash = strrchr(path, '/');
-    snprintf(slash ? slash + 1 : path, 512, "golden/%s", name);
-    return path;
-}
-
 /* As number() in make_constraints.py. */
 static keel_tensor numbers(keel_shape shape, int k)
 {
@@ -100,7 +91,7 @@ static void trains_as_keras(const char *name, bool all_weights, const char *posi
         keel_strategy *s;
         keel_history h;
         must(keel_strategy_create(&s, devices[k]));
-        must(keel_model_load(&m, golden_file(file)));
+        must(keel_model_load(&m, golden_path("%s", file)));
         if (prepare) prepare(m, want);
         must(keel_fit(m, s, d,
                       &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 8, .epochs = 2,
@@ -171,7 +162,7 @@ static void same_bits_on_any_devices(void **state)
             keel_strategy *s;
             must(keel_strategy_create(&s, devices[k]));
             must(keel_strategy_reproducible(s, 8));
-            must(keel_model_load(&m[k], golden_file(names[f])));
+            must(keel_model_load(&m[k], golden_path("%s", names[f])));
             must(keel_fit(m[k], s, d, &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 8 },
                           NULL));
             keel_strategy_destroy(s);
@@ -217,7 +208,7 @@ static void what_several_optimizers_keep_is_read_and_written(void **state)
     files_begin();
     must(keel_dataset_from_arrays(&d, &x, &y, NULL));
     must(keel_strategy_create(&s, "cpu:0-1"));
-    must(keel_model_load(&m, golden_file("multi_begun.keras")));
+    must(keel_model_load(&m, golden_path("multi_begun.keras")));
     must(keel_model_save(m, files_path("m.keras")));
     must(keel_model_load(&again, files_path("m.keras")));
     keel_model_destroy(m);
@@ -281,7 +272,7 @@ static void a_step_that_fails_leaves_normalized_weights_as_they_were(void **stat
         memset(w.data, 0, (size_t)n * sizeof(float));
         must(keel_dataset_from_arrays(&d, &x, &y, k ? &w : NULL));
         must(keel_strategy_create(&s, "cpu:0-1"));
-        must(keel_model_load(&m, golden_file("spectral.keras")));
+        must(keel_model_load(&m, golden_path("spectral.keras")));
         for (int i = 0; i < NAMES; i++) before[i] = weight(m, names[i]);
         keel_history h = { 0 };
         const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = 8 };
@@ -320,7 +311,7 @@ static void weights_that_are_not_there_cannot_be_excluded(void **state)
     };
     keel_model *m;
     (void)state;
-    must(keel_model_load(&m, golden_file("undecayed.keras")));
+    must(keel_model_load(&m, golden_path("undecayed.keras")));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(keel_model_exclude_from_weight_decay(m, &cases[i].name, 1), cases[i].want);
         if (cases[i].want < 0) assert_non_null(strstr(keel_error(), cases[i].says));

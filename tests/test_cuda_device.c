@@ -7,9 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "cuda_double.h"
+#include "misuses_said.h"
 #include "emulator.h"
 #include "device/cuda_plugin.h"
 #include "reproducible_works.h"
@@ -20,22 +21,8 @@ extern const keel_cuda_plugin keel_cuda;
 static void wrong_calls_are_found_and_no_others(void **unused)
 {
     (void)unused;
-    for (const cuda_misuse *m = runtime_misuses; m->what; m++) {
-        m->run();
-        const char *report = emu_report();
-        if (!m->says && report) fail_msg("%s: %s", m->what, report);
-        if (m->says && (!report || !strstr(report, m->says)))
-            fail_msg("%s: '%s' does not say '%s'", m->what, report ? report : "", m->says);
-        emu_release_all();
-    }
+    check_misuses(runtime_misuses);
     assert_int_equal(cuda_runtime_live(), 0);
-}
-
-static const recipe *recipe_of(const char *name)
-{
-    const recipe *r = recipes;
-    while (strcmp(r->name, name)) r++;
-    return r;
 }
 
 static outcome run(const recipe *r, bool no_graphs)
@@ -99,6 +86,86 @@ static void what_cannot_be_captured_runs_call_by_call(void **unused)
     forget(&b);
 }
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static int64_t part_of(const keel_plan *p, const char *what)
+{
+    for (int i = 0; i < p->n_part; i++)
+        if (strstr(p->part[i].what, what)) return p->part[i].bytes;
+    return 0;
+}
+
+/* What is taken of the GPU in the middle of a fit. */
+static keel_status see_memory(void *context, const keel_moment *now)
+{
+    int64_t *taken = context;
+    (void)now;
+    *taken = cuda_double_taken();
+    return KEEL_OK;
+}
+
+static void the_plan_has_what_libraries_take_and_cuda_shows_no_more(void **unused)
+{
+    static const struct {
+        const char *work;
+        bool convolves;
+        int without;
+    } cases[] = { { "convolutions", true, 0 },
+                  { "products", false, 0 },
+                  { "convolutions", false, CUDA_DOUBLE_NO_CUDNN } };
+    (void)unused;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const recipe *r = recipe_of(cases[c].work);
+        cuda_double_unloads();
+        const int64_t before = cuda_double_taken();
+        int64_t taken = 0, parts = 0;
+        const keel_callback sees = { KEEL_CALLBACK, .context = &taken,
+                                     .on_train_batch_end = see_memory };
+        const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = r->batch_size,
+                                           .callbacks = KEEL_CALLBACKS(&sees) };
+        keel_model *m = model_of(r);
+        keel_dataset *d = rows_of(r);
+        keel_history h;
+        keel_device *gpu;
+        keel_strategy *s;
+        keel_plan p;
+        cuda_double_without(cases[c].without);
+        must(keel_cuda.open(&gpu, 0));
+        must(keel_strategy_create_devices(&s, &gpu, 1));
+        must(keel_plan_make(&p, m, s, ROWS, r->batch_size, KEEL_KEEP, NULL));
+        assert_int_equal(part_of(&p, "cuBLASLt"), CUDA_DOUBLE_CUBLASLT);
+        assert_int_equal(part_of(&p, "cuDNN"), cases[c].convolves ? CUDA_DOUBLE_CUDNN : 0);
+        assert_int_equal(part_of(&p, "loaded kernels"), cases[c].convolves ? CUDA_DOUBLE_CODE : 0);
+        assert_int_equal(part_of(&p, "the context"), CUDA_DOUBLE_CONTEXT);
+        for (int i = 0; i < p.n_part; i++)
+            if (!strstr(p.part[i].what, "the context")) parts += p.part[i].bytes;
+        assert_int_equal(parts, p.device_bytes[0]);
+        must(keel_fit(m, s, d, &options, &h));
+        taken -= before;
+        if (llabs(taken - p.device_bytes[0]) > p.device_bytes[0] / 50)
+            fail_msg("%s: %lld bytes are planned, CUDA shows %lld", r->name,
+                     (long long)p.device_bytes[0], (long long)taken);
+        assert_int_equal(h.device_memory, p.device_bytes[0]);
+        keel_history_free(&h);
+        const int64_t needs = p.device_bytes[0];
+        gpu->memory = needs - 1; /* libraries count, too */
+        assert_int_equal(keel_fit(m, s, d, &options, &h), KEEL_ENOMEM);
+        assert_non_null(strstr(keel_error(), "for the library of products (cuBLASLt)"));
+        keel_history_free(&h);
+        keel_plan_free(&p);
+        keel_strategy_destroy(s);
+        gpu->type->close(gpu);
+        cuda_double_without(0);
+        cuda_double_unloads();
+        keel_dataset_destroy(d);
+        keel_model_destroy(m);
+        const char *fault = emu_report();
+        if (fault) fail_msg("%s: %s", r->name, fault);
+        emu_release_all();
+        assert_int_equal(cuda_double_taken(), before);
+    }
+}
+
 /* ---- a GPU that hangs ------------------------------------------------------------------------ */
 
 static keel_status hang_after(void *context, const keel_moment *now)
@@ -145,13 +212,77 @@ static outcome after(const recipe *r, int64_t steps, bool hangs)
 
 static void a_gpu_that_hangs_ends_the_fit_with_the_last_step(void **unused)
 {
-    const recipe *r = recipe_of("convolutions");
+    recipe by_muon = *recipe_of("convolutions"), *r = &by_muon;
     (void)unused;
+    by_muon.optimizer = "muon"; /* which the host moves, so it has the last step */
     outcome a = after(r, 2, true), b = after(r, 2, false);
     assert_int_equal(keel_model_steps_done(a.model), 2);
     compare_weights(&a, &b, r, "a GPU that hangs");
     forget(&a);
     forget(&b);
+}
+
+/* ---- calls that fail ------------------------------------------------------------------------- */
+
+static void use_all(keel_device *d, void *host, keel_status *ended)
+{
+    const keel_device_type *t = d->type;
+    void *at = NULL, *graph = NULL;
+    *ended = t->allocate(d, 64, "numbers", &at);
+    if (*ended < 0) return;
+    t->copy_in(d, KEEL_COPY_IN_STREAM, at, host, 64);
+    t->record(d, KEEL_COPY_IN_STREAM, 0);
+    t->wait(d, KEEL_COMPUTE_STREAM, 0);
+    t->clear(d, at, 32);
+    *ended = keel_device_finish(d);
+    if (*ended >= 0) *ended = t->capture_begin(d);
+    if (*ended >= 0) {
+        t->clear(d, at, 32);
+        *ended = t->capture_end(d, &graph);
+    }
+    if (*ended >= 0) {
+        t->replay(d, graph);
+        t->copy_out(d, KEEL_COPY_OUT_STREAM, host, at, 64);
+        *ended = keel_device_finish(d);
+        t->forget(d, graph);
+    }
+    t->look(d);
+    t->release(d, at);
+}
+
+/* A launch tells of any error that CUDA still keeps: so none may be left. */
+static void no_call_that_failed_is_told_of_a_later_launch(void **unused)
+{
+    int failed = 0;
+    bool reached = true;
+    (void)unused;
+    for (int64_t k = 1; reached; k++) {
+        float two[16] = { 2 };
+        keel_device *gpu;
+        keel_status s;
+        void *at;
+        const int64_t before = cuda_runtime_calls();
+        cuda_runtime_fail_at(k, false);
+        s = keel_cuda.open(&gpu, 0);
+        if (s >= 0)
+            use_all(gpu, two, &s);
+        else
+            must(keel_cuda.open(&gpu, 0));
+        reached = cuda_runtime_calls() - before >= k;
+        if (!reached) cuda_runtime_fail_at(0, false);
+        failed += s < 0;
+        must(gpu->type->allocate(gpu, 8, "numbers", &at));
+        gpu->type->add(gpu, KEEL_FLOAT32, at, at, 2);
+        must(keel_device_finish(gpu));
+        gpu->type->release(gpu, at);
+        gpu->type->close(gpu);
+        const char *fault = emu_report();
+        if (fault) fail_msg("call %d (%s): %s", (int)k, cuda_runtime_failed(), fault);
+        cuda_runtime_fail_at(0, false);
+        emu_release_all();
+        assert_int_equal(cuda_runtime_live(), 0);
+    }
+    assert_true(failed > 50);
 }
 
 int main(void)
@@ -160,6 +291,8 @@ int main(void)
         cmocka_unit_test(wrong_calls_are_found_and_no_others),
         cmocka_unit_test(graphs_change_no_bit),
         cmocka_unit_test(what_cannot_be_captured_runs_call_by_call),
+        cmocka_unit_test(the_plan_has_what_libraries_take_and_cuda_shows_no_more),
+        cmocka_unit_test(no_call_that_failed_is_told_of_a_later_launch),
         cmocka_unit_test(a_gpu_that_hangs_ends_the_fit_with_the_last_step),
     };
     return cmocka_run_group_tests(tests, start, NULL);

@@ -110,11 +110,14 @@ static int compare_pass(bench *b, const keel_kernel *k, const char *name, keel_p
                    keel_dtype_size(b->wide.saved[i].dtype));
     pass_run(b, NULL, pass, adds, 1, &want);
     compare(b, pass, name, &want, &got);
-    results_free(&want);
     snprintf(what, sizeof what, "%s, pass %d%s", name, (int)pass,
              !b->both                     ? ""
              : bench_held == KEEL_FLOAT16 ? ", float16"
                                           : ", bfloat16");
+    if (pass == KEEL_WEIGHTS && !b->both && !strcmp(k->op->name, "gather"))
+        same_bytes(what, "a row of the table, added up as by the reference,", want.weight_grad[0],
+                   got.weight_grad[0], keel_row_count(&b->wide.weight[0]), sizeof(float));
+    results_free(&want);
     /* rows one by one, another order of threads, arrays that no vector fits; gradients of weights
      * are sums over the rows of a call */
     const bool alone = pass == KEEL_WEIGHTS;
@@ -139,7 +142,10 @@ static void leave_out(bench *b, const keel_kernel *k, const char *name, keel_pas
     results all, some;
     cuda_name = name;
     if (!k->run[pass] || !has_pass(b, pass)) return;
-    if (!run_pass(b, k, pass, false, 1, 3, forward, &all)) count ? results_free(&all) : (void)0;
+    if (!run_pass(b, k, pass, false, 1, 3, forward, &all)) { /* the kernel leaves it to others */
+        results_free(&all);
+        return;
+    }
     for (int left = 0; left < count; left++) {
         cuda_left_out = left;
         run_pass(b, k, pass, false, 1, 3, forward, &some);
@@ -175,8 +181,12 @@ static int compare_case(const keel_kernel *k, const keel_op *op, const keel_case
             if (mode == IN_BFLOAT16 && rows[i] == 3) continue;
             if (mode == IN_FLOAT16 && rows[i] != 8) continue;
             bench_choose(mode == IN_FLOAT16 ? 2 : narrow);
-            if (bench_open(&b, op, c, training, rows[i], narrow) < 0)
-                fail_msg("%s: %s", name, keel_error());
+            const keel_status s = bench_open(&b, op, c, training, rows[i], narrow);
+            if (s == KEEL_EUNSUP && narrow) { /* places of an axis that is too long for the type */
+                bench_close(&b);
+                continue;
+            }
+            if (s < 0) fail_msg("%s: %s", name, keel_error());
             if (op->flops && op->flops(&b.wide) > FLOPS_MAX) {
                 bench_close(&b);
                 return ran;

@@ -12,13 +12,14 @@
 #include "graph/choose.h"
 #include "ops/all.h"
 
-enum { ROWS_MAX = 70, C_MAX = 130, K_MAX = 140 };
+enum { ROWS_MAX = 520, C_MAX = 530, K_MAX = 3000 };
 static float x[ROWS_MAX * C_MAX], dy[ROWS_MAX * K_MAX], w[C_MAX * K_MAX], bias[K_MAX];
 
 static const struct {
     int64_t rows, c, k;
-} sizes[] = { { 1, 1, 1 },     { 7, 5, 3 },     { 16, 33, 48 },  { 64, 20, 10 },
-              { 33, 130, 49 }, { 70, 17, 140 }, { 13, 64, 113 }, { 2, 100, 16 } };
+} sizes[] = { { 1, 1, 1 },     { 7, 5, 3 },     { 16, 33, 48 }, { 64, 20, 10 }, { 33, 130, 49 },
+              { 70, 17, 140 }, { 13, 64, 113 }, { 2, 100, 16 }, { 9, 530, 51 }, { 256, 11, 64 },
+              { 257, 19, 30 }, { 520, 17, 64 }, { 50, 9, 3000 } };
 
 static void fill(float *out, int64_t n, float step)
 {

@@ -57,13 +57,6 @@ static void close_all(fitting *f)
     }
 }
 
-static const recipe *recipe_of(const char *name)
-{
-    const recipe *r = recipes;
-    while (strcmp(r->name, name)) r++;
-    return r;
-}
-
 static outcome run(const recipe *r, int n, bool no_graphs, bool refuses, int *replays)
 {
     fitting f = { .n = n };
@@ -226,8 +219,9 @@ static outcome after(const recipe *r, int n, int steps, bool hangs)
 
 static void a_device_that_never_answers_ends_the_fit_with_the_last_step(void **unused)
 {
-    const recipe *r = recipe_of("convolutions");
+    recipe by_muon = *recipe_of("convolutions"), *r = &by_muon;
     (void)unused;
+    by_muon.optimizer = "muon"; /* which the host moves, so it has the last step */
     for (int n = 1; n <= DEVICES; n++) {
         outcome hung = after(r, n, 2, true), ended = after(r, n, 2, false);
         assert_int_equal(keel_model_steps_done(hung.model), 2);

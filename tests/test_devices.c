@@ -134,6 +134,16 @@ static outcome after(const recipe *r, int64_t steps)
     return o;
 }
 
+/* Where devices move no weights, for a step that one device fails has failed. */
+static const keel_device_type *host_moves(const keel_device_type *of)
+{
+    static keel_device_type types[2];
+    keel_device_type *type = &types[of == &standin_runs];
+    *type = *of;
+    type->move = NULL;
+    return type;
+}
+
 static void a_failed_call_fails_its_step_alone(void **unused)
 {
     enum { WHO = 1, RUNS = SLOW ? 6 : 24, STEPS_MOST = 64 };
@@ -144,7 +154,7 @@ static void a_failed_call_fails_its_step_alone(void **unused)
     (void)unused;
     for (int k = 0; k <= RUNS; k++) { /* the first has no failure, and counts the calls */
         outcome o = { .model = model_of(r) };
-        machine m = machine_of(k % 2 ? &standin_runs : &standin_stores, 3);
+        machine m = machine_of(host_moves(k % 2 ? &standin_runs : &standin_stores), 3);
         standin *s = standin_of(m.device[WHO]);
         s->fail_at = k == 0 ? 0 : 1 + (int)((int64_t)(calls - 1) * (k - 1) / RUNS);
         const keel_status st = run_on(&o, r, m.strategy, d);
@@ -349,9 +359,9 @@ static void what_is_staged_is_told_before_step_1(void **unused)
         const keel_device_type *type;
         bool locks;
         int lines;
-    } cases[] = { { &standin_runs, true, 1 },
-                  { &standin_stores, true, 2 },
-                  { &standin_stores, false, 3 } };
+    } cases[] = { { &standin_runs, true, 0 },
+                  { &standin_stores, true, 1 },
+                  { &standin_stores, false, 2 } };
     (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         told t = { 0 };
@@ -359,16 +369,14 @@ static void what_is_staged_is_told_before_step_1(void **unused)
         keel_plan p = { 0 };
         must(fit_once(cases[i].type, STANDIN_SPACE, cases[i].locks, &t, &h, &p));
         assert_int_equal(t.lines, cases[i].lines);
-        assert_string_equal(t.line[t.lines > 1],
-                            "the optimizer runs on the host: weights have regularizers");
-        if (t.lines > 1) {
+        if (t.lines > 0) {
             static const char begin[] = "runs staged through the host: ";
             assert_memory_equal(t.line[0], begin, sizeof begin - 1);
             assert_string_equal(t.line[0] + sizeof begin - 1, p.staged);
             assert_non_null(strstr(p.staged, "conv2d"));
         } else
             assert_null(p.staged);
-        if (t.lines > 2) assert_non_null(strstr(t.line[2], "no page-locked memory for"));
+        if (t.lines > 1) assert_non_null(strstr(t.line[1], "no page-locked memory for"));
         keel_history_free(&h);
         keel_plan_free(&p);
     }

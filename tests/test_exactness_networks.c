@@ -13,7 +13,7 @@ static void random_sizes(const recipe *r, int count)
 static void every_mixture_gives_the_weights_of_one_lane(void **unused)
 {
     (void)unused;
-    for (int with = 0; with < ALL; with++) random_sizes(&(recipe){ DENSE, with }, SLOW ? 1 : 16);
+    for (int with = 0; with < ALL; with++) random_sizes(&(recipe){ DENSE, with }, SLOW ? 1 : 8);
 }
 
 static void every_network_gives_the_weights_of_one_lane(void **unused)
@@ -21,7 +21,7 @@ static void every_network_gives_the_weights_of_one_lane(void **unused)
     (void)unused;
     for (int kind = CONVOLUTION; kind < NETWORKS; kind++)
         for (int with = 0; with < ALL; with += SLOW ? 9 : 1)
-            random_sizes(&(recipe){ (network)kind, with }, SLOW ? 1 : 3);
+            random_sizes(&(recipe){ (network)kind, with }, SLOW ? 1 : 2);
 }
 
 static void a_last_step_of_one_row_through_batch_norm_is_finite(void **unused)

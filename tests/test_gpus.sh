@@ -38,7 +38,10 @@ refused 2 "a number is missing after 'cuda:'" cuda:x
 refused 2 "a number is missing after 'cuda:'" cuda:
 refused 2 "a range is written cuda:0-3" cuda:2-1
 refused 2 "a GPU is named twice" cuda:0-2,cuda:1
-refused 2 "nothing else beside them" cuda:0,cpu:0
+refused 2 "and cores behind them cpu:0-1" cuda:0,gpu:0
+refused 2 "name GPUs before cores: cuda:0-1,cpu:0-1" cpu:0,cuda:0
+refused 2 "name GPUs before cores: cuda:0-1,cpu:0-1" cuda:0,cpu:0,cuda:1
+refused 2 "name GPUs before cores: cuda:0-1,cpu:0-1" cuda,cpu:0,cuda:1
 refused 2 "more than 64 devices" cuda:0-64
 refused 2 "more than 64 devices" cuda:0-31x3
 refused 2 "a GPU is divided by cuda:0x4" cuda:0x

@@ -48,9 +48,12 @@ static void check_cuts(const keel_lanes *l, const char *what)
             }
             assert_int_equal(next, n);
             assert_int_equal(busy, got);
-            for (int i = 0; i < l->n_lane; i++)
-                if (lane[i] != n / l->n_lane && lane[i] != (n + l->n_lane - 1) / l->n_lane)
+            const int64_t all = keel_lanes_unequal(l) ? l->shares_before[l->n_lane] : l->n_lane;
+            for (int i = 0; i < l->n_lane; i++) {
+                const int64_t due = n * keel_lanes_share_of(l, i);
+                if (lane[i] != due / all && lane[i] != (due + all - 1) / all)
                     fail_msg("%s: lane %d of %d rows has %d", what, i, (int)n, (int)lane[i]);
+            }
             for (int w = 0; w < l->n_worker; w++) assert_true(worker[w] <= of_worker);
         }
     }
@@ -73,6 +76,113 @@ static void every_row_is_cut_once_and_evenly(void **unused)
             shared_lanes(&l, lanes, cores);
             check_cuts(&l, what);
         }
+}
+
+/* Small numbers that a seed draws. */
+static int draw(uint32_t *state, int n)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (int)((*state >> 8) % (uint32_t)n);
+}
+
+static void must_cut_alike(const keel_lanes *x, const keel_lanes *y)
+{
+    assert_int_equal(x->n_part, y->n_part);
+    for (int64_t n = 1; n < 70; n++) {
+        keel_piece a[KEEL_LANES_MAX] = { 0 }, b[KEEL_LANES_MAX] = { 0 };
+        assert_int_equal(keel_cut(x, n, a), keel_cut(y, n, b));
+        assert_memory_equal(a, b, sizeof a);
+        assert_int_equal(keel_cut_most(x, n), keel_cut_most(y, n));
+    }
+}
+
+static void shares_are_cut_exactly(void **unused)
+{
+    (void)unused;
+    uint32_t state = 7;
+    for (int k = 0; k < 300; k++) {
+        const int lanes = 1 + draw(&state, 9), cores = 1 + draw(&state, lanes);
+        const int most = k % 3 ? 4 : KEEL_SHARE_MAX;
+        keel_lanes l, equal;
+        char what[160];
+        int share[9], at = snprintf(what, sizeof what, "%d cores, shares", cores);
+        if (k % 2)
+            shared_lanes(&l, lanes, cores);
+        else { /* each lane has a core of its own, and some two */
+            keel_cores all = { .n = KEEL_CORES_MAX };
+            char text[160];
+            int n = 0, core = 0;
+            for (int i = 0; i < lanes; i++, core++) {
+                n += snprintf(text + n, sizeof text - (size_t)n, "%scpu:%d", n ? "," : "", core);
+                if (draw(&state, 4) == 0)
+                    n += snprintf(text + n, sizeof text - (size_t)n, "+%d", ++core);
+            }
+            if (keel_lanes_parse_on(&l, text, &all) < 0) fail_msg("%s", keel_error());
+        }
+        for (int i = 0; i < lanes; i++) {
+            share[i] = 1 + draw(&state, most);
+            at += snprintf(what + at, sizeof what - (size_t)at, " %d", share[i]);
+        }
+        equal = l;
+        assert_int_equal(keel_lanes_share(&l, share, lanes), KEEL_OK);
+        check_cuts(&l, what);
+        for (int i = 0; i < lanes; i++) share[i] = most;
+        assert_int_equal(keel_lanes_share(&l, share, lanes), KEEL_OK);
+        must_cut_alike(&l, &equal);
+        assert_int_equal(keel_lanes_share(&l, NULL, 0), KEEL_OK);
+        must_cut_alike(&l, &equal);
+    }
+}
+
+/* A lane has as many shards as its share says, each of them whole. */
+static void shards_are_shared_whole(void **unused)
+{
+    static const struct {
+        int share[4], n, shards[4];
+    } cases[] = { { { 3, 1 }, 2, { 12, 4 } },
+                  { { 1, 1, 2 }, 3, { 4, 4, 8 } },
+                  { { 5, 3, 7, 1 }, 4, { 5, 3, 7, 1 } },
+                  { { 1, 1000 }, 2, { 1, 15 } } };
+    (void)unused;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        keel_cores all = { .n = 4 };
+        keel_lanes l;
+        keel_piece piece[KEEL_LANES_MAX];
+        char text[32];
+        snprintf(text, sizeof text, "cpu:0-%d", cases[c].n - 1);
+        assert_int_equal(keel_lanes_parse_on(&l, text, &all), KEEL_OK);
+        assert_int_equal(keel_lanes_share(&l, cases[c].share, cases[c].n), KEEL_OK);
+        l.shards = 16;
+        for (int64_t n = 16; n <= 320; n += 16) {
+            keel_cut(&l, n, piece);
+            for (int i = 0; i < cases[c].n; i++)
+                assert_int_equal(piece[i].rows, n / 16 * cases[c].shards[i]);
+        }
+    }
+}
+
+static void wrong_shares_are_refused_by_their_number(void **unused)
+{
+    static const struct {
+        int share[3], n;
+        const char *says;
+    } cases[] = { { { 1, 2 }, 2, "2 shares for 3 devices: each device has one" },
+                  { { 1, 0, 2 }, 3, "a share of 0 for device 2 of 3: 1 to 1000 are possible" },
+                  { { 1, 2, 1001 }, 3, "a share of 1001 for device 3 of 3" } };
+    const int before[] = { 0, 3, 6 }, share[] = { 1, 2, 3 };
+    keel_cores all = { .n = 4 };
+    keel_lanes l, kept;
+    (void)unused;
+    assert_int_equal(keel_lanes_parse_on(&l, "cpu:0-2", &all), KEEL_OK);
+    kept = l;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        assert_int_equal(keel_lanes_share(&l, cases[c].share, cases[c].n), KEEL_EARG);
+        assert_non_null(strstr(keel_error(), cases[c].says));
+        assert_memory_equal(&l, &kept, sizeof l);
+    }
+    keel_lanes_join(&l, 0, 2, before, 6);
+    assert_int_equal(keel_lanes_share(&l, share, 3), KEEL_EUNSUP);
+    assert_non_null(strstr(keel_error(), "several processes"));
 }
 
 /* Process q has the rows after those of q - 1, and its pieces are these rows. */
@@ -126,6 +236,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_is_cut_once_and_evenly),
+        cmocka_unit_test(shares_are_cut_exactly),
+        cmocka_unit_test(shards_are_shared_whole),
+        cmocka_unit_test(wrong_shares_are_refused_by_their_number),
         cmocka_unit_test(processes_cut_a_step_among_all_their_lanes),
         cmocka_unit_test(cuts_are_nested),
     };

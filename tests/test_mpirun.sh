@@ -70,6 +70,11 @@ alone 2 '--timeout is for several processes' evaluate m.keras --data "$DATA" --t
 alone 2 '--compress is for several processes, which mpirun starts; leave it out' fit m.keras --data "$DATA" --compress bf16 -o x.keras
 alone 2 "--compress.*fp16" fit m.keras --data "$DATA" --compress fp16 -o x.keras
 alone 2 'no option --compress' evaluate m.keras --data "$DATA" --compress bf16
+alone 2 '--shard-optimizer is for several processes, which mpirun starts; leave it out' fit m.keras --data "$DATA" --shard-optimizer -o x.keras
+alone 2 '--shard-optimizer is for several processes, of which --processes N' plan m.keras --rows 99 --shard-optimizer
+alone 0 'gradients and weights [^,]* \(gradients as bf16\), statistics' plan m.keras --rows 99 --processes 2 --compress bf16 --shard-optimizer
+alone 0 "^sharded .*optimizer's state is in 2 parts" plan m.keras --rows 99 --processes 2 --shard-optimizer
+alone 3 "Lamb moves the weight '[^']*' as a whole" plan m.keras --rows 99 --processes 2 --shard-optimizer --optimizer lamb
 alone 2 '--compress is for several processes, of which --processes N' plan m.keras --rows 99 --compress bf16
 alone 2 '--compress bf16 and --reproducible' plan m.keras --rows 99 --processes 2 --reproducible --compress bf16
 alone 0 'gradients [^,]* \(as bf16\), statistics' plan m.keras --rows 99 --processes 2 --compress bf16
@@ -142,6 +147,29 @@ for mpi in openmpi mpich; do
     want 2 1 '^keel fit: --compress bf16 and --reproducible' $mpi 2 "${rounded[@]}" --reproducible -o x.keras
     want 2 1 '^keel fit: .*process 1 \(.*\): its compress is "none", that of process 0 is "bf16"' $mpi 1 "${rounded[@]}" --apart -o x.keras \
         : 1 fit m.keras --data "$DATA" --batch-size 16 --epochs 2 --seed 7 --apart -o x.keras
+
+    # the optimizer's state in parts: to the same bits, also from a checkpoint of another number of processes
+    parts=("${fit[@]}" --apart --shard-optimizer --devices cpu:0)
+    want 0 0 ", each with 1/3 of the optimizer's state, which is lost with it\$" $mpi 3 "${parts[@]}" -o $mpi-parts.keras
+    grep -q '^sharded  the .* in 3 parts' out.txt || fail "$mpi: the report does not say that the state was in parts"
+    want 0 0 '^saved' $mpi 3 "${parts[@]}" --epochs 1 -o $mpi-first.keras --checkpoint $mpi-parts --checkpoint-every 2
+    want 0 1 'goes on from the checkpoint after epoch 1' $mpi 2 "${parts[@]}" -o $mpi-two.keras --checkpoint $mpi-parts --resume
+    rm -f $mpi-parts/*000002-*
+    alone 0 'goes on from the checkpoint after epoch 1' "${fit[@]}" --devices cpu:0 -o $mpi-alone.keras --checkpoint $mpi-parts --resume
+    for i in parts two alone; do
+        alone 0 '103 x 3' predict $mpi-$i.keras --data "$DATA" -o $i.npy
+        cmp -s $i.npy one.npy || fail "$mpi: $i: an optimizer in parts learns other weights"
+        # the state is in the file: a further epoch has its bits, too
+        alone 0 '^saved' fit $mpi-$i.keras --data "$DATA" --batch-size 16 --reproducible --devices cpu:0 -o more.keras
+        alone 0 '103 x 3' predict more.keras --data "$DATA" -o more-$i.npy
+    done
+    alone 0 '^saved' fit one.keras --data "$DATA" --batch-size 16 --reproducible --devices cpu:0 -o more.keras
+    alone 0 '103 x 3' predict more.keras --data "$DATA" -o more.npy
+    for i in parts two alone; do
+        cmp -s more-$i.npy more.npy || fail "$mpi: $i: an optimizer in parts leaves another state"
+    done
+    want 0 0 '^--shard-optimizer changes nothing: the processes act as one' $mpi 2 "${fit[@]}" --shard-optimizer -o x.keras
+    want 3 1 "^keel fit: Muon moves the weight '[^']*' as a whole" $mpi 2 "${parts[@]}" --optimizer muon -o x.keras
 
     # what connects them, as keel simulate takes it
     want 0 1 '^25.000Gbit,50.000us,local=[0-9.]+GB,local-latency=[0-9.]+us$' $mpi 3 network

@@ -10,15 +10,6 @@
 
 static json_t *preprocessing;
 
-static const char *golden_file(const char *name)
-{
-    static char path[4096];
-    snprintf(path, sizeof path, "%s", __FILE__);
-    char *slash = strrchr(path, '/');
-    snprintf(slash ? slash + 1 : path, 512, "golden/%s", name);
-    return path;
-}
-
 static void predicts(keel_model *m, const keel_dataset *d, const json_t *want)
 {
     keel_tensor y;
@@ -44,7 +35,7 @@ static void trains(const char *file, const keel_dataset *d, const json_t *want, 
         keel_strategy *s;
         keel_history h;
         must(keel_strategy_create(&s, devices[n]));
-        must(keel_model_load(&m, golden_file(file)));
+        must(keel_model_load(&m, golden_path("%s", file)));
         if (json_object_get(want, "before")) predicts(m, d, json_object_get(want, "before"));
         must(keel_fit(m, s, d,
                       &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = batch, .epochs = epochs,
@@ -107,7 +98,7 @@ static void a_classifier_of_texts_trains_as_in_keras(void **state)
     o.inputs = inputs;
     o.n_input = 1;
     o.label = "y";
-    must(keel_dataset_open(&d, golden_file("texts.csv"), &o));
+    must(keel_dataset_open(&d, golden_path("texts.csv"), &o));
     trains("texts.keras", d, json_object_get(preprocessing, "texts"), 16, 3);
     keel_dataset_destroy(d);
     files_end();
@@ -123,7 +114,7 @@ static void a_config_without_trainable_is_saved_without_it(void **state)
     json_t *l;
     int found = 0;
     files_begin();
-    must(keel_model_load(&m, golden_file("preprocessing.keras")));
+    must(keel_model_load(&m, golden_path("preprocessing.keras")));
     must(keel_model_save(m, files_path("c.keras")));
     keel_model_destroy(m);
     must(keel_zip_open(&z, files_path("c.keras")));

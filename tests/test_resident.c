@@ -92,16 +92,80 @@ static const recipe of_float16 = { "float16", network,   KEEL_FLOAT32, "mixed_fl
                                    "adam",    KEEL_KEEP, 32,           16,
                                    false };
 
+/* Both regularisers of elements, on a weight of several tiles too, and beside weights without. */
+static keel_symbol with_regularizers(keel_model *m)
+{
+    keel_symbol x;
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
+    x = must_call(m, "Conv2D",
+                  KEEL_ARGS(KEEL_ARG_INT("filters", 6), KEEL_ARG_INT("kernel_size", 3),
+                            KEEL_ARG_JSON("kernel_regularizer",
+                                          "{\"class_name\": \"L1L2\", \"config\": {\"l1\": "
+                                          "0.002, \"l2\": 0.01}}"),
+                            KEEL_ARG_JSON("bias_regularizer", "{\"class_name\": \"L1\", "
+                                                              "\"config\": {\"l1\": 0.03}}")),
+                  x);
+    x = must_call(m, "Flatten", NULL, must_call(m, "ReLU", NULL, x));
+    x = must_call(m, "Dense",
+                  KEEL_ARGS(KEEL_ARG_INT("units", 700),
+                            KEEL_ARG_JSON("kernel_regularizer", "{\"class_name\": \"L2\", "
+                                                                "\"config\": {\"l2\": 0.02}}")),
+                  x);
+    return must_call(
+        m, "Dense",
+        KEEL_ARGS(KEEL_ARG_INT("units", CLASSES), KEEL_ARG_STR("activation", "softmax")), x);
+}
+
+static const recipe regularised = { "regularised", with_regularizers, KEEL_FLOAT32, NULL,
+                                    "adam",        KEEL_KEEP,         32,           16,
+                                    true };
+static const recipe regularised_64 = {
+    "regularised in float64", with_regularizers, KEEL_FLOAT64, NULL, "sgd", KEEL_KEEP, 32, 16, true
+};
+
+/* All constraints, along rows, columns, windows and a whole weight, beside a regulariser. */
+static keel_symbol with_constraints(keel_model *m)
+{
+    keel_symbol x;
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
+    x = must_call(
+        m, "Conv2D",
+        KEEL_ARGS(KEEL_ARG_INT("filters", 6), KEEL_ARG_INT("kernel_size", 3),
+                  KEEL_ARG_JSON("kernel_constraint", "{\"class_name\": \"MaxNorm\", \"config\": "
+                                                     "{\"max_value\": 0.7, \"axis\": [0, 1, 2]}}"),
+                  KEEL_ARG_JSON("bias_constraint", "{\"class_name\": \"NonNeg\", "
+                                                   "\"config\": {}}")),
+        x);
+    x = must_call(m, "Flatten", NULL, must_call(m, "ReLU", NULL, x));
+    x = must_call(
+        m, "Dense",
+        KEEL_ARGS(KEEL_ARG_INT("units", 100),
+                  KEEL_ARG_JSON("kernel_constraint",
+                                "{\"class_name\": \"UnitNorm\", \"config\": {\"axis\": 0}}"),
+                  KEEL_ARG_JSON("kernel_regularizer",
+                                "{\"class_name\": \"L2\", \"config\": {\"l2\": 0.02}}"),
+                  KEEL_ARG_JSON("bias_constraint",
+                                "{\"class_name\": \"MaxNorm\", \"config\": {\"max_value\": "
+                                "0.01, \"axis\": 0}}")),
+        x);
+    return must_call(
+        m, "Dense",
+        KEEL_ARGS(KEEL_ARG_INT("units", CLASSES), KEEL_ARG_STR("activation", "softmax"),
+                  KEEL_ARG_JSON("kernel_constraint",
+                                "{\"class_name\": \"MinMaxNorm\", \"config\": {\"min_value\": "
+                                "0.5, \"max_value\": 0.9, \"rate\": 0.3, \"axis\": 1}}")),
+        x);
+}
+
+static const recipe constrained = { "constrained", with_constraints, KEEL_FLOAT32, NULL,
+                                    "adam",        KEEL_KEEP,        32,           16,
+                                    true };
+static const recipe constrained_64 = {
+    "constrained in float64", with_constraints, KEEL_FLOAT64, NULL, "sgd", KEEL_KEEP, 32, 16, true
+};
+
 static const recipe frozen = { "frozen", partly_frozen, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32,
                                16,       true };
-
-static keel_model *model_by(const recipe *r, const char *optimizer, const keel_arg *args)
-{
-    keel_model *m = model_of(r);
-    must(
-        keel_model_recompile(m, &(keel_compile){ KEEL_COMPILE, .optimizer = { optimizer, args } }));
-    return m;
-}
 
 typedef struct work {
     const recipe *r;
@@ -109,7 +173,27 @@ typedef struct work {
     const keel_arg *args;
     const keel_callback *const *callbacks;
     bool validates;
+    const char *multi; /* the map of a MultiOptimizer whose default `optimizer` is; NULL: none */
 } work;
+
+static keel_model *model_by(const work *x)
+{
+    keel_model *m = model_of(x->r);
+    must(keel_model_recompile(
+        m, &(keel_compile){ KEEL_COMPILE, .optimizer = { x->optimizer, x->args } }));
+    return x->multi ? made_multi(m, x->multi) : m;
+}
+
+/* Weights of each lie between those of others. */
+static const char *const by_three =
+    "{\".*/bias\": {\"class_name\": \"SGD\", \"config\": {\"momentum\": 0.9}}, "
+    "\"last/kernel\": {\"class_name\": \"RMSprop\", \"config\": {}}}";
+/* Steps of one in which others do not move, and norms of each kind. */
+static const char *const with_norms =
+    "{\".*/bias\": {\"class_name\": \"Nadam\", \"config\": {\"clipnorm\": 0.01, "
+    "\"gradient_accumulation_steps\": 2}}, "
+    "\"dense/kernel\": {\"class_name\": \"SGD\", \"config\": {\"global_clipnorm\": 0.02, "
+    "\"use_ema\": true}}}";
 
 static keel_status fit(outcome *o, const work *x, keel_strategy *s)
 {
@@ -128,7 +212,7 @@ static keel_status fit(outcome *o, const work *x, keel_strategy *s)
 
 static outcome run(const work *x, const keel_device_type *type, int devices, int *moves)
 {
-    outcome o = { .model = model_by(x->r, x->optimizer, x->args) };
+    outcome o = { .model = model_by(x) };
     machine m = machine_of(type, devices);
     must(fit(&o, x, m.strategy));
     *moves = close_machine(&m);
@@ -179,6 +263,72 @@ static void bits_are_those_of_the_hosts_moves(void **unused)
         { "Nesterov in float64",
           { &of_float64, "sgd", KEEL_ARGS(MOMENTUM, KEEL_ARG_BOOL("nesterov", true)) } },
         { "Adam in float16, whose loss is scaled", { &of_float16, "adam" } },
+        { "RMSprop", { &of_float32, "rmsprop" } },
+        { "RMSprop, centered, with momentum",
+          { &of_float32, "rmsprop", KEEL_ARGS(MOMENTUM, KEEL_ARG_BOOL("centered", true)) } },
+        { "Adagrad", { &of_float32, "adagrad" } },
+        { "Adadelta in float64", { &of_float64, "adadelta" } },
+        { "Adamax", { &of_float32, "adamax" } },
+        { "Nadam, whose number goes on", { &of_float32, "nadam" } },
+        { "Lion", { &of_float32, "lion" } },
+        { "Ftrl", { &of_float32, "ftrl" } },
+        { "ScheduleFreeAdamW, which begins with the weights",
+          { &of_float32, "schedulefreeadamw" } },
+        { "averages of weights",
+          { &of_float32, "adam", KEEL_ARGS(KEEL_ARG_BOOL("use_ema", true)) } },
+        { "averages that weights become on the way",
+          { &of_float32, "sgd",
+            KEEL_ARGS(MOMENTUM, KEEL_ARG_BOOL("use_ema", true), KEEL_ARG_FLOAT("ema_momentum", 0.7),
+                      KEEL_ARG_INT("ema_overwrite_frequency", 2)) } },
+        { "averages beside a frozen layer",
+          { &frozen, "adamw", KEEL_ARGS(KEEL_ARG_BOOL("use_ema", true)) } },
+        { "regularisers", { &regularised, "adam" } },
+        { "regularisers, and gradients of two steps",
+          { &regularised, "sgd",
+            KEEL_ARGS(MOMENTUM, KEEL_ARG_INT("gradient_accumulation_steps", 2)) } },
+        { "regularisers in float64", { &regularised_64, "adamw" } },
+        { "gradients of two steps",
+          { &of_float32, "adam", KEEL_ARGS(KEEL_ARG_INT("gradient_accumulation_steps", 2)) } },
+        { "gradients of two steps, averages, in float64",
+          { &of_float64, "nadam",
+            KEEL_ARGS(KEEL_ARG_INT("gradient_accumulation_steps", 2),
+                      KEEL_ARG_BOOL("use_ema", true)) } },
+        { "constraints", { &constrained, "adam" } },
+        { "constraints in float64", { &constrained_64, "sgd", KEEL_ARGS(MOMENTUM) } },
+        { "constraints, averages that weights become",
+          { &constrained, "sgd",
+            KEEL_ARGS(MOMENTUM, KEEL_ARG_BOOL("use_ema", true), KEEL_ARG_FLOAT("ema_momentum", 0.7),
+                      KEEL_ARG_INT("ema_overwrite_frequency", 2)) } },
+        { "constraints, also in steps that do not move",
+          { &constrained, "adam", KEEL_ARGS(KEEL_ARG_INT("gradient_accumulation_steps", 2)) } },
+        { "Lamb", { &of_float32, "lamb" } },
+        { "Lamb, regularisers and decay",
+          { &regularised, "lamb", KEEL_ARGS(KEEL_ARG_FLOAT("weight_decay", 0.01)) } },
+        { "Lamb in float64, of two steps, with averages and a norm",
+          { &regularised_64, "lamb",
+            KEEL_ARGS(KEEL_ARG_INT("gradient_accumulation_steps", 2),
+                      KEEL_ARG_BOOL("use_ema", true), KEEL_ARG_FLOAT("clipnorm", 0.02)) } },
+        { "Lamb beside others", { &constrained, "lamb", .multi = with_norms } },
+        { "three optimizers", { &of_float32, "adam", .multi = by_three } },
+        { "three optimizers in float64", { &of_float64, "lion", .multi = by_three } },
+        { "three optimizers, norms, regularisers and gradients of two steps",
+          { &regularised, "adam", KEEL_ARGS(KEEL_ARG_FLOAT("clipnorm", 0.05)),
+            .multi = with_norms } },
+        { "several optimizers and constraints", { &constrained, "sgd", .multi = with_norms } },
+        { "norms of weights, of gradients of two steps",
+          { &of_float32, "adam",
+            KEEL_ARGS(KEEL_ARG_INT("gradient_accumulation_steps", 2),
+                      KEEL_ARG_FLOAT("clipnorm", 0.02)) } },
+        { "the norm of all, of gradients with those of regularisers",
+          { &regularised, "adam", KEEL_ARGS(KEEL_ARG_FLOAT("global_clipnorm", 0.02)) } },
+        { "norms of both, in float64",
+          { &regularised_64, "sgd",
+            KEEL_ARGS(MOMENTUM, KEEL_ARG_INT("gradient_accumulation_steps", 3),
+                      KEEL_ARG_FLOAT("clipnorm", 0.02)) } },
+        { "the norm of gradients of two steps, whose loss is scaled",
+          { &of_float16, "sgd",
+            KEEL_ARGS(MOMENTUM, KEEL_ARG_INT("gradient_accumulation_steps", 2),
+                      KEEL_ARG_FLOAT("global_clipnorm", 0.02)) } },
     };
     static const int devices[] = { 1, 2, 3, 8 };
     (void)unused;
@@ -186,6 +336,154 @@ static void bits_are_those_of_the_hosts_moves(void **unused)
         for (size_t k = 0; k < 4; k++)
             if (!SLOW || (i + k) % 4 == 0)
                 compare_with_host(&cases[i].x, cases[i].name, devices[k], (i + k) % 2);
+}
+
+/* ---- votes ----------------------------------------------------------------------------------- */
+
+typedef struct voting {
+    const char *what, *recipe;
+    int devices;
+    bool sums; /* the devices add up gradients */
+    int shards;
+    bool stays; /* gradients do */
+    int joined; /* checks of gradients that are joined, too */
+    work by;    /* with this recipe and optimizer; else those of `recipe`. If the devices do not
+                   vote, the host moves the weights */
+} voting;
+
+static const recipe *recipe_voting(const voting *x)
+{
+    return x->by.r ? x->by.r : recipe_of(x->recipe);
+}
+
+/* A fit without a validation: what it leaves, and the bytes that came to the host. */
+static outcome fit_voting(const voting *x, bool votes, int64_t *bytes, int *checks)
+{
+    static keel_device_type silent;
+    const keel_device_type *type = x->sums ? &standin_sums : &standin_runs;
+    const recipe *r = recipe_voting(x);
+    outcome o = { .model = x->by.r ? model_by(&x->by) : model_of(r) };
+    keel_dataset *d = rows_of(r);
+    const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = 32, .epochs = EPOCHS };
+    silent = *type;
+    silent.check = NULL;
+    if (x->by.r) silent.move = NULL;
+    machine m = machine_of(votes ? type : &silent, x->devices);
+    if (x->shards > 0) must(keel_strategy_reproducible(m.strategy, x->shards));
+    must(keel_fit(o.model, m.strategy, d, &options, NULL));
+    *bytes = *checks = 0;
+    for (int i = 0; i < m.n; i++) {
+        *bytes += standin_of(m.device[i])->out_bytes;
+        *checks += standin_of(m.device[i])->checks;
+    }
+    assert_true((close_machine(&m) > 0) == (votes || !x->by.r));
+    keel_dataset_destroy(d);
+    return o;
+}
+
+static int64_t weight_bytes(keel_model *m)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < keel_model_weight_count(m); i++) {
+        keel_tensor w;
+        must(keel_model_get_weight(m, keel_model_weight_name(m, i), &w));
+        bytes += keel_shape_count(&w.shape) * (int64_t)keel_dtype_size(w.dtype);
+        keel_tensor_free(&w);
+    }
+    return bytes;
+}
+
+/* With the bits that the host's divisions and votes give, in fewer bytes: those of the weights in
+ * each step. */
+static void gradients_stay_where_they_are_whole(void **unused)
+{
+    const voting cases[] = {
+        { "one device", "convolutions", 1, false, 0, true },
+        { "one device, shards, a layer called twice", "convolutions", 1, false, 16, true },
+        { "one device, products", "products", 1, false, 16, true },
+        { "one device, float16", "deep in float16", 1, false, 0, true },
+        { "devices that add up, statistics of the batch", "convolutions", 2, true, 0, true },
+        { "devices that do not add up", "convolutions", 2, false, 0, false },
+        { "reproducible steps of several", "products", 3, true, 16, false },
+        { "one device, norms of gradients with those of regularisers",
+          NULL,
+          1,
+          false,
+          0,
+          true,
+          6,
+          { &regularised, "adam", KEEL_ARGS(KEEL_ARG_FLOAT("global_clipnorm", 0.02)) } },
+        { "devices that add up, norms of gradients of two steps",
+          NULL,
+          2,
+          true,
+          0,
+          true,
+          2 * 3,
+          { &regularised, "sgd",
+            KEEL_ARGS(MOMENTUM, KEEL_ARG_INT("gradient_accumulation_steps", 2),
+                      KEEL_ARG_FLOAT("clipnorm", 0.02)) } },
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const voting *x = &cases[i];
+        int64_t by_host, there;
+        int none, checks;
+        outcome a = fit_voting(x, false, &by_host, &none), b = fit_voting(x, true, &there, &checks);
+        const int64_t steps = keel_model_steps_done(b.model);
+        assert_int_equal(none, 0);
+        if (checks != (x->stays ? steps * x->devices + x->joined : 0))
+            fail_msg("%s: %d checks in %d steps", x->what, checks, (int)steps);
+        if (x->stays && !x->by.r && by_host - there < steps * weight_bytes(b.model) * 3 / 4)
+            fail_msg("%s: %lld bytes came, and %lld to a host that votes", x->what,
+                     (long long)there, (long long)by_host);
+        compare_weights(&a, &b, recipe_voting(x), x->what);
+        forget(&a);
+        forget(&b);
+    }
+}
+
+/* The loss is finite, and one gradient is not. */
+static void a_gradient_that_is_not_finite_fails_the_step_by_its_name(void **unused)
+{
+    (void)unused;
+    for (int devices = 1; devices <= 3; devices++) {
+        float x[64], y[64] = { 0 }, small[1] = { 1e-3F }, large[1] = { 3e38F };
+        const keel_tensor tx = { KEEL_FLOAT32, { 2, { 64, 1 } }, x };
+        const keel_tensor ty = { KEEL_FLOAT32, { 2, { 64, 1 } }, y };
+        const keel_tensor weight[] = { { KEEL_FLOAT32, { 2, { 1, 1 } }, small },
+                                       { KEEL_FLOAT32, { 2, { 1, 1 } }, large } };
+        static const char *const name[] = { "first/kernel", "last/kernel" };
+        keel_model *m;
+        keel_dataset *d;
+        for (int i = 0; i < 64; i++) x[i] = i == 40 ? 20 : 1;
+        must(keel_model_create(&m, NULL, KEEL_FLOAT32, 5));
+        must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", 1))));
+        for (int k = 0; k < 2; k++)
+            must(
+                keel_model_add(m, "Dense",
+                               KEEL_ARGS(KEEL_ARG_INT("units", 1), KEEL_ARG_BOOL("use_bias", false),
+                                         KEEL_ARG_STR("name", k ? "last" : "first"))));
+        must(keel_model_compile(
+            m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "sgd" }, .loss = { { "mae" } } }));
+        for (int k = 0; k < 2; k++) must(keel_model_set_weight(m, name[k], &weight[k]));
+        must(keel_dataset_from_arrays(&d, &tx, &ty, NULL));
+        machine s = machine_of(&standin_sums, devices);
+        const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = 64 };
+        assert_int_equal(keel_fit(m, s.strategy, d, &options, NULL), KEEL_ENUMERIC);
+        if (!strstr(keel_error(), "the gradient of 'first/kernel' is not finite"))
+            fail_msg("%s", keel_error());
+        assert_true(standin_of(s.device[0])->checks > 0);
+        assert_int_equal(close_machine(&s), 0); /* no weight has moved */
+        for (int k = 0; k < 2; k++) {
+            keel_tensor w;
+            must(keel_model_get_weight(m, name[k], &w));
+            assert_memory_equal(w.data, weight[k].data, sizeof(float));
+            keel_tensor_free(&w);
+        }
+        keel_dataset_destroy(d);
+        keel_model_destroy(m);
+    }
 }
 
 /* ---- who asks for weights -------------------------------------------------------------------- */
@@ -280,11 +578,11 @@ static void a_fit_goes_on_from_what_devices_had(void **unused)
         int moves;
         const work x = { &of_float32, optimizers[i] };
         outcome whole = run(&x, host_moves(), 1, &moves);
-        outcome parts = { .model = model_by(x.r, x.optimizer, NULL) };
+        outcome parts = { .model = model_by(&x) };
         snprintf(folder, sizeof folder, "%s/resident-%s", root ? root : "/tmp", optimizers[i]);
         must(part_of_a_fit(parts.model, folder, 3, 2));
         keel_model_destroy(parts.model);
-        parts.model = model_by(x.r, x.optimizer, NULL);
+        parts.model = model_by(&x);
         must(part_of_a_fit(parts.model, folder, 2, 100));
         compare_weights(&whole, &parts, x.r, "a fit that went on");
         forget(&whole);
@@ -295,31 +593,40 @@ static void a_fit_goes_on_from_what_devices_had(void **unused)
 /* ---- failures -------------------------------------------------------------------------------- */
 
 /* Weights and state after so many steps. */
-static outcome after(int64_t steps)
+static outcome after(const work *of, int64_t steps)
 {
     int moves;
     const keel_callback ends = { KEEL_CALLBACK, .on_train_batch_end = end_at, .context = &steps };
-    const work x = { &of_float32, "adam", NULL, KEEL_CALLBACKS(&ends) };
+    const work x = { of->r, of->optimizer, of->args, KEEL_CALLBACKS(&ends), .multi = of->multi };
     if (steps > 0) return run(&x, host_moves(), 1, &moves);
-    return (outcome){ .model = model_by(x.r, x.optimizer, x.args) };
+    return (outcome){ .model = model_by(&x) };
 }
+
+/* Norms by which it clips are of gradients that devices join. */
+static const work joins = { &of_float32, "adam",
+                            KEEL_ARGS(KEEL_ARG_INT("gradient_accumulation_steps", 2),
+                                      KEEL_ARG_FLOAT("global_clipnorm", 0.02)) };
+static const work joins_and_measures = { &regularised, "adam",
+                                         KEEL_ARGS(KEEL_ARG_FLOAT("clipnorm", 0.02)) };
+static const work by_several = { &of_float32, "adam", .multi = by_three };
+static const work by_lamb = { &of_float32, "lamb" };
+static const work by_lamb_measured = { &regularised, "lamb" };
+static const work plainly = { &of_float32, "adam" };
 
 /* Of one device, and of one among three. What is left is what some step has left: weights, state
  * and count go together. */
-static void a_failed_call_leaves_what_a_step_has_left(void **unused)
+static void fail_each_call(const work *x)
 {
-    enum { RUNS = SLOW ? 8 : 60, STEPS_MOST = 64 };
-    const work x = { &of_float32, "adam" };
+    enum { RUNS = SLOW ? 4 : 40, STEPS_MOST = 64 };
     outcome known[STEPS_MOST] = { 0 };
-    (void)unused;
     for (int devices = 1; devices <= 3; devices += 2) {
         int calls = 0;
         for (int k = 0; k <= RUNS; k++) { /* the first has no failure, and counts the calls */
-            outcome o = { .model = model_by(x.r, x.optimizer, x.args) };
+            outcome o = { .model = model_by(x) };
             machine m = machine_of(k % 2 ? &standin_runs : &standin_stores, devices);
             standin *s = standin_of(m.device[devices / 2]);
             s->fail_at = k == 0 ? 0 : 1 + (int)((int64_t)(calls - 1) * (k - 1) / RUNS);
-            const keel_status st = fit(&o, &x, m.strategy);
+            const keel_status st = fit(&o, x, m.strategy);
             if (k == 0) {
                 must(st);
                 calls = s->calls;
@@ -328,8 +635,8 @@ static void a_failed_call_leaves_what_a_step_has_left(void **unused)
                 assert_true(st == KEEL_OK || st == KEEL_EDEVICE || st == KEEL_ENOMEM);
                 assert_true(st == KEEL_OK ? devices > 1 : strstr(keel_error(), "standin:") != NULL);
                 assert_true(steps < STEPS_MOST);
-                if (!known[steps].model) known[steps] = after(steps);
-                compare_weights(&known[steps], &o, x.r, "a failure");
+                if (!known[steps].model) known[steps] = after(x, steps);
+                compare_weights(&known[steps], &o, x->r, "a failure");
             }
             close_machine(&m);
             forget(&o);
@@ -339,14 +646,23 @@ static void a_failed_call_leaves_what_a_step_has_left(void **unused)
         if (known[i].model) forget(&known[i]);
 }
 
+static void a_failed_call_leaves_what_a_step_has_left(void **unused)
+{
+    (void)unused;
+    fail_each_call(&plainly);
+    fail_each_call(&joins);
+    fail_each_call(&by_several);
+    fail_each_call(&by_lamb);
+}
+
 /* ---- waits ----------------------------------------------------------------------------------- */
 
-static int waits_of(int ignore_at, const char **unseen)
+static int waits_of(const work *of, int ignore_at, const char **unseen)
 {
     int64_t steps = 2;
     const keel_callback ends = { KEEL_CALLBACK, .on_train_batch_end = end_at, .context = &steps };
-    const work x = { &of_float32, "adam", NULL, KEEL_CALLBACKS(&ends) };
-    outcome o = { .model = model_by(x.r, x.optimizer, x.args) };
+    const work x = { of->r, of->optimizer, of->args, KEEL_CALLBACKS(&ends), .multi = of->multi };
+    outcome o = { .model = model_by(&x) };
     keel_dataset *d = rows_of(x.r);
     const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = x.r->batch_size,
                                        .callbacks = x.callbacks };
@@ -365,13 +681,18 @@ static int waits_of(int ignore_at, const char **unseen)
 
 static void no_wait_is_left_out_unseen(void **unused)
 {
-    const char *unseen;
-    const int waits = waits_of(0, &unseen);
     (void)unused;
-    assert_true(waits > 8);
-    for (int k = 1; k <= waits; k += SLOW ? 3 : 1) {
-        waits_of(k, &unseen);
-        if (unseen) fail_msg("nobody sees that wait %d of %d is left out: of %s", k, waits, unseen);
+    static const work *const works[] = { &plainly, &joins_and_measures, &by_lamb_measured };
+    for (int i = 0; i < 3; i++) {
+        const work *x = works[i];
+        const char *unseen;
+        const int waits = waits_of(x, 0, &unseen);
+        assert_true(waits > 8);
+        for (int k = 1; k <= waits; k += SLOW ? 12 : 1) {
+            waits_of(x, k, &unseen);
+            if (unseen)
+                fail_msg("nobody sees that wait %d of %d is left out: of %s", k, waits, unseen);
+        }
     }
 }
 
@@ -391,18 +712,23 @@ static void what_the_host_moves_is_named(void **unused)
     } cases[] = {
         { "adam", NULL, NULL },
         { "sgd", NULL, NULL },
-        { "lamb", NULL, "devices have no kernel for this optimizer" },
+        { "lamb", NULL, NULL },
         { "muon", NULL, "devices have no kernel for this optimizer" },
         { "adafactor", NULL, "devices have no kernel for this optimizer" },
-        { "adam", KEEL_ARGS(KEEL_ARG_BOOL("use_ema", true)),
-          "it keeps averages of weights (use_ema)" },
-        { "adam", KEEL_ARGS(KEEL_ARG_INT("gradient_accumulation_steps", 2)),
-          "it adds up gradients (gradient_accumulation_steps)" },
+        { "ftrl", NULL, NULL },
+        { "ftrl", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate_power", -0.4)),
+          "devices have no kernel for this optimizer" },
+        { "adam", KEEL_ARGS(KEEL_ARG_BOOL("use_ema", true)), NULL },
+        { "adam", KEEL_ARGS(KEEL_ARG_INT("gradient_accumulation_steps", 2)), NULL },
+        { "adam",
+          KEEL_ARGS(KEEL_ARG_INT("gradient_accumulation_steps", 2),
+                    KEEL_ARG_FLOAT("clipnorm", 0.02)),
+          NULL },
     };
     (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char line[400] = "", wanted[400] = "";
-        keel_model *model = model_by(&of_float32, cases[i].optimizer, cases[i].args);
+        keel_model *model = model_by(&(work){ &of_float32, cases[i].optimizer, cases[i].args });
         keel_dataset *d = rows_of(&of_float32);
         machine m = machine_of(&standin_runs, 2);
         const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = 32,
@@ -420,7 +746,7 @@ static void what_the_host_moves_is_named(void **unused)
 
 static int64_t planned(const char *optimizer, int64_t memory, keel_status *s)
 {
-    keel_model *model = model_by(&of_float32, optimizer, NULL);
+    keel_model *model = model_by(&(work){ &of_float32, optimizer });
     keel_dataset *d = rows_of(&of_float32);
     machine m = machine_of(&standin_runs, 1);
     const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = 32 };
@@ -457,6 +783,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_are_those_of_the_hosts_moves),
+        cmocka_unit_test(gradients_stay_where_they_are_whole),
+        cmocka_unit_test(a_gradient_that_is_not_finite_fails_the_step_by_its_name),
         cmocka_unit_test(callbacks_read_and_write_the_weights_of_now),
         cmocka_unit_test(a_fit_goes_on_from_what_devices_had),
         cmocka_unit_test(a_failed_call_leaves_what_a_step_has_left),

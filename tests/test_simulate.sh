@@ -40,7 +40,9 @@ want 0 '^ +2 ' m.keras --batch-size 64 --machines 2 --reproducible "${few[@]}"
 want 0 'mixed_bfloat16' m.keras --batch-size 64 --machines 2 --dtype mixed_bfloat16 "${few[@]}"
 
 want 0 'gradients travel as bf16' m.keras --batch-size 64 --machines 2 --compress bf16 "${few[@]}"
-want 0 '"compress": "bf16", "one": ' m.keras --batch-size 64 --machines 2 --compress bf16 --json "${few[@]}"
+want 0 '"compress": "bf16", "shard_optimizer": false, "one": ' m.keras --batch-size 64 --machines 2 --compress bf16 --json "${few[@]}"
+want 0 "the optimizer's state in parts" m.keras --batch-size 64 --machines 3 --shard-optimizer "${few[@]}"
+want 0 '"shard_optimizer": true, "one": ' m.keras --batch-size 64 --machines 2 --shard-optimizer --json "${few[@]}"
 want 0 '"points": \[\{"machines": 2, "processes": 2, "batch": 64, "rows": 32,' m.keras --batch-size 64 --machines 2 --json "${few[@]}"
 [[ $(wc -l <out.txt) == 1 && ! -s err.txt ]] || fail "JSON is not one line alone"
 want 0 '^picture +c.svg' m.keras --batch-size 64 --machines 1-4 -o c.svg "${few[@]}"
@@ -72,6 +74,7 @@ want 2 '32 processes with 1 devices each are more than the 16 shards' m.keras --
 want 1 'absent.keras' absent.keras --batch-size 64
 want 2 '--compress is for several processes, of which --machines' m.keras --batch-size 64 --machines 1 --compress bf16
 want 2 '--compress bf16 and --reproducible' m.keras --batch-size 64 --machines 2 --compress bf16 --reproducible
+want 2 '--shard-optimizer is for several processes, of which --machines' m.keras --batch-size 64 --machines 1 --shard-optimizer
 want 2 "fp16" m.keras --batch-size 64 --machines 2 --compress fp16
 want 2 'cpu:x' m.keras --batch-size 64 --devices cpu:x
 ((failed == 0)) || exit 1

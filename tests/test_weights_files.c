@@ -10,15 +10,6 @@
 #include "must.h"
 #include "tensor/shape.h"
 
-static const char *golden_file(const char *name)
-{
-    static char path[4096];
-    snprintf(path, sizeof path, "%s", __FILE__);
-    char *slash = strrchr(path, '/');
-    snprintf(slash ? slash + 1 : path, 512, "golden/%s", name);
-    return path;
-}
-
 /* Element k of weight i; `all` false: zeros. */
 static void has_weights(const keel_model *m, bool all, const char *file)
 {
@@ -44,8 +35,8 @@ static void weights_are_those_that_keras_wrote(void **state)
     (void)state;
     for (int i = 0; i < 6; i++) {
         keel_model *m;
-        must(keel_model_load(&m, golden_file("weights.keras")));
-        must(keel_model_load_weights(m, golden_file(files[i])));
+        must(keel_model_load(&m, golden_path("weights.keras")));
+        must(keel_model_load_weights(m, golden_path("%s", files[i])));
         has_weights(m, i < 5, files[i]);
         keel_model_destroy(m);
     }
@@ -69,8 +60,8 @@ static void a_file_that_does_not_fit_changes_nothing(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         keel_model *m;
-        must(keel_model_load(&m, golden_file("weights.keras")));
-        const keel_status s = keel_model_load_weights(m, golden_file(cases[i].file));
+        must(keel_model_load(&m, golden_path("weights.keras")));
+        const keel_status s = keel_model_load_weights(m, golden_path("%s", cases[i].file));
         if (s != cases[i].status || !strstr(keel_error(), cases[i].says))
             fail_msg("%s: status %d: %s", cases[i].file, s, keel_error());
         has_weights(m, false, cases[i].file);

@@ -125,6 +125,14 @@ size_t bytes_of(layout l, double_type t)
     return (size_t)(extent(l) + (uint64_t)l->stride * (uint64_t)(l->batch - 1)) * double_size(t);
 }
 
+/* One product behind another, or side by side within a leading dimension. */
+bool lie_apart(layout l)
+{
+    const uint64_t stride = (uint64_t)l->stride, others = (uint64_t)l->batch - 1;
+    return stride >= extent(l) ||
+           (stride >= l->rows && stride * others + l->rows <= (uint64_t)l->ld);
+}
+
 bool layout_fits(const char *f, const char *what, layout l, bool turned, uint64_t rows,
                  uint64_t columns)
 {
@@ -177,7 +185,7 @@ bool problem::is_right(const char *f)
     for (layout l : all) {
         if (l->batch != y->batch) return double_wrong(f, "batches of different sizes");
         if (l->batch < 1) return double_wrong(f, "a batch of %d", l->batch);
-        if (l->batch > 1 && l == y && (uint64_t)l->stride < extent(l))
+        if (l->batch > 1 && l == y && !lie_apart(l))
             return double_wrong(f, "the products of the batch lie on one another in D");
     }
     return true;
@@ -407,7 +415,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     problem p = { .desc = desc, .a = a_layout, .b = b_layout, .c = c_layout, .y = d_layout };
     algorithm x = {};
     float by, keep;
-    if (!double_begins(f, true) || !emu_enqueue()) return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (!double_begins(f, true) || !emu_enqueue() || double_is_dead(double_device()))
+        return CUBLAS_STATUS_EXECUTION_FAILED;
     if (!is_live(f, "the handle", handle) || !p.is_right(f) || !double_stream(f, stream))
         return CUBLAS_STATUS_INVALID_VALUE;
     if (algo) memcpy(&x, algo, sizeof x);
@@ -418,32 +427,35 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     }
     memcpy(&by, alpha, sizeof by);
     memcpy(&keep, beta, sizeof keep);
-    if (emu_captured) {
-        emu_captured->node.push_back([=] {
-            cublasLtMatmulAlgo_t own = {};
-            memcpy(&own, &x, sizeof x);
-            cublasLtMatmul(handle, desc, &by, a, a_layout, b, b_layout, &keep, c, c_layout, d,
-                           d_layout, &own, workspace, workspace_bytes, stream);
-        });
-        return CUBLAS_STATUS_SUCCESS;
-    }
-    if (!memory_is_right(f, p, x, a, b, keep, c, d, workspace, workspace_bytes))
-        return CUBLAS_STATUS_INVALID_VALUE;
-    compute(p, x, by, static_cast<const char *>(a), static_cast<const char *>(b), keep,
-            static_cast<const char *>(c), static_cast<char *>(d));
-    runs++;
+    /* what describes the problem may be destroyed or changed when this returns */
+    struct description {
+        cublaslt_double_desc desc;
+        cublaslt_double_layout a, b, c, y;
+    } const kept = { *desc, *a_layout, *b_layout, *c_layout, *d_layout };
+    double_give(stream, [=] {
+        problem q = p;
+        q.desc = &kept.desc, q.a = &kept.a, q.b = &kept.b, q.c = &kept.c, q.y = &kept.y;
+        if (!memory_is_right(f, q, x, a, b, keep, c, d, workspace, workspace_bytes)) return;
+        compute(q, x, by, static_cast<const char *>(a), static_cast<const char *>(b), keep,
+                static_cast<const char *>(c), static_cast<char *>(d));
+        runs++;
+    });
     return CUBLAS_STATUS_SUCCESS;
 }
 }
 
-const cuda_blas *keel_cuda_blas(keel_device *)
+const cuda_blas *keel_cuda_blas(keel_device *d)
 {
-#define FUNCTION(name) .name = ::name,
+#define FUNCTION(name) .name = double_function<::name>::call,
     static const cublaslt_functions functions = { CUBLASLT_FUNCTIONS(FUNCTION) };
 #undef FUNCTION
     static cublasLtContext handle = { true };
-    static const cuda_blas one = { &functions, &handle };
-    return double_lacks(CUDA_DOUBLE_NO_CUBLASLT) ? nullptr : &one;
+    static const cuda_blas one = { &functions, &handle, CUDA_BLAS_WORKSPACE };
+    const emu_turn turn;
+    cudaStream_t stream;
+    if (double_lacks(CUDA_DOUBLE_NO_CUBLASLT)) return nullptr;
+    double_opens(d, KEEL_OWN_PRODUCTS, &stream);
+    return &one;
 }
 
 int64_t cuda_double_products(void)

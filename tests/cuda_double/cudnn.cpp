@@ -389,7 +389,10 @@ cudnnStatus_t finish(const char *f, const node *n)
 {
     tensor t;
     convolution v;
-    if (n->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) return finish_plan(f, n);
+    if (n->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
+        double_loads();
+        return finish_plan(f, n);
+    }
     if (n->type == CUDNN_BACKEND_TENSOR_DESCRIPTOR && !tensor_of(f, n, &t))
         return CUDNN_STATUS_BAD_PARAM;
     if (is_operation(n) && !v.is(f, n)) return CUDNN_STATUS_BAD_PARAM;
@@ -631,7 +634,8 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     e.f = "cudnnBackendExecute";
     e.plan = static_cast<node *>(plan);
     e.pack = static_cast<node *>(pack);
-    if (!double_begins(e.f, true) || !emu_enqueue()) return CUDNN_STATUS_EXECUTION_FAILED;
+    if (!double_begins(e.f, true) || !emu_enqueue() || double_is_dead(double_device()))
+        return CUDNN_STATUS_EXECUTION_FAILED;
     if (!handle || !handle->live) {
         double_wrong(e.f, "the handle was destroyed before");
         return CUDNN_STATUS_BAD_PARAM;
@@ -645,23 +649,35 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
         !e.v.is(e.f, operation_of(config->graph)) || !e.find_pointers())
         return CUDNN_STATUS_BAD_PARAM;
     e.engine = config->engine;
-    if (emu_captured)
-        emu_captured->node.push_back([e]() mutable { e.run(); });
-    else if (!e.run())
-        return CUDNN_STATUS_BAD_PARAM;
+    double_give(handle->stream, [e]() mutable { e.run(); });
     return CUDNN_STATUS_SUCCESS;
 }
 }
 
-const cuda_dnn *keel_cuda_dnn(keel_device *)
+const cuda_dnn *keel_cuda_dnn(keel_device *d)
 {
-#define FUNCTION(name) .name = ::name,
+#define FUNCTION(name) .name = double_function<::name>::call,
     static const cudnn_functions functions = { CUDNN_FUNCTIONS(FUNCTION) };
 #undef FUNCTION
-    static cudnnContext handle;
-    static const cuda_dnn one = { &functions, &handle };
-    handle = { true, emu_only_stream() };
-    return double_lacks(CUDA_DOUBLE_NO_CUDNN) ? nullptr : &one;
+    static cudnnContext handle = { true, emu_only_stream() };
+    static const cuda_dnn one = { &functions, &handle, CUDA_DNN_WORKSPACE };
+    const emu_turn turn;
+    cudaStream_t stream;
+    if (double_lacks(CUDA_DOUBLE_NO_CUDNN)) return nullptr;
+    cuda_libraries *l = double_opens(d, KEEL_OWN_CONVOLUTIONS, &stream);
+    if (!l) return &one;
+    if (!l->dnn.of) {
+        static auto &all = *new std::vector<cudnnContext *>; /* a lost GPU's stay for ever */
+        all.push_back(new cudnnContext{ true, stream });
+        l->dnn = { &functions, all.back(), CUDA_DNN_WORKSPACE };
+    }
+    return &l->dnn;
+}
+
+void double_closes_cudnn(cuda_libraries *l)
+{
+    if (l->dnn.handle) l->dnn.handle->live = false;
+    l->dnn = {};
 }
 
 int64_t cuda_double_convolutions(void)

@@ -4,11 +4,21 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Of the device, where it is linked. */
+__attribute__((weak)) cuda_libraries *keel_cuda_libraries(keel_device *d, cudaStream_t *stream);
+__attribute__((weak)) void keel_cuda_libraries_took(keel_device *d, keel_device_own kind,
+                                                    int64_t before);
+__attribute__((weak)) int64_t keel_cuda_free_bytes(keel_device *d);
+__attribute__((weak)) int keel_cuda_number(const keel_device *d);
+
 namespace
 {
-int64_t calls, fail_in, live;
+int64_t calls, fail_in, live, taken[CUDA_DOUBLE_GPUS];
+bool loaded[CUDA_DOUBLE_GPUS];
 int lacks;
-bool broken; /* a call has failed, and the test has not said that it knows */
+const char *counted;
+/* A call has failed, and the test has not said that it knows. */
+thread_local bool broken;
 } // namespace
 
 bool double_wrong(const char *function, const char *format, ...)
@@ -22,11 +32,18 @@ bool double_wrong(const char *function, const char *format, ...)
     return false;
 }
 
+/* A host that waits asks as often as it has time to, so what is counted there is by chance. */
+static bool is_counted(const char *function)
+{
+    return !counted || (strncmp(function, counted, strlen(counted)) == 0 &&
+                        strcmp(function, "ncclCommGetAsyncError") != 0);
+}
+
 bool double_begins(const char *function, bool works)
 {
-    if (!works) return true;
+    if (!works || !is_counted(function)) return true;
     calls++;
-    if (broken) double_wrong(function, "a call after one that failed");
+    if (broken && !counted) double_wrong(function, "a call after one that failed");
     if (fail_in == 0 || --fail_in > 0) return true;
     broken = true;
     return false;
@@ -35,6 +52,47 @@ bool double_begins(const char *function, bool works)
 void double_forgives(void)
 {
     broken = false;
+}
+
+int64_t double_takes(int device, int64_t bytes)
+{
+    return CUDA_DOUBLE_CONTEXT + (taken[device] += bytes);
+}
+
+cuda_libraries *double_opens(keel_device *d, keel_device_own kind, cudaStream_t *stream)
+{
+    if (!keel_cuda_libraries || !d) return nullptr;
+    cuda_libraries *l = keel_cuda_libraries(d, stream);
+    const bool products = kind == KEEL_OWN_PRODUCTS;
+    bool *asked = products ? &l->asked_blas : &l->asked_dnn;
+    if (*asked) return l;
+    *asked = true;
+    const int64_t before = keel_cuda_free_bytes(d);
+    double_takes(keel_cuda_number(d), products ? CUDA_DOUBLE_CUBLASLT : CUDA_DOUBLE_CUDNN);
+    keel_cuda_libraries_took(d, kind, before);
+    return l;
+}
+
+void double_loads()
+{
+    bool *here = &loaded[double_device()];
+    if (!*here) taken[double_device()] += CUDA_DOUBLE_CODE;
+    *here = true;
+}
+
+int64_t cuda_double_taken(void)
+{
+    int64_t sum = 0;
+    for (const int64_t of : taken) sum += of;
+    return sum;
+}
+
+void cuda_double_unloads(void)
+{
+    for (int i = 0; i < CUDA_DOUBLE_GPUS; i++) {
+        if (loaded[i]) taken[i] -= CUDA_DOUBLE_CODE;
+        loaded[i] = false;
+    }
 }
 
 void double_made(int by)
@@ -76,9 +134,12 @@ bool double_apart(const char *function, const char *what, const void *a, size_t 
 
 bool double_stream(const char *function, cudaStream_t stream)
 {
-    return stream == emu_only_stream() || (emu_knows_stream && emu_knows_stream(stream))
+    if (stream == emu_only_stream()) return true;
+    if (!emu_knows_stream || !emu_knows_stream(stream))
+        return double_wrong(function, "the stream is not that of the call");
+    return double_device_of(stream) == double_device()
                ? true
-               : double_wrong(function, "the stream is not that of the call");
+               : double_wrong(function, "the stream is of another GPU than the thread's");
 }
 
 bool double_workspace(const char *function, void *at, size_t given, size_t needed)
@@ -147,6 +208,11 @@ void cuda_double_fail_at(int64_t call)
 {
     fail_in = call;
     broken = false;
+}
+
+void cuda_double_counts(const char *names)
+{
+    counted = names;
 }
 
 int64_t cuda_double_calls(void)

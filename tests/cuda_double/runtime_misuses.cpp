@@ -95,6 +95,30 @@ void launches_what_is_gone()
     cudaGraphLaunch(exec, stream);
     cudaStreamDestroy(stream);
 }
+
+/* Runs f with a stream of GPU 1, and with memory and an event of GPU 0. */
+template <class F> void on_another(F f)
+{
+    cudaMalloc(&there, 64);
+    cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    cudaSetDevice(1);
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    f();
+    cudaStreamDestroy(stream);
+    cudaSetDevice(0);
+    cudaEventDestroy(event);
+    cudaFree(there);
+}
+
+void sets_anothers_memory()
+{
+    on_another([] { cudaMemsetAsync(there, 0, 64, stream); });
+}
+
+void records_anothers_event()
+{
+    on_another([] { cudaEventRecord(event, stream); });
+}
 } // namespace
 
 const cuda_misuse runtime_misuses[] = {
@@ -108,5 +132,7 @@ const cuda_misuse runtime_misuses[] = {
     { "memory is set at once", sets_at_once, "cudaMemset: is called while" },
     { "a capture within another", captures_twice, "cudaStreamBeginCapture: is called while" },
     { "a graph that is gone", launches_what_is_gone, "the graph was destroyed, or never made" },
+    { "another GPU's memory", sets_anothers_memory, "which GPU 0 has, by GPU 1" },
+    { "another GPU's event", records_anothers_event, "the event is of GPU 0, and the stream of" },
     { nullptr, nullptr, nullptr }
 };

@@ -11,6 +11,7 @@ enum cudaError_t { /* with CUDA's numbers */
                    cudaErrorStubLibrary = 34,
                    cudaErrorInsufficientDriver = 35,
                    cudaErrorNoDevice = 100,
+                   cudaErrorInvalidDevice = 101,
                    cudaErrorInvalidResourceHandle = 400,
                    cudaErrorNotReady = 600,
                    cudaErrorLaunchFailure = 719,
@@ -37,6 +38,7 @@ typedef struct emu_graph *cudaGraph_t, *cudaGraphExec_t;
 struct cudaDeviceProp {
     char name[256];
     int major, minor;
+    size_t totalGlobalMem;
 };
 
 cudaError_t cudaGetLastError();

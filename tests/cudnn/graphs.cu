@@ -92,7 +92,7 @@ int cublaslt_asked(void)
 
 const cuda_blas *keel_cuda_blas(keel_device *)
 {
-    static const cuda_blas one = { &products, nullptr };
+    static const cuda_blas one = { &products, nullptr, CUDA_BLAS_WORKSPACE };
     return &one;
 }
 
@@ -120,7 +120,7 @@ int cudnn_graphs_accepted(char refused[400])
 const cuda_dnn *keel_cuda_dnn(keel_device *)
 {
     static cudnn_functions noting;
-    static const cuda_dnn one = { &noting, nullptr };
+    static const cuda_dnn one = { &noting, nullptr, CUDA_DNN_WORKSPACE };
     noting = real;
     noting.cudnnBackendCreateDescriptor = create;
     noting.cudnnBackendFinalize = finalize;

@@ -37,7 +37,10 @@ bool together(emu_who who, uint32_t when)
 [[gnu::noinline]] void misses(uintptr_t at, size_t n, kind k, const void *pc, const char *what)
 {
     char name[200];
-    emu_name_of(reinterpret_cast<void *>(at), name, sizeof name);
+    {
+        const emu_turn turn; /* the host's code may come here while another thread allocates */
+        emu_name_of(reinterpret_cast<void *>(at), name, sizeof name);
+    }
     emu_fault(pc, nullptr, 0, "%s: %s %zu bytes of %s", what, words[k], n, name);
 }
 
@@ -45,6 +48,8 @@ void check(uintptr_t at, size_t n, kind k, const void *pc)
 {
     const uintptr_t base = reinterpret_cast<uintptr_t>(emu.heap), from = at - base;
     const uintptr_t end = from + n;
+    if (from / EMU_HEAP != (uintptr_t)emu.gpu && from >= EMU_WINDOW)
+        return misses(at, n, k, pc, "memory of another GPU");
     emu_who me = {};
     me.thread = (uint32_t)emu.thread & 1023;
     me.warp_epoch = emu.warp_epoch[emu.thread / EMU_WARP] & 0xffff;
@@ -105,8 +110,8 @@ int is_constant(dl_phdr_info *info, size_t, void *at)
 
 inline void touch(uintptr_t at, size_t n, kind k, const void *pc)
 {
-    const bool device = at - reinterpret_cast<uintptr_t>(emu.heap) < EMU_HEAP;
-    if (emu.thread < 0) {
+    const bool device = at - reinterpret_cast<uintptr_t>(emu.heap) < EMU_HEAPS;
+    if (!emu_inside) {
         if (device && emu.heap) misses(at, n, k, pc, "memory of the device, on the host");
         return;
     }

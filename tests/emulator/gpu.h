@@ -173,7 +173,7 @@ typedef struct emu_stream *cudaStream_t;
 
 /* NULL, or why the launch failed. */
 const char *emu_launch(void (*body)(const void *), const void *params, size_t bytes, dim3 grid,
-                       dim3 block, size_t shared);
+                       dim3 block, size_t shared, cudaStream_t stream);
 
 template <class... P> struct emu_bound {
     void (*kernel)(P...);
@@ -190,10 +190,9 @@ template <class... P, class... A>
 static const char *gpu_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
                               cudaStream_t stream, A... args)
 {
-    (void)stream;
     const emu_bound<P...> bound = { kernel, std::tuple<P...>(args...) };
     static_assert(sizeof bound <= 4096, "a kernel has at most 4 KiB of parameters");
-    return emu_launch(emu_body<P...>, &bound, sizeof bound, grid, block, shared);
+    return emu_launch(emu_body<P...>, &bound, sizeof bound, grid, block, shared, stream);
 }
 
 #endif

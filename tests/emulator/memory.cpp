@@ -17,6 +17,11 @@ struct allocation {
 std::vector<allocation> heap, shared;
 size_t dynamic_at;
 
+size_t begin_of(size_t gpu)
+{
+    return gpu > 0 ? gpu * EMU_HEAP : (size_t)EMU_WINDOW;
+}
+
 void *reserve(size_t bytes)
 {
     void *at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -26,6 +31,12 @@ void *reserve(size_t bytes)
         abort();
     }
     return at;
+}
+
+void forget_all()
+{
+    heap.clear();
+    for (size_t gpu = 0; gpu < EMU_GPUS; gpu++) emu.used[gpu] = begin_of(gpu);
 }
 
 void *share(const void *key, const char *name, size_t bytes)
@@ -45,15 +56,15 @@ void *share(const void *key, const char *name, size_t bytes)
 void emu_memory_init()
 {
     if (emu.heap) return;
-    emu.heap = static_cast<char *>(reserve(EMU_HEAP));
-    emu.state = static_cast<uint8_t *>(reserve(EMU_HEAP / 4));
-    emu.cell = static_cast<emu_cell *>(reserve(EMU_HEAP / 4 * sizeof(emu_cell)));
+    emu.heap = static_cast<char *>(reserve(EMU_HEAPS));
+    emu.state = static_cast<uint8_t *>(reserve(EMU_HEAPS / 4));
+    emu.cell = static_cast<emu_cell *>(reserve(EMU_HEAPS / 4 * sizeof(emu_cell)));
     char *stacks = static_cast<char *>(reserve((size_t)(EMU_THREADS + 1) * EMU_STACK));
     emu.stacks = reinterpret_cast<char *>((reinterpret_cast<uintptr_t>(stacks) + EMU_STACK - 1) /
                                           EMU_STACK * EMU_STACK);
     for (int i = 0; i < EMU_THREADS; i++) /* who overruns a stack meets this page */
         mprotect(emu.stacks + (size_t)i * EMU_STACK, 4096, PROT_NONE);
-    emu.used = EMU_WINDOW;
+    forget_all();
     emu.epoch = 1;
 }
 
@@ -119,12 +130,17 @@ const char *emu_range(const void *at, size_t bytes, bool reads)
     static char out[300];
     char name[200];
     const char *from = static_cast<const char *>(at);
-    if (!emu.heap || from < emu.heap + EMU_WINDOW || from > emu.heap + emu.used ||
-        bytes > (size_t)(emu.heap + emu.used - from)) {
+    const size_t first = (size_t)(from - emu.heap), gpu = first / EMU_HEAP;
+    if (!emu.heap || gpu >= EMU_GPUS || first < begin_of(gpu) || first > emu.used[gpu] ||
+        bytes > emu.used[gpu] - first) {
         snprintf(out, sizeof out, "%zu bytes at %p, which is no memory of the device", bytes, at);
         return out;
     }
-    const size_t first = (size_t)(from - emu.heap);
+    if ((int)gpu != emu.gpu) {
+        snprintf(out, sizeof out, "%zu bytes from %s on, which GPU %d has, by GPU %d", bytes,
+                 emu_name_of(at, name, sizeof name), (int)gpu, emu.gpu);
+        return out;
+    }
     for (size_t i = first; i < first + bytes; i++) {
         const uint8_t state = emu.state[i / 4];
         const bool live = state >> i % 4 & 1, set = state >> (4 + i % 4) & 1;
@@ -137,38 +153,49 @@ const char *emu_range(const void *at, size_t bytes, bool reads)
     return nullptr;
 }
 
-void *emu_allocate(int64_t bytes, const char *name)
+void *emu_allocate_on(int gpu, int64_t bytes, const char *name)
 {
+    const emu_turn turn;
     emu_memory_init();
-    const size_t at = emu.used, all = (size_t)bytes + EMU_GAP;
-    if (bytes < 0 || all > EMU_HEAP - at) {
+    const size_t at = emu.used[gpu], all = (size_t)bytes + EMU_GAP;
+    if (bytes < 0 || all > (size_t)(gpu + 1) * EMU_HEAP - at) {
         fprintf(stderr, "emulator: no room for %lld bytes of '%s'\n", (long long)bytes, name);
         abort();
     }
     heap.push_back({ name, at, (size_t)bytes, nullptr });
-    emu.used = at + (all + EMU_GAP - 1) / EMU_GAP * EMU_GAP;
+    emu.used[gpu] = at + (all + EMU_GAP - 1) / EMU_GAP * EMU_GAP;
     emu_mark(emu.heap + at, (size_t)bytes, true, false);
     memset(emu.heap + at, 0xff, (size_t)bytes); /* NaN */
     return emu.heap + at;
 }
 
+void *emu_allocate(int64_t bytes, const char *name)
+{
+    return emu_allocate_on(0, bytes, name);
+}
+
 void emu_release_all(void)
 {
+    const emu_turn turn;
     if (!emu.heap) return;
-    memset(emu.state + EMU_WINDOW / 4, 0, (emu.used - EMU_WINDOW) / 4);
-    memset(emu.cell + EMU_WINDOW / 4, 0, (emu.used - EMU_WINDOW) / 4 * sizeof *emu.cell);
-    heap.clear();
-    emu.used = EMU_WINDOW;
+    for (size_t gpu = 0; gpu < EMU_GPUS; gpu++) {
+        const size_t cell = begin_of(gpu) / 4, n = emu.used[gpu] / 4 - cell;
+        memset(emu.state + cell, 0, n);
+        memset(emu.cell + cell, 0, n * sizeof *emu.cell);
+    }
+    forget_all();
     emu.releases++;
 }
 
 void emu_copy_in(void *to, const void *from, int64_t bytes)
 {
+    const emu_turn turn;
     memcpy(to, from, (size_t)bytes);
     emu_mark(to, (size_t)bytes, true, true);
 }
 
 void emu_copy_out(void *to, const void *from, int64_t bytes)
 {
+    const emu_turn turn;
     memcpy(to, from, (size_t)bytes);
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <link.h>
 #include <memory>
+#include <mutex>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -45,6 +46,7 @@ struct warp { /* lanes that wait for each other */
     unsigned from[EMU_WARP];
 };
 
+std::recursive_mutex turns;
 uint32_t order = 1;
 void *scheduler;
 void (*body)(const void *);
@@ -249,6 +251,25 @@ void release_warp()
 }
 } // namespace
 
+__thread bool emu_inside;
+
+emu_turn::emu_turn()
+{
+    turns.lock();
+}
+
+emu_turn::~emu_turn()
+{
+    turns.unlock();
+}
+
+void emu_turn_pass()
+{
+    turns.unlock();
+    usleep(200);
+    turns.lock();
+}
+
 emu_fiber *emu_fiber_of(int thread)
 {
     return reinterpret_cast<emu_fiber *>(emu.stacks + (size_t)(thread + 1) * EMU_STACK - EMU_HEAD);
@@ -262,12 +283,13 @@ void emu_leave()
 
 void emu_fault(const void *pc, const char *file, int line, const char *format, ...)
 {
+    turns.lock(); /* a thread that runs no kernel waits for another's to end */
     va_list list;
     va_start(list, format);
-    const bool first = !report[0];
+    const bool first = !report[0], runs = emu.thread >= 0;
     if (first) {
         int n = 0;
-        if (emu.thread >= 0)
+        if (runs)
             n = snprintf(report, sizeof report, "thread %d of block %u: ", emu.thread, emu.block.x);
         n += vsnprintf(report + n, sizeof report - (size_t)n, format, list);
         const size_t end = strlen(report);
@@ -277,7 +299,8 @@ void emu_fault(const void *pc, const char *file, int line, const char *format, .
     }
     va_end(list);
     left = true;
-    if (emu.thread >= 0) emu_leave();
+    turns.unlock(); /* nothing is destroyed where it leaves */
+    if (runs) emu_leave();
 }
 
 void emu_barrier(const char *file, int line)
@@ -318,7 +341,7 @@ cudaStream_t emu_only_stream()
 }
 
 bool (*emu_knows_stream)(cudaStream_t stream);
-emu_graph *emu_captured;
+const char *(*emu_gives)(cudaStream_t stream, std::function<void()> what);
 
 bool emu_enqueue()
 {
@@ -326,26 +349,14 @@ bool emu_enqueue()
     return fail_in == 0 || --fail_in > 0;
 }
 
-const char *emu_launch(void (*run)(const void *), const void *params, size_t bytes, dim3 grid,
-                       dim3 block, size_t shared)
+namespace
+{
+void run_now(void (*run)(const void *), const void *params, size_t bytes, dim3 grid, dim3 block,
+             size_t shared)
 {
     const uint64_t threads = (uint64_t)block.x * block.y * block.z;
     const uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
-    if (!emu_enqueue()) return "the emulator was told to fail this launch";
-    if (threads == 0 || threads > EMU_THREADS || threads % EMU_WARP)
-        return "a block must have 32 to 1024 threads, whole warps";
-    if (blocks == 0 || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535)
-        return "invalid configuration argument: the grid";
-    if (shared > EMU_SHARED) return "more than 48 KiB of shared memory";
-    if (emu_captured) {
-        const size_t units = bytes / sizeof(std::max_align_t) + 1;
-        auto own = std::make_shared<std::vector<std::max_align_t>>(units);
-        memcpy(own->data(), params, bytes);
-        emu_captured->node.push_back(
-            [=] { emu_launch(run, own->data(), bytes, grid, block, shared); });
-        return nullptr;
-    }
-    if (left) return nullptr; /* until somebody has read the report */
+    if (left) return; /* until somebody has read the report */
     emu_memory_init();
     body = run;
     emu.params = params;
@@ -354,6 +365,7 @@ const char *emu_launch(void (*run)(const void *), const void *params, size_t byt
     std::vector<int> numbers(blocks);
     for (size_t i = 0; i < blocks; i++) numbers[i] = (int)i;
     shuffle(&numbers);
+    emu_inside = true;
     for (size_t i = 0; i < blocks && !left; i++) {
         const unsigned b = (unsigned)numbers[i];
         emu.block = dim3(b % grid.x, b / grid.x % grid.y, b / grid.x / grid.y);
@@ -363,10 +375,33 @@ const char *emu_launch(void (*run)(const void *), const void *params, size_t byt
         for (int t = 0; t < (int)threads; t++) begin(t, emu.block, grid, block);
         run_block((int)threads);
     }
+    emu_inside = false;
     emu.thread = -1;
     emu.params_bytes = 0;
     emu.launch_epoch = ++emu.epoch;
-    return nullptr;
+}
+} // namespace
+
+const char *emu_launch(void (*run)(const void *), const void *params, size_t bytes, dim3 grid,
+                       dim3 block, size_t shared, cudaStream_t stream)
+{
+    const emu_turn turn;
+    const uint64_t threads = (uint64_t)block.x * block.y * block.z;
+    const uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
+    if (!emu_enqueue()) return "the emulator was told to fail this launch";
+    if (threads == 0 || threads > EMU_THREADS || threads % EMU_WARP)
+        return "a block must have 32 to 1024 threads, whole warps";
+    if (blocks == 0 || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535)
+        return "invalid configuration argument: the grid";
+    if (shared > EMU_SHARED) return "more than 48 KiB of shared memory";
+    if (!emu_gives) {
+        run_now(run, params, bytes, grid, block, shared);
+        return nullptr;
+    }
+    auto own =
+        std::make_shared<std::vector<std::max_align_t>>(bytes / sizeof(std::max_align_t) + 1);
+    memcpy(own->data(), params, bytes);
+    return emu_gives(stream, [=] { run_now(run, own->data(), bytes, grid, block, shared); });
 }
 
 void emu_seed(uint32_t seed)
@@ -378,6 +413,7 @@ const char *emu_report(void)
 {
     static char out[800];
     char line[200] = "";
+    const emu_turn turn;
     if (!report[0]) return nullptr;
     if (fault_pc) find_line(fault_pc, line, sizeof line);
     snprintf(out, sizeof out, "%s%s%s", report, line[0] ? "; " : "", line);

@@ -96,12 +96,66 @@ static void no_fit_keeps_memory(void **unused)
         fail_msg("%zu bytes of the GPU are gone after %d fits", before - free_bytes(), fits);
 }
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static keel_symbol wide(keel_model *m)
+{
+    keel_symbol x;
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
+    x = conv(m, x, 512, 3, "conv");
+    x = must_call(m, "Flatten", NULL, x);
+    x = dense(m, dense(m, x, 4096, "relu"), 4096, "relu");
+    return dense(m, x, CLASSES, "softmax");
+}
+
+static keel_status see_memory(void *context, const keel_moment *now)
+{
+    size_t *left = context;
+    (void)now;
+    *left = free_bytes();
+    return KEEL_OK;
+}
+
+/* With arenas so large that it does not matter in which pieces CUDA gives them out. */
+static void cuda_shows_what_was_planned(void **unused)
+{
+    const recipe r = { "wide", wide, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, false };
+    size_t left = 0;
+    const keel_callback sees = { KEEL_CALLBACK, .context = &left,
+                                 .on_train_batch_end = see_memory };
+    const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = r.batch_size,
+                                       .callbacks = KEEL_CALLBACKS(&sees) };
+    keel_model *m = model_of(&r);
+    keel_dataset *d = rows_of(&r);
+    keel_device *gpu;
+    keel_strategy *s;
+    keel_plan p;
+    (void)unused;
+    must(keel_cuda.open(&gpu, 0));
+    must(keel_strategy_create_devices(&s, &gpu, 1));
+    const int64_t before = gpu->memory;
+    must(keel_plan_make(&p, m, s, ROWS, r.batch_size, KEEL_KEEP, NULL));
+    must(keel_fit(m, s, d, &options, NULL));
+    const int64_t taken = before - (int64_t)left;
+    for (int i = 0; i < p.n_part; i++)
+        print_message("%s: %lld\n", p.part[i].what, (long long)p.part[i].bytes);
+    if (llabs(taken - p.device_bytes[0]) > p.device_bytes[0] / 50)
+        fail_msg("%lld bytes are planned, CUDA shows %lld", (long long)p.device_bytes[0],
+                 (long long)taken);
+    keel_plan_free(&p);
+    keel_strategy_destroy(s);
+    gpu->type->close(gpu);
+    keel_dataset_destroy(d);
+    keel_model_destroy(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_do_not_depend_on_how_many_devices),
         cmocka_unit_test(numbers_are_those_of_the_host),
         cmocka_unit_test(no_fit_keeps_memory),
+        cmocka_unit_test(cuda_shows_what_was_planned),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

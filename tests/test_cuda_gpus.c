@@ -1,0 +1,377 @@
+/* Whole fits on several GPUs by the plug-in's own source (device/cuda), on the emulator and doubles
+ * of CUDA's runtime and libraries: numbers are those of the host, NCCL has added up the gradients,
+ * and bits are those of one GPU where the host adds, however streams lag. Any call may fail: then
+ * the fit ends with the weights of its last step and says who failed, or goes on with the same
+ * bits. It waits for nobody for ever, and leaves nothing behind. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "cuda_double.h"
+#include "device/cuda_plugin.h"
+#include "emulator.h"
+#include "reproducible_works.h"
+#include "slow.h"
+#include "train/strategy.h"
+
+extern const keel_cuda_plugin keel_cuda;
+
+enum { GPUS = CUDA_DOUBLE_GPUS, EPOCHS = 2, PATIENCE = 30, LONGEST = SLOW ? 1200 : 300 };
+
+/* ---- works ----------------------------------------------------------------------------------- */
+
+/* 3 x 3 places: the emulator runs some million instructions of kernels a second. */
+static keel_symbol thirds(keel_model *m, keel_symbol x)
+{
+    return must_call(m, "AveragePooling2D", KEEL_ARGS(KEEL_ARG_INT("pool_size", 3)), x);
+}
+
+static keel_symbol dense_layers(keel_model *m)
+{
+    keel_symbol x;
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
+    x = dense(m, thirds(m, x), 6, "relu");
+    return dense(m, must_call(m, "Flatten", NULL, x), CLASSES, "softmax");
+}
+
+static keel_symbol convolution(keel_model *m)
+{
+    keel_symbol x;
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
+    x = conv(m, thirds(m, x), 4, 3, "first");
+    x = must_call(m, "ReLU", NULL, must_call(m, "BatchNormalization", NULL, x));
+    return dense(m, must_call(m, "Flatten", NULL, x), CLASSES, "softmax");
+}
+
+/* Steps of 24 rows end with one of 3, which has none for the fourth GPU; of 37, with one row. */
+static const struct work {
+    recipe r;
+    int summed; /* weights whose gradients devices may add up */
+} works[] = {
+    { { "dense", dense_layers, KEEL_FLOAT32, NULL, "sgd", KEEL_KEEP, 24, 16, true }, 4 },
+    { { "dense by adam", dense_layers, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 24, 16, false }, 4 },
+    { { "convolution", convolution, KEEL_FLOAT32, NULL, "sgd", KEEL_KEEP, 24, 16, true }, 4 },
+    { { "a step of one row", dense_layers, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 37, 16, false },
+      4 },
+};
+enum { WORKS = sizeof works / sizeof *works };
+
+/* Steps of an epoch in which each of n GPUs has rows. */
+static int shared_steps(const recipe *r, int n)
+{
+    int steps = 0;
+    for (int row = 0; row < ROWS; row += r->batch_size)
+        steps += (ROWS - row < r->batch_size ? ROWS - row : r->batch_size) >= n;
+    return steps;
+}
+
+/* ---- GPUs ------------------------------------------------------------------------------------ */
+
+typedef struct machine {
+    keel_device *gpu[GPUS];
+    keel_strategy *strategy;
+    int n; /* 0: the host computes */
+    int64_t taken;
+} machine;
+
+static machine machine_of(int n)
+{
+    machine m = { .n = n, .taken = cuda_double_taken() };
+    for (int i = 0; i < n; i++) must(keel_cuda.open(&m.gpu[i], i));
+    if (n > 0)
+        must(keel_strategy_create_devices(&m.strategy, m.gpu, n));
+    else
+        must(keel_strategy_create(&m.strategy, "cpu:0"));
+    if (n > 0) must(keel_strategy_timeout(m.strategy, PATIENCE));
+    return m;
+}
+
+/* Nothing stays, and no kernel and no call was wrong. */
+static void close_machine(machine *m, const char *how)
+{
+    keel_strategy_destroy(m->strategy);
+    for (int i = 0; i < m->n; i++) m->gpu[i]->type->close(m->gpu[i]);
+    cuda_double_unloads();
+    const char *fault = emu_report();
+    if (fault) fail_msg("%s: %s", how, fault);
+    emu_release_all();
+    if (cuda_double_live() || cuda_runtime_live() || cuda_double_taken() != m->taken)
+        fail_msg("%s: %d of the libraries', %d of the runtime's and %lld bytes stay", how,
+                 (int)cuda_double_live(), (int)cuda_runtime_live(),
+                 (long long)(cuda_double_taken() - m->taken));
+}
+
+static void tell(void *context, const char *line)
+{
+    char *text = context;
+    snprintf(text + strlen(text), 800 - strlen(text), "%s\n", line);
+}
+
+typedef struct ran {
+    outcome o;
+    int64_t sums, replays;
+    char told[800];
+} ran;
+
+/* Fit, evaluate and predict on n GPUs. */
+static ran run(const recipe *r, int n, bool reproducible)
+{
+    ran x = { .o.model = model_of(r) };
+    keel_dataset *d = rows_of(r);
+    machine m = machine_of(n);
+    const int64_t sums = cuda_double_sums(), replays = cuda_runtime_replays();
+    const keel_fit_options options = { KEEL_FIT_OPTIONS,        .batch_size = r->batch_size,
+                                       .epochs = EPOCHS,        .end = r->end,
+                                       .explain_devices = tell, .explain_devices_context = x.told };
+    if (reproducible) must(keel_strategy_reproducible(m.strategy, r->shards));
+    must(keel_fit(x.o.model, m.strategy, d, &options, &x.o.history));
+    must(keel_evaluate(x.o.model, m.strategy, d, &options, &x.o.logs));
+    must(keel_predict(x.o.model, m.strategy, d, &options, &x.o.predicted));
+    x.sums = cuda_double_sums() - sums;
+    x.replays = cuda_runtime_replays() - replays;
+    close_machine(&m, r->name);
+    keel_dataset_destroy(d);
+    return x;
+}
+
+static void close_numbers(const char *what, const keel_tensor *a, const keel_tensor *b,
+                          const recipe *r, int n)
+{
+    const float *x = a->data, *y = b->data;
+    for (int64_t i = 0; i < keel_shape_count(&a->shape); i++)
+        if (!(fabs((double)x[i] - (double)y[i]) <= 2e-4))
+            fail_msg("%s on %d GPUs: %s, number %d is %.9g, the host's is %.9g", r->name, n, what,
+                     (int)i, (double)x[i], (double)y[i]);
+}
+
+static void numbers_are_those_of_the_host(void **unused)
+{
+    (void)unused;
+    for (int w = 0; w < WORKS; w++) {
+        const recipe *r = &works[w].r;
+        ran host = run(r, 0, false);
+        for (int n = 1; n <= GPUS; n++) {
+            cuda_runtime_late(n % 2 ? 0 : (uint32_t)(7 * w + n));
+            ran gpus = run(r, n, false);
+            const int64_t want = n > 1 ? works[w].summed * shared_steps(r, n) * EPOCHS : 0;
+            if (gpus.sums != want)
+                fail_msg("%s on %d GPUs: NCCL has made %d sums, not %d", r->name, n, (int)gpus.sums,
+                         (int)want);
+            if (gpus.replays < n * gpus.o.history.steps / 2)
+                fail_msg("%s on %d GPUs: %d replays", r->name, n, (int)gpus.replays);
+            close_numbers("predictions", &gpus.o.predicted, &host.o.predicted, r, n);
+            for (int i = 0; i < keel_model_weight_count(host.o.model); i++) {
+                const char *name = keel_model_weight_name(host.o.model, i);
+                keel_tensor a, b;
+                must(keel_model_get_weight(gpus.o.model, name, &a));
+                must(keel_model_get_weight(host.o.model, name, &b));
+                close_numbers(name, &a, &b, r, n);
+                keel_tensor_free(&a);
+                keel_tensor_free(&b);
+            }
+            forget(&gpus.o);
+        }
+        forget(&host.o);
+    }
+    cuda_runtime_late(0);
+}
+
+static void bits_are_those_of_one_gpu_where_the_host_adds(void **unused)
+{
+    (void)unused;
+    for (int w = 0; w < WORKS; w++) {
+        const recipe *r = &works[w].r;
+        ran one = run(r, 1, true);
+        for (int n = 2; n <= GPUS; n++) {
+            char how[40];
+            cuda_runtime_late(n % 2 ? (uint32_t)(7 * w + n) : 0);
+            ran gpus = run(r, n, true);
+            snprintf(how, sizeof how, "%d GPUs", n);
+            assert_int_equal(gpus.sums, 0);
+            compare(&one.o, &gpus.o, r, how);
+            forget(&gpus.o);
+        }
+        forget(&one.o);
+    }
+    cuda_runtime_late(0);
+}
+
+/* The double adds rank after rank, as the host does. */
+static void without_nccl_the_host_adds_and_says_so(void **unused)
+{
+    (void)unused;
+    for (int w = 0; w < WORKS; w++) {
+        const recipe *r = &works[w].r;
+        ran own = run(r, 3, false);
+        cuda_double_without(CUDA_DOUBLE_NO_NCCL);
+        ran host = run(r, 3, false);
+        cuda_double_without(0);
+        assert_true(own.sums > 0 && host.sums == 0);
+        assert_null(strstr(own.told, "gradients are added by the host"));
+        assert_non_null(strstr(host.told, "gradients are added by the host: libnccl.so.2 is not"));
+        compare(&host.o, &own.o, r, "sums of NCCL");
+        forget(&own.o);
+        forget(&host.o);
+    }
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+enum { RUNS = SLOW ? 8 : 20, STEPS_MOST = 16 };
+
+static keel_status end_at(void *context, const keel_moment *now)
+{
+    int64_t *left = context;
+    (void)now;
+    return --*left == 0 ? KEEL_END : KEEL_OK;
+}
+
+/* The weights after so many steps on n GPUs. */
+static outcome after(const recipe *r, int n, int64_t steps)
+{
+    outcome o = { .model = model_of(r) };
+    keel_dataset *d = rows_of(r);
+    machine m = machine_of(n);
+    const keel_callback ends = { KEEL_CALLBACK, .on_train_batch_end = end_at, .context = &steps };
+    const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = r->batch_size,
+                                       .callbacks = KEEL_CALLBACKS(&ends) };
+    if (steps > 0) must(keel_fit(o.model, m.strategy, d, &options, NULL));
+    close_machine(&m, r->name);
+    keel_dataset_destroy(d);
+    return o;
+}
+
+static keel_status count_steps(void *context, const keel_moment *now)
+{
+    ++*(int64_t *)context;
+    (void)now;
+    return KEEL_OK;
+}
+
+/* Whose calls fail: CUDA's once, CUDA's from then on for that GPU, or a library's. */
+typedef enum { ONCE, FOR_GOOD, NCCL, CUBLASLT, CUDNN } failure;
+static const char *const names[] = { NULL, NULL, "nccl", "cublasLt", "cudnn" };
+
+static void fail_at(failure f, int64_t call)
+{
+    if (f >= NCCL)
+        cuda_double_fail_at(call);
+    else
+        cuda_runtime_fail_at(call, f == FOR_GOOD);
+}
+
+static int64_t calls_of(failure f)
+{
+    return f >= NCCL ? cuda_double_calls() : cuda_runtime_calls();
+}
+
+/* The GPU that has failed, or the layer, not one that has waited for it; or what NCCL says. */
+static bool is_told(void)
+{
+    const char *waited = strstr(keel_error(), "has waited for the gradients of other GPUs");
+    return waited ? strstr(waited, "GPUs: NCCL: ") != NULL
+                  : strstr(keel_error(), "cuda:") || strstr(keel_error(), "layer '");
+}
+
+/* Fits on n GPUs, in which calls fail that are spread over all of them. */
+static void fail_all_over(const recipe *r, int n, failure f, int runs)
+{
+    outcome known[STEPS_MOST] = { 0 };
+    keel_dataset *d = rows_of(r);
+    int64_t calls = 0;
+    int failed = 0, told = 0;
+    cuda_double_counts(names[f]);
+    for (int k = 0; k <= runs; k++) { /* the first has no failure, and counts the calls */
+        char how[120];
+        outcome o = { .model = model_of(r) };
+        machine m = machine_of(n);
+        const int64_t at = k == 0 ? 0 : 1 + (calls - 1) * (k - 1) / runs, before = calls_of(f);
+        int64_t stood = 0;
+        const keel_callback counts = { KEEL_CALLBACK, .on_train_batch_end = count_steps,
+                                       .context = &stood };
+        const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = r->batch_size,
+                                           .callbacks = KEEL_CALLBACKS(&counts) };
+        cuda_runtime_late(k % 2 ? (uint32_t)k : 0);
+        fail_at(f, at);
+        const keel_status st = keel_fit(o.model, m.strategy, d, &options, NULL);
+        snprintf(how, sizeof how, "call %d of %d (%s), which fails%s", (int)at, (int)calls,
+                 names[f] ? names[f] : cuda_runtime_failed(), f == FOR_GOOD ? " for good" : "");
+        if (k == 0) {
+            assert_int_equal(st, KEEL_OK);
+            calls = calls_of(f) - before;
+        }
+        if (st < 0) {
+            failed++;
+            if (strstr(keel_error(), "has not answered")) fail_msg("%s: %s", how, keel_error());
+            told += is_told();
+            if (f != FOR_GOOD) {
+                fail_at(f, 0);
+                must(keel_predict(o.model, m.strategy, d, &options, &o.predicted));
+            }
+        }
+        const int64_t steps = keel_model_steps_done(o.model);
+        assert_true(steps < STEPS_MOST);
+        if (steps != stood && (n > 1 || steps > 0)) /* else they were lost with the only GPU */
+            fail_msg("%s: %d steps have ended, and the weights are of %d", how, (int)stood,
+                     (int)steps);
+        fail_at(f, 0);
+        close_machine(&m, how);
+        cuda_runtime_late(0);
+        if (!known[steps].model) known[steps] = after(r, n, steps);
+        compare_weights(&known[steps], &o, r, how);
+        forget(&o);
+    }
+    cuda_double_counts(NULL);
+    if (told < failed)
+        fail_msg("%s: %d of %d failures are told by others", r->name, failed - told, failed);
+    if (failed < runs / 2) fail_msg("%s: of %d fits %d failed", r->name, runs, failed);
+    for (int i = 0; i < STEPS_MOST; i++)
+        if (known[i].model) forget(&known[i]);
+    keel_dataset_destroy(d);
+}
+
+static void a_call_of_cuda_that_fails_ends_the_fit_with_its_last_step(void **unused)
+{
+    (void)unused;
+    fail_all_over(&works[2].r, 3, ONCE, RUNS);
+}
+
+static void a_gpu_that_fails_for_good_ends_the_fit_with_its_last_step(void **unused)
+{
+    (void)unused;
+    fail_all_over(&works[1].r, 3, FOR_GOOD, RUNS);
+    fail_all_over(&works[0].r, 1, FOR_GOOD, RUNS / 2);
+}
+
+static void a_call_of_nccl_that_fails_ends_the_fit_with_its_last_step(void **unused)
+{
+    (void)unused;
+    fail_all_over(&works[0].r, 3, NCCL, RUNS);
+}
+
+static void a_call_of_another_library_that_fails_does_so_too(void **unused)
+{
+    (void)unused;
+    fail_all_over(&works[1].r, 2, CUBLASLT, RUNS / 4);
+    fail_all_over(&works[2].r, 2, CUDNN, RUNS / 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_those_of_the_host),
+        cmocka_unit_test(bits_are_those_of_one_gpu_where_the_host_adds),
+        cmocka_unit_test(without_nccl_the_host_adds_and_says_so),
+        cmocka_unit_test(a_call_of_cuda_that_fails_ends_the_fit_with_its_last_step),
+        cmocka_unit_test(a_gpu_that_fails_for_good_ends_the_fit_with_its_last_step),
+        cmocka_unit_test(a_call_of_nccl_that_fails_ends_the_fit_with_its_last_step),
+        cmocka_unit_test(a_call_of_another_library_that_fails_does_so_too),
+    };
+    alarm(LONGEST); /* a fit that waits for ever fails */
+    return cmocka_run_group_tests(tests, start, NULL);
+}
