@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup check check-keras check-cluster check-gpu demo bench tune install format clean
+.PHONY: all setup check check-keras check-cluster check-gpu demo bench bench-gpu tune install format clean
 all: $(BUILD)/build.ninja
 	@$(if $(KEEL_DNNL),cmake -S . -B $(BUILD) --log-level=NOTICE -DKEEL_DNNL=$(KEEL_DNNL) >/dev/null)
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -47,6 +47,11 @@ demo: all
 bench: all
 	@cmake --build $(BUILD) -j $(JOBS) --target bench_epoch >/dev/null
 	@python3 bench/run.py --keel $(abspath $(BUILD))/keel $(if $(PEERS),--peers $(PEERS)) $(BENCH)
+
+# The table of GPUs in bench/README.md, beside the peers of the Python that PEERS names. Without a GPU it
+# says in a line what is missing.
+bench-gpu: all
+	@python3 bench/run.py --gpu --keel $(abspath $(BUILD))/keel $(if $(PEERS),--peers $(PEERS)) $(BENCH)
 
 # Which kernels are the fastest on this kind of processor: written to a table that is committed, and
 # taken up by the next make.

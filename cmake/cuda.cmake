@@ -19,7 +19,7 @@ elseif(KEEL_NVCC AND KEEL_CUDA AND NOT KEEL_SANITIZE)
         get_filename_component(stem ${file} NAME_WE)
         set(object ${PROJECT_BINARY_DIR}/cuda/${stem}.o)
         add_custom_command(OUTPUT ${object}
-            COMMAND ${KEEL_NVCC} ${KEEL_NVCC_FLAGS} -DKEEL_VERSION=\\\"${PROJECT_VERSION}\\\" -I ${PROJECT_SOURCE_DIR}/include
+            COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${KEEL_NVCC} ${KEEL_NVCC_FLAGS} -DKEEL_VERSION=\\\"${PROJECT_VERSION}\\\" -I ${PROJECT_SOURCE_DIR}/include
                     -I ${PROJECT_SOURCE_DIR}/src -I ${PROJECT_SOURCE_DIR}/tests -I ${PROJECT_SOURCE_DIR}/tests/emulator -isystem ${KEEL_CUDNN_INCLUDE_DIR} -MD -MF ${object}.d -c ${file} -o ${object}
                     > ${PROJECT_BINARY_DIR}/cuda/${stem}.log 2>&1
                     || (cat ${PROJECT_BINARY_DIR}/cuda/${stem}.log && false)

@@ -19,13 +19,15 @@ endif()
 file(GLOB emulator_sources CONFIGURE_DEPENDS tests/emulator/*.cpp tests/cuda_double/*.cpp)
 file(GLOB emulated_sources CONFIGURE_DEPENDS tests/emulator/*.cu)
 list(APPEND emulated_sources ${cuda_sources} ${PROJECT_SOURCE_DIR}/src/device/cuda/fold.cu
-     ${PROJECT_SOURCE_DIR}/src/optimizers/cuda/move.cu)
+     ${PROJECT_SOURCE_DIR}/src/optimizers/cuda/move.cu ${PROJECT_SOURCE_DIR}/src/optimizers/cuda/measure.cu
+     ${PROJECT_SOURCE_DIR}/src/optimizers/cuda/check.cu ${PROJECT_SOURCE_DIR}/src/optimizers/cuda/project.cu)
 set_source_files_properties(${emulated_sources} PROPERTIES LANGUAGE CXX)
 add_library(keel_emulator OBJECT EXCLUDE_FROM_ALL ${emulator_sources})
 add_library(keel_emulated OBJECT EXCLUDE_FROM_ALL ${emulated_sources})
 # the device itself, on the double of CUDA's runtime; it looks at memory that it shares with the host
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/device/cuda/device.cu PROPERTIES LANGUAGE CXX)
-add_library(keel_emulated_device OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/src/device/cuda/device.cu)
+set(device_sources ${PROJECT_SOURCE_DIR}/src/device/cuda/device.cu ${PROJECT_SOURCE_DIR}/src/device/cuda/sums.cu)
+set_source_files_properties(${device_sources} PROPERTIES LANGUAGE CXX)
+add_library(keel_emulated_device OBJECT EXCLUDE_FROM_ALL ${device_sources})
 foreach(target keel_emulator keel_emulated keel_emulated_device)
     target_include_directories(${target} BEFORE PRIVATE include src tests/emulator tests/cuda_double)
     target_compile_options(${target} PRIVATE -std=gnu++20 -O2 -fno-sanitize=all -Wall -Wextra -Wshadow

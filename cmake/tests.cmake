@@ -34,7 +34,7 @@ function(keel_test_program name source folder)
     set(library keel_static) # what a program has itself is not taken from there
     if(name MATCHES "_debian$")
         set(library keel_static_debian)
-    elseif(folder MATCHES "^(tests|fuzz)$" AND NOT name MATCHES "^test_split|_own$")
+    elseif(folder MATCHES "^(tests|fuzz)$" AND NOT name MATCHES "^test_split|_emulated$|_own$")
         set(library keel_tests)
     endif()
     target_link_libraries(${name} PRIVATE ${library} ${KEEL_LIBRARIES})
@@ -96,7 +96,7 @@ if(CMOCKA_FOUND AND NOT KEEL_SANITIZE STREQUAL "fuzzer")
         if(name MATCHES "^test_cuda_")
             keel_use_emulator(${name})
         endif()
-        if(name STREQUAL "test_cuda_device")
+        if(name MATCHES "^test_cuda_(device|gpus|sums)$")
             target_sources(${name} PRIVATE $<TARGET_OBJECTS:keel_emulated_device>)
         endif()
         if(name STREQUAL "test_cudnn_graphs") # the kernels by libraries, as nvcc compiles them
@@ -114,7 +114,7 @@ if(CMOCKA_FOUND AND NOT KEEL_SANITIZE STREQUAL "fuzzer")
         set(made ${name})
         if(name MATCHES "_emulated$") # these kernels once more, on tiles in plain C
             target_sources(${name} PRIVATE src/ops/x86/_split_amx.c src/ops/x86/conv2d_split_amx.c
-                           src/ops/x86/dense_split_amx.c)
+                           src/ops/x86/dense_split_amx.c src/ops/x86/dense_amx.c)
             target_compile_definitions(${name} PRIVATE KEEL_TILES_EMULATED)
         endif()
         if(name STREQUAL "test_pictures") # of the command, not of the library

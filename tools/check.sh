@@ -132,7 +132,7 @@ for stage in "${stages[@]}"; do
         for name in $(threaded); do
             # without oneDNN all code is seen; with it too where the calls of it are what runs
             [[ -e $build/tsan/tests/${name}_own ]] && names+=("${name}_own")
-            [[ -e $build/tsan/tests/${name}_own && $name != test_exactness && $name != test_against_keras ]] || names+=("$name")
+            [[ -e $build/tsan/tests/${name}_own && $name != test_program && $name != test_train ]] || names+=("$name")
         done
         if ((${#names[@]})); then TIMEOUT=600 programs tsan "$build/tsan" "${names[@]}"; fi
         ;;

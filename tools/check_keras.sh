@@ -21,8 +21,8 @@ read -r drawn sets <<<"${ARGUMENTS:-1 1}"
 # one on which Keras takes texts. JAX is as large, and compiles these small models more slowly. Keras
 # asks for scipy where a model has a window of the short-time Fourier transform.
 pins='keras==3.15.1 tensorflow-cpu==2.21.0 numpy==2.4.6 h5py==3.14.0 scipy==1.17.1'
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+log=$(mktemp) logs=$(mktemp -d)
+trap 'rm -rf "$log" "$logs"' EXIT
 
 python=${KERAS_PYTHON:-$here/bin/python}
 if [ ! -x "$python" ]; then
@@ -43,23 +43,29 @@ if [ ! -x "$python" ]; then
     mv "$here.part" "$here" # its python works there, too
 fi
 export KERAS_BACKEND=tensorflow TF_CPP_MIN_LOG_LEVEL=3 CUDA_VISIBLE_DEVICES=
-passed=0 failed=0
-against() # WHAT SCRIPT ARGUMENT...: run it and add what its last line counts
+# Most of the time is TensorFlow's tracing, on one core, so parts run two at a time.
+against() # WHAT SCRIPT ARGUMENT...: run it; what it says is shown when it ends, and counted later
 {
-    local what=$1 begin=$SECONDS p f
+    local what=$1 begin=$SECONDS out=$logs/$1 p f
     shift
-    "$python" "$@" | tee "$log" | sed '/^[0-9]* passed, [0-9]* failed$/d'
-    read -r p _ f _ < <(tail -n 1 "$log")
+    "$python" "$@" >"$out"
+    read -r p _ f _ < <(tail -n 1 "$out")
     [[ $p =~ ^[0-9]+$ ]] || p=0 f=1
-    passed=$((passed + p)) failed=$((failed + f))
-    printf '%-28s %5d passed, %d failed %5d s\n' "$what" "$p" "$f" $((SECONDS - begin))
+    echo "$p $f" >"$out.count"
+    {
+        flock 9
+        sed '/^[0-9]* passed, [0-9]* failed$/d' "$out"
+        printf '%-28s %5d passed, %d failed %5d s\n' "$what" "$p" "$f" $((SECONDS - begin))
+    } 9>"$logs/lock"
 }
-against 'back and forth' tests/interop/with_keras.py "$keel"
+against 'back and forth' tests/interop/with_keras.py "$keel" &
 against 'layers and operations' tests/interop/cases.py "$keel" "${keel%/*}/tests/cases"
 against 'random graphs' tests/interop/random_graphs.py "$keel" "${keel%/*}/tests/random_graphs" \
     --seed "$seed" --count "$count"
 against 'random arguments' tests/interop/random_arguments.py "$keel" --seed "$drawn" --sets "$sets"
 against 'random trainings' tests/interop/random_trainings.py "$keel" --seed "$drawn" --sets "$sets"
+wait
 [ "$models" = none ] || against keras.applications tests/interop/applications.py --keel "$keel" --only "$models"
+read -r passed failed < <(cat "$logs"/*.count | awk '{ p += $1; f += $2 } END { print p + 0, f + 0 }')
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

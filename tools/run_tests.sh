@@ -62,6 +62,7 @@ shift
 export KEEL_BUILD KEEL=$KEEL_BUILD/keel TAG=${TAG:-tests} TIMEOUT=${TIMEOUT:-300}
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1}
 export LSAN_OPTIONS=${LSAN_OPTIONS:-suppressions=$root/tools/lsan.supp:print_suppressions=0}
+export XDG_CACHE_HOME=/proc/none # what keel says once to a person is said to no test
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 mkdir -p "$KEEL_BUILD/check/$TAG"
 rm -f "$KEEL_BUILD/check/$TAG"/*
