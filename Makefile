@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup check check-keras check-cluster check-gpu demo bench bench-gpu tune install format clean
+.PHONY: all setup check check-all check-keras check-cluster check-gpu demo bench bench-gpu tune install format clean
 all: $(BUILD)/build.ninja
 	@$(if $(KEEL_DNNL),cmake -S . -B $(BUILD) --log-level=NOTICE -DKEEL_DNNL=$(KEEL_DNNL) >/dev/null)
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -16,7 +16,11 @@ setup:
 
 check:
 	@sh tools/setup.sh check
-	@BUILD=$(BUILD) JOBS=$(JOBS) bash tools/check.sh
+	@BUILD=$(BUILD) JOBS=$(JOBS) GPUS="$(GPUS)" bash tools/check.sh
+
+# With every case of every sweep, and libFuzzer.
+check-all:
+	@KEEL_TEST_ALL=1 $(MAKE) --no-print-directory check check-keras
 
 # Keel against the real Keras, which comes from PyPI, pinned, into the build folder. MODELS: those of
 # keras.applications to compare, instead of one of each family. GRAPHS='SEED COUNT': those graphs

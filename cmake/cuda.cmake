@@ -3,6 +3,8 @@
 # takes the rest from libkeel; cuBLASLt and cuDNN are loaded when a kernel asks for them
 # (src/device/cuda/libraries.cu). Every warning is an error. What ptxas says of registers and spills lies
 # in BUILD/cuda/NAME.log. cuda-kernels: the objects alone.
+set(KEEL_CUDA_GPUS 80 90 100 CACHE STRING
+    "compute capabilities that libkeel_cuda.so has code for, rising; later GPUs compile its PTX")
 find_program(KEEL_NVCC nvcc PATHS /usr/local/cuda/bin)
 find_path(KEEL_CUDNN_INCLUDE_DIR cudnn.h HINTS /usr/local/cuda/include)
 if(KEEL_NVCC AND KEEL_CUDA AND NOT KEEL_SANITIZE AND NOT KEEL_CUDNN_INCLUDE_DIR)
@@ -11,9 +13,12 @@ elseif(KEEL_NVCC AND KEEL_CUDA AND NOT KEEL_SANITIZE)
     get_filename_component(cuda_folder ${KEEL_NVCC} REALPATH)
     get_filename_component(cuda_folder ${cuda_folder}/../.. ABSOLUTE)
     find_library(KEEL_CUDART libcudart_static.a HINTS ${cuda_folder}/lib64 ${cuda_folder}/lib)
-    set(KEEL_NVCC_FLAGS -std=c++20 -O3 -lineinfo -Werror all-warnings -Xptxas -v -Xcompiler -fPIC,-Wall
-        -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90
-        -gencode arch=compute_100,code=sm_100 -gencode arch=compute_100,code=compute_100)
+    set(KEEL_NVCC_FLAGS -std=c++20 -O3 -lineinfo -Werror all-warnings -Xptxas -v -Xcompiler -fPIC,-Wall)
+    foreach(gpu IN LISTS KEEL_CUDA_GPUS)
+        list(APPEND KEEL_NVCC_FLAGS -gencode arch=compute_${gpu},code=sm_${gpu})
+    endforeach()
+    list(GET KEEL_CUDA_GPUS -1 last)
+    list(APPEND KEEL_NVCC_FLAGS -gencode arch=compute_${last},code=compute_${last})
     # keel_nvcc(FILE OUT): OUT gets the object of FILE.cu
     function(keel_nvcc file out)
         get_filename_component(stem ${file} NAME_WE)

@@ -57,9 +57,9 @@ if(NOT KEEL_SANITIZE STREQUAL "")
             list(APPEND KEEL_FLAGS_${isa} -O0 -fno-sanitize=all)
         endif()
     endforeach()
-    # Of kernels that are compiled for both sets, a program runs those of the better one. Tests that run
-    # the others, too, are about numbers and not about threads.
-    if(KEEL_SANITIZE STREQUAL "thread" AND "${has} " MATCHES " avx512vl ")
+    # Of kernels that are compiled for both sets, a program runs those of the better one; the others are
+    # the same lines.
+    if("${has} " MATCHES " avx512vl ")
         set(KEEL_SET_FLAGS_avx2 -O0 -fno-sanitize=all)
     endif()
 endif()

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include "keel/keel.h"
 #include "must.h"
-#include "slow.h"
+#include "sweep.h"
 
 enum { ROWS = 104, LANES = 8, FEATURES = 12, SIDE = 6, CLASSES = 5 };
 #define TOLERANCE 1e-5

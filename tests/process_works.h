@@ -2,7 +2,7 @@
 #ifndef KEEL_TESTS_PROCESS_WORKS_H
 #define KEEL_TESTS_PROCESS_WORKS_H
 #include "reproducible_works.h"
-#include "slow.h"
+#include "sweep.h"
 #include "thread_processes.h"
 
 /* One process: it opens `lanes` devices and runs the work. */

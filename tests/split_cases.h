@@ -19,6 +19,7 @@
 #include "ops/all.h"
 #include "keel/keel.h"
 #include "must.h"
+#include "sweep.h"
 #include "ops/cases.h"
 
 /* Every shape that the networks below have, on every kind of processor: the kernels run in a whole
@@ -291,12 +292,7 @@ static const struct shape {
     { "conv2d", "4,4,3", "3,3,3,4", "pad 2,0,0,2", 6 },
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
-/* Sanitizers take some of the shapes: plain C tiles are slow there. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { EVERY = 5 };
-#else
-enum { EVERY = 1 };
-#endif
+static int every = 1; /* which shapes are taken: plain C tiles are slow */
 static const char *const pass_name[] = { "forward", "backward", "weights" };
 
 static void open_shape(lab *l, const struct shape *s, data kind)
@@ -307,6 +303,7 @@ static void open_shape(lab *l, const struct shape *s, data kind)
 static int start(void **unused)
 {
     (void)unused;
+    every = thin(1, 4, 5);
     keel_cpu_single_thread();
     return 0;
 }
@@ -318,7 +315,7 @@ static void exact_errs_no_more_than_multiply_adds(void **unused)
 {
     (void)unused;
     int ran = 0;
-    for (int i = 0; i < SHAPES; i += EVERY)
+    for (int i = 0; i < SHAPES; i += every)
         for (data kind = 0; kind < KINDS; kind++)
             for (keel_pass pass = 0; pass <= KEEL_WEIGHTS; pass++) {
                 lab l;
@@ -338,7 +335,7 @@ static void exact_errs_no_more_than_multiply_adds(void **unused)
                 }
                 lab_close(&l);
             }
-    assert_true(ran * EVERY >= 3 * (3 * SHAPES - 5)); /* strides: no gradient of the image */
+    assert_true(ran * every >= 3 * (3 * SHAPES - 5)); /* strides: no gradient of the image */
 }
 
 /* Two pieces leave out three parts of 2^-16 of a product, at most. */
@@ -346,7 +343,7 @@ static void fast_keeps_fourteen_bits_and_more(void **unused)
 {
     (void)unused;
     double most = 0;
-    for (int i = 0; i < SHAPES; i += EVERY)
+    for (int i = 0; i < SHAPES; i += every)
         for (data kind = 0; kind < KINDS; kind++)
             for (keel_pass pass = 0; pass <= KEEL_WEIGHTS; pass++) {
                 lab l;
@@ -369,7 +366,7 @@ static void fast_keeps_fourteen_bits_and_more(void **unused)
 static void results_are_added_where_that_is_asked(void **unused)
 {
     (void)unused;
-    for (int i = 0; i < SHAPES; i += EVERY)
+    for (int i = 0; i < SHAPES; i += every)
         for (keel_pass pass = KEEL_BACKWARD; pass <= KEEL_WEIGHTS; pass++) {
             const keel_kernel *k = kernel_of(shapes[i].op, "split_amx");
             lab l;
@@ -393,7 +390,7 @@ static void rows_have_the_same_bits_however_they_are_cut(void **unused)
 {
     (void)unused;
     static const keel_float32 modes[] = { KEEL_FLOAT32_EXACT, KEEL_FLOAT32_FAST };
-    for (int i = 0; i < SHAPES; i += EVERY)
+    for (int i = 0; i < SHAPES; i += every)
         for (keel_pass pass = 0; pass <= KEEL_BACKWARD; pass++)
             for (int m = 0; m < 2; m++) {
                 const keel_kernel *k = kernel_of(shapes[i].op, "split_amx");
@@ -427,7 +424,7 @@ static void what_pieces_would_lose_comes_out_right(void **unused)
                 { "the largest", -FLT_MAX, 1 }, { "small products", 0, 1e-18f },
                 { "small numbers", 0, 1e-36f }, { "large products", 0, 1e18f },
                 { "a payload", 0, 1 } };
-    for (int i = 0; i < SHAPES; i += 3 * EVERY)
+    for (int i = 0; i < SHAPES; i += 3 * every)
         for (size_t o = 0; o < sizeof odd / sizeof *odd; o++)
             for (keel_pass pass = 0; pass <= KEEL_WEIGHTS; pass++)
                 for (int adds = 0; adds < (pass ? 2 : 1); adds++) {

@@ -13,6 +13,7 @@
 #include "device/device.h"
 #include "ops/op.h"
 #include "reproducible_works.h"
+#include "sweep.h"
 #include "train/strategy.h"
 
 extern const keel_kernel *const keel_cuda_kernels[];
@@ -198,7 +199,7 @@ static void predictions_are_those_of_the_host(void **unused)
                   { "deep in float16", 0.1 } };
     (void)unused;
     choose_kernels();
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i += (size_t)thin(1, 2, 4)) {
         const recipe *r = recipes;
         while (strcmp(r->name, cases[i].name)) r++;
         keel_device gpu = { .type = &emulated, .name = "cuda:0", .memory = (int64_t)1 << 40 };
@@ -234,7 +235,7 @@ static void weights_that_move_on_the_gpu_have_the_bits_of_the_hosts_moves(void *
                                               "adadelta", "adamax", "nadam", "lion",    "ftrl" };
     (void)unused;
     choose_kernels();
-    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
+    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i += (size_t)thin(1, 3, 5)) {
         const recipe r = { "moves",   small, KEEL_FLOAT32, NULL, optimizers[i],
                            KEEL_KEEP, 32,    16,           true };
         outcome o[2];

@@ -16,7 +16,7 @@
 #include "device/cuda_plugin.h"
 #include "emulator.h"
 #include "reproducible_works.h"
-#include "slow.h"
+#include "sweep.h"
 #include "train/strategy.h"
 
 extern const keel_cuda_plugin keel_cuda;

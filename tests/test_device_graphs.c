@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <cmocka.h>
 #include "reproducible_works.h"
-#include "slow.h"
+#include "sweep.h"
 #include "standin.h"
 #include "train/strategy.h"
 
@@ -88,7 +88,7 @@ static outcome run(const recipe *r, int n, bool no_graphs, bool refuses, int *re
 static void graphs_of_before_step_1_change_no_bit(void **unused)
 {
     (void)unused;
-    for (int i = 0; i < (int)(sizeof recipes / sizeof *recipes); i += SLOW ? 5 : 1) {
+    for (int i = 0; i < (int)(sizeof recipes / sizeof *recipes); i += thin(1, 3, 5)) {
         int replays, none, n = 1 + i % DEVICES;
         outcome plain = run(&recipes[i], n, true, false, &none);
         outcome graphs = run(&recipes[i], n, false, false, &replays);

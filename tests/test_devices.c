@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include "base/memory.h"
 #include "reproducible_works.h"
-#include "slow.h"
+#include "sweep.h"
 #include "standin.h"
 #include "train/strategy.h"
 
@@ -66,8 +66,8 @@ static outcome run(const recipe *r, const keel_device_type *type, int devices)
 static void bits_are_those_of_one_device(void **unused)
 {
     (void)unused;
-    for (int i = 0; i < (int)(sizeof recipes / sizeof *recipes); i += SLOW ? 4 : 1) {
-        const bool stores = i / (SLOW ? 4 : 1) % 2;
+    for (int i = 0; i < (int)(sizeof recipes / sizeof *recipes); i += thin(1, 2, 6)) {
+        const bool stores = i / thin(1, 2, 6) % 2;
         const int n = 2 + i * 3 % (DEVICES - 1);
         char how[48];
         outcome one = run(&recipes[i], &standin_runs, 1);
@@ -146,17 +146,18 @@ static const keel_device_type *host_moves(const keel_device_type *of)
 
 static void a_failed_call_fails_its_step_alone(void **unused)
 {
-    enum { WHO = 1, RUNS = SLOW ? 6 : 24, STEPS_MOST = 64 };
+    enum { WHO = 1, STEPS_MOST = 64 };
+    const int runs = thin(24, 12, 6);
     const recipe *r = &recipes[0];
     outcome known[STEPS_MOST] = { 0 };
     keel_dataset *d = rows_of(r);
     int calls = 0;
     (void)unused;
-    for (int k = 0; k <= RUNS; k++) { /* the first has no failure, and counts the calls */
+    for (int k = 0; k <= runs; k++) { /* the first has no failure, and counts the calls */
         outcome o = { .model = model_of(r) };
         machine m = machine_of(host_moves(k % 2 ? &standin_runs : &standin_stores), 3);
         standin *s = standin_of(m.device[WHO]);
-        s->fail_at = k == 0 ? 0 : 1 + (int)((int64_t)(calls - 1) * (k - 1) / RUNS);
+        s->fail_at = k == 0 ? 0 : 1 + (int)((int64_t)(calls - 1) * (k - 1) / runs);
         const keel_status st = run_on(&o, r, m.strategy, d);
         if (k == 0) {
             assert_int_equal(st, KEEL_OK);
@@ -179,17 +180,17 @@ static void a_failed_call_fails_its_step_alone(void **unused)
 
 static void a_host_without_memory_leaks_nothing(void **unused)
 {
-    enum { RUNS = SLOW ? 4 : 12 };
+    const int runs = thin(12, 8, 4);
     const recipe *r = &recipes[0];
     int64_t calls = 0;
     (void)unused;
-    for (int k = 0; k <= RUNS; k++) { /* the first has no failure, and counts the requests */
+    for (int k = 0; k <= runs; k++) { /* the first has no failure, and counts the requests */
         const int64_t live = keel_memory_live();
         outcome o = { .model = model_of(r) };
         keel_dataset *d = rows_of(r);
         machine m = machine_of(k % 2 ? &standin_runs : &standin_stores, 2);
         const int64_t before = keel_memory_calls();
-        if (k > 0) keel_memory_fail_at(calls * (k - 1) / RUNS);
+        if (k > 0) keel_memory_fail_at(calls * (k - 1) / runs);
         const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = r->batch_size };
         const keel_status s = keel_fit(o.model, m.strategy, d, &options, NULL);
         keel_memory_fail_at(-1);

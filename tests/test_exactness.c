@@ -21,7 +21,9 @@ static void every_size_gives_the_weights_of_one_lane(void **unused)
             for (int64_t n = 1; n <= ROWS; n = next_rows(n))
                 for (int64_t batch = 1; batch <= 17; batch++) {
                     const int64_t place = n + batch * 3 + (int64_t)i;
-                    const int64_t every = SLOW ? 34 : adamw ? 9 : i < 2 ? 2 : 4;
+                    const int64_t every = adamw   ? thin(9, 27, 34)
+                                          : i < 2 ? thin(2, 7, 34)
+                                                  : thin(4, 13, 34);
                     if (place % every == 0) sweep(&r, n, batch);
                 }
         }
@@ -36,7 +38,7 @@ static void every_row_is_trained_exactly_once_an_epoch(void **unused)
     const double rate = 0.25;
     for (int i = 0; i < ROWS; i++) unit[i * ROWS + i] = target[i] = 1;
     for (int64_t n = 1; n <= ROWS; n = next_rows(n))
-        for (int64_t batch = 1; batch <= 17; batch += SLOW ? 4 : 1)
+        for (int64_t batch = 1; batch <= 17; batch += thin(1, 3, 4))
             for (int lanes = 1; lanes <= LANES; lanes++) {
                 keel_model *m;
                 keel_dataset *d;

@@ -13,15 +13,15 @@ static void random_sizes(const recipe *r, int count)
 static void every_mixture_gives_the_weights_of_one_lane(void **unused)
 {
     (void)unused;
-    for (int with = 0; with < ALL; with++) random_sizes(&(recipe){ DENSE, with }, SLOW ? 1 : 8);
+    for (int with = 0; with < ALL; with++) random_sizes(&(recipe){ DENSE, with }, thin(8, 3, 1));
 }
 
 static void every_network_gives_the_weights_of_one_lane(void **unused)
 {
     (void)unused;
     for (int kind = CONVOLUTION; kind < NETWORKS; kind++)
-        for (int with = 0; with < ALL; with += SLOW ? 9 : 1)
-            random_sizes(&(recipe){ (network)kind, with }, SLOW ? 1 : 2);
+        for (int with = 0; with < ALL; with += thin(1, 4, 9))
+            random_sizes(&(recipe){ (network)kind, with }, thin(2, 1, 1));
 }
 
 static void a_last_step_of_one_row_through_batch_norm_is_finite(void **unused)

@@ -49,8 +49,8 @@ static void bits_are_those_of_one_process(void **unused)
         must(run_on(&one, r, s, d));
         for (size_t c = 0; c < 5; c++) {
             int lanes[THREADS_MAX], all = 0;
-            const bool all_counts = i == 0 || (r->network == going_on && !SLOW);
-            if (!all_counts && (c + i) % (SLOW ? 5 : 2)) continue;
+            const bool all_counts = i == 0 || (r->network == going_on && thin(1, 0, 0));
+            if (!all_counts && (c + i) % (size_t)thin(2, 4, 10)) continue;
             for (int k = 0; k < counts[c]; k++)
                 all += lanes[k] = 1 + (int)(k + c + i) % (counts[c] > 4 ? 2 : 4);
             if (all > r->shards) continue;
@@ -222,7 +222,7 @@ static void a_process_that_is_lost_at_any_exchange_is_named_by_all(void **unused
     end_trouble(&t);
     assert_true(all > 30);
     /* not the last: who sends nothing there has all that it needs */
-    for (int k = 1; k < all; k += k < 20 && !SLOW ? 1 : 11)
+    for (int k = 1; k < all; k += thin(k < 20 ? 1 : 11, k < 20 ? 4 : 23, 11))
         fall(&small_work, TROUBLED, k % 4 ? 1 : k / 4 % 2 * 2, k, (enum how)(k % HOWS), all);
     fall(&small_work, TROUBLED, 1, all, CANNOT_END, all);
 }

@@ -16,17 +16,13 @@
 #include <cmocka.h>
 #include "base/memory.h"
 #include "random_graph.h"
+#include "sweep.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { GRAPHS = 40 };
-#else
-enum { GRAPHS = 450 };
-#endif
 enum { ALL = 450 }; /* so many graphs have every layer */
 enum { LANES = 4, SAMPLES = 16, SHRINKS = 600, DRAWS = 3 };
 
 static uint64_t first_seed = 1;
-static int n_graph = GRAPHS;
+static int n_graph;
 static keel_strategy *strategy[LANES + 1];
 static int64_t n_checked, n_kink;
 
@@ -489,13 +485,14 @@ static void graphs_drawn_by_chance_train_as_they_should(void **unused)
     (void)unused;
     int n_refused = 0, n_used[DRAWERS] = { 0 };
     char why[WHY] = "";
-    for (int i = 0; i < n_graph; i++) {
+    for (int i = 0; i < ALL || i < n_graph; i++) {
         const int64_t live = keel_memory_live();
         random_graph g;
         bool reached[STEPS_MAX];
         if (draw_graph(&g, first_seed + (uint64_t)i, false) < 0) fail_msg("%s", keel_error());
         reached_steps(&g, reached);
         for (int k = 0; k < g.n; k++) n_used[drawer_of(g.step[k].layer) - drawers] += reached[k];
+        if (i >= n_graph) continue;
         const verdict v = check(&g, why);
         if (v == DIFFERENT) {
             printf("seed %llu: %s\n", (unsigned long long)g.seed, why);
@@ -511,11 +508,10 @@ static void graphs_drawn_by_chance_train_as_they_should(void **unused)
     }
     printf("%d graphs: %lld slopes, %lld at kinks, %d graphs refused (%s)\n", n_graph,
            (long long)n_checked, (long long)n_kink, n_refused, why);
-    if (n_graph < GRAPHS) return;
+    if (n_graph < thin(ALL, 200, 40)) return;
     assert_true(n_kink * 10 <= n_checked);
     assert_true(n_refused * 10 <= n_graph);
-    /* the few graphs of a run under a sanitizer need not have everything */
-    for (int i = 0; n_graph >= ALL && i < DRAWERS; i++)
+    for (int i = 0; i < DRAWERS; i++)
         if (!drawers[i].excuse && !n_used[i]) fail_msg("no graph had a %s", drawers[i].layer);
 }
 
@@ -555,6 +551,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_layer_is_drawn_or_excused),
         cmocka_unit_test(graphs_drawn_by_chance_train_as_they_should),
     };
+    n_graph = thin(ALL, 200, 40);
     if (argc > 1) {
         first_seed = strtoull(argv[1], NULL, 10);
         n_graph = argc > 2 ? atoi(argv[2]) : 1;

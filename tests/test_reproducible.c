@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include "device/discover.h"
 #include "reproducible_works.h"
-#include "slow.h"
+#include "sweep.h"
 #include "train/strategy.h"
 
 enum { WORKERS = 8 };
@@ -55,7 +55,7 @@ static void bits_are_those_of_one_lane(void **unused)
          * a sanitizer once for each number of lanes */
         for (int l = 0; l < N_LANES; l++)
             for (int w = 0; w < N_WORKERS; w++) {
-                if (i > 0 && (l + w + (int)i) % (SLOW ? 6 : 3)) continue;
+                if (i > 0 && (l + w + (int)i) % thin(3, 5, 6)) continue;
                 outcome many = run(&recipes[i], lanes[l], workers[w]);
                 snprintf(how, sizeof how, "%d lanes on %d workers", lanes[l], workers[w]);
                 compare(&one, &many, &recipes[i], how);

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include "base/memory.h"
 #include "reproducible_works.h"
-#include "slow.h"
+#include "sweep.h"
 #include "standin.h"
 #include "train/strategy.h"
 
@@ -334,7 +334,7 @@ static void bits_are_those_of_the_hosts_moves(void **unused)
     (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (size_t k = 0; k < 4; k++)
-            if (!SLOW || (i + k) % 4 == 0)
+            if ((i + k) % (size_t)thin(1, 2, 4) == 0)
                 compare_with_host(&cases[i].x, cases[i].name, devices[k], (i + k) % 2);
 }
 
@@ -617,15 +617,16 @@ static const work plainly = { &of_float32, "adam" };
  * and count go together. */
 static void fail_each_call(const work *x)
 {
-    enum { RUNS = SLOW ? 4 : 40, STEPS_MOST = 64 };
+    enum { STEPS_MOST = 64 };
+    const int runs = thin(40, 12, 4);
     outcome known[STEPS_MOST] = { 0 };
     for (int devices = 1; devices <= 3; devices += 2) {
         int calls = 0;
-        for (int k = 0; k <= RUNS; k++) { /* the first has no failure, and counts the calls */
+        for (int k = 0; k <= runs; k++) { /* the first has no failure, and counts the calls */
             outcome o = { .model = model_by(x) };
             machine m = machine_of(k % 2 ? &standin_runs : &standin_stores, devices);
             standin *s = standin_of(m.device[devices / 2]);
-            s->fail_at = k == 0 ? 0 : 1 + (int)((int64_t)(calls - 1) * (k - 1) / RUNS);
+            s->fail_at = k == 0 ? 0 : 1 + (int)((int64_t)(calls - 1) * (k - 1) / runs);
             const keel_status st = fit(&o, x, m.strategy);
             if (k == 0) {
                 must(st);
@@ -688,7 +689,7 @@ static void no_wait_is_left_out_unseen(void **unused)
         const char *unseen;
         const int waits = waits_of(x, 0, &unseen);
         assert_true(waits > 8);
-        for (int k = 1; k <= waits; k += SLOW ? 12 : 1) {
+        for (int k = 1; k <= waits; k += thin(1, 5, 12)) {
             waits_of(x, k, &unseen);
             if (unseen)
                 fail_msg("nobody sees that wait %d of %d is left out: of %s", k, waits, unseen);

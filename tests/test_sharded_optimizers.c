@@ -10,7 +10,7 @@ static void optimizers_with_all_kinds_of_state_have_the_bits_of_one_process(void
         outcome one;
         run_alone(&one, &works[i]);
         for (size_t c = 0; c < 5; c++)
-            if ((c + i) % (SLOW ? 5 : 2) == 0)
+            if ((c + i) % (size_t)thin(2, 4, 5) == 0)
                 runs_as_one(&works[i], &one, counts[c], c < 3 ? two_lanes : NULL, 2);
         forget(&one);
     }
@@ -21,7 +21,7 @@ static void optimizers_with_all_kinds_of_state_have_the_bits_of_one_process(void
 static void compressed_gradients_give_the_weights_that_they_give_without(void **unused)
 {
     (void)unused;
-    for (size_t i = 0; i < N_WORKS; i += SLOW ? 5 : 3) {
+    for (size_t i = 0; i < N_WORKS; i += (size_t)thin(3, 4, 5)) {
         work w = works[i];
         job parts, whole;
         w.compress = true;

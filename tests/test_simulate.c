@@ -1,7 +1,7 @@
 /* Steps on many machines: the replay of recorded steps gives exact times; a better network is never
  * slower; what a simulated process sends is what the plan says; each bad number is refused. */
 #include "must.h"
-#include "slow.h"
+#include "sweep.h"
 #include <math.h>
 #include <string.h>
 #include "base/memory.h"

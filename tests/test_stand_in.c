@@ -1,7 +1,7 @@
 /* A fit whose first process is lost at any exchange: of the others one writes the last checkpoint,
  * and a fit that goes on from it has the bits of one that never stopped. Processes are threads. */
 #include "reproducible_works.h"
-#include "slow.h"
+#include "sweep.h"
 #include "thread_processes.h"
 #include <dirent.h>
 #include <sys/stat.h>

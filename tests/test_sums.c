@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 #include "reproducible_works.h"
-#include "slow.h"
+#include "sweep.h"
 #include "standin.h"
 #include "train/strategy.h"
 
@@ -74,7 +74,7 @@ static void sums_of_devices_are_those_of_the_host(void **unused)
                                          "attention",    "deep in bfloat16" };
     (void)unused;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        for (int n = 2; n <= MOST; n += SLOW ? 2 : 1) {
+        for (int n = 2; n <= MOST; n += thin(1, 2, 2)) {
             const recipe *r = recipe_of(names[i]);
             int none, sums;
             outcome host = run(r, &standin_runs, n, NULL, 32, 0, &none);
@@ -141,7 +141,7 @@ static outcome after(const recipe *r, int64_t steps)
 static void fail_all_over(bool hangs)
 {
     enum { WHO = 1, STEPS_MOST = 16 };
-    const int runs = SLOW ? 4 : hangs ? 12 : 24;
+    const int runs = hangs ? thin(12, 6, 4) : thin(24, 8, 4);
     const recipe *r = recipe_of("convolutions");
     outcome known[STEPS_MOST] = { 0 };
     keel_dataset *d = rows_of(r);
@@ -193,7 +193,7 @@ static void a_missing_wait_for_a_sum_is_seen(void **unused)
     const recipe *r = recipe_of("products");
     int unseen = 0, waits = 1;
     (void)unused;
-    for (int k = 0; k <= waits; k += 1 + waits / (SLOW ? 4 : 24)) {
+    for (int k = 0; k <= waits; k += 1 + waits / thin(24, 8, 4)) {
         outcome o = { .model = model_of(r) };
         keel_dataset *d = rows_of(r);
         machine m = machine_of(&standin_sums, 2, NULL);

@@ -1,13 +1,20 @@
 #!/bin/bash
-# check.sh [STAGE...]: everything that must hold of a change, by `make check`. Stages: format includes
-# headers layers cuda tests asan tsan fuzz. Each prints one line; logs lie in BUILD/check. The last line is
-# 'N passed, N failed': cmocka's tests of all builds, test scripts, fuzz targets, and one for each of
-# the first five stages and each build.
+# check.sh [STAGE...]: what must hold of a change, by `make check`. Stages: format includes headers layers
+# cuda tests asan tsan fuzz. Each prints one line; logs lie in BUILD/check. The last line is 'N passed, N
+# failed': cmocka's tests of all builds, test scripts, fuzz targets, and one for each of the first five
+# stages and each build.
+#
+# `make check-all` sets KEEL_TEST_ALL=1, which takes hours: sweeps take all of their cases (tests/sweep.h), AddressSanitizer also
+# sees the kernels for CUDA on the emulator, and fuzz targets run by libFuzzer for FUZZ_SECONDS instead of
+# reading their corpus and changed copies of it. GPUS='80;90': compute capabilities that nvcc compiles for, instead of all.
 set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 2
 build=$(mkdir -p "${BUILD:-build}/check" && cd "${BUILD:-build}" && pwd) || exit 2
 logs=$build/check
 export JOBS=${JOBS:-2}
+all=${KEEL_TEST_ALL:-}
+gpus=() # for cmake
+[[ ${GPUS:-} ]] && gpus=("-DKEEL_CUDA_GPUS=$GPUS")
 passed=0 failed=0
 
 report() # NAME BEGIN PASSED FAILED [NOTE]: the stage's line, and its part of the sum
@@ -56,7 +63,8 @@ programs() # NAME DIR [TEST...]: run the tests of a build
 # The names of the programs about threads: by their own name, and those listed in tests/threads.list.
 threaded()
 {
-    { (cd tests && ls test_*_threads.c 2>/dev/null | sed 's/\.c$//'); grep -h '^test_' tests/threads.list 2>/dev/null; } | sort -u
+    (cd tests && ls test_*_threads.c | sed 's/\.c$//'
+        sed -n "s/^\(test_[a-z_]*\)\( ${all:+all}\)\{0,1\}\$/\1/p" threads.list) | sort -u
 }
 
 check_format()
@@ -64,24 +72,21 @@ check_format()
     clang-format --dry-run -Werror $(find src include cli mpi tests examples bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp' 2>/dev/null)
 }
 
-fuzz()
+# Each fuzz target of the build DIR by a command in which {} is its name and $corpus its corpus.
+fuzz() # DIR COMMAND
 {
-    local begin=$SECONDS p=0 f=0 name target
-    for target in tests/fuzz/fuzz_*.c; do
-        [[ -e $target ]] || continue
-        name=$(basename "$target" .c)
+    local begin=$SECONDS p=0 f=0 name names=()
+    for name in tests/fuzz/fuzz_*.c; do names+=("$(basename "$name" .c)"); done
+    for name in "${names[@]}"; do
         rm -rf "$logs/$name" && mkdir -p "$logs/$name/new" "$logs/$name/tmp"
         echo "$name"
-    done | xargs -r -P "$JOBS" -I{} bash -c '
+    done | xargs -P "$JOBS" -I{} bash -c '
         corpus=tests/fuzz/corpus/$(echo {} | sed s/^fuzz_//)
         [[ -d $corpus ]] || corpus=
         export KEEL_TEST_TMP='"$logs"'/{}/tmp LSAN_OPTIONS=suppressions=tools/lsan.supp:print_suppressions=0
-        timeout -k 10 120 '"$build"'/fuzz/fuzz/{} -max_total_time=${FUZZ_SECONDS:-5} -timeout=20 \
-            -rss_limit_mb=3000 -artifact_prefix='"$logs"'/{}/ '"$logs"'/{}/new $corpus >'"$logs"'/{}/log 2>&1
+        timeout -k 10 120 '"$1/fuzz/{} $2"' >'"$logs"'/{}/log 2>&1
         echo $? >'"$logs"'/{}/status'
-    for target in tests/fuzz/fuzz_*.c; do
-        [[ -e $target ]] || continue
-        name=$(basename "$target" .c)
+    for name in "${names[@]}"; do
         if [[ $(cat "$logs/$name/status" 2>/dev/null) == 0 ]]; then
             p=$((p + 1))
         else
@@ -101,9 +106,9 @@ for stage in "${stages[@]}"; do
     includes) script includes sh tools/check_includes.sh ;;
     headers) script headers sh tools/check_headers.sh ;;
     layers) script layers sh tools/check_layers.sh ;;
-    cuda) script cuda bash tools/check_cuda.sh "$build" && tail -n 1 "$logs/cuda.log" ;;
+    cuda) script cuda bash tools/check_cuda.sh "$build" "${gpus[@]}" && tail -n 1 "$logs/cuda.log" ;;
     tests)
-        compile tests "$build" "all tests examples bench"
+        compile tests "$build" "all tests examples bench" "${gpus[@]}"
         SCRIPTS=1 programs tests "$build"
         names=()
         for name in $(grep -h '^test_' tests/onednn.list); do
@@ -116,8 +121,9 @@ for stage in "${stages[@]}"; do
         fi
         ;;
     asan)
-        compile asan "$build/asan" tests -DKEEL_SANITIZE=address "-DKEEL_DNNL_DIR=$build/onednn"
-        TIMEOUT=600 programs asan "$build/asan"
+        compile asan "$build/asan" "tests fuzz" -DKEEL_SANITIZE=address "-DKEEL_DNNL_DIR=$build/onednn" \
+            "-DKEEL_EMULATOR=$([[ $all ]] && echo ON || echo OFF)"
+        WITHOUT=$([[ $all ]] || echo numbers.list) TIMEOUT=600 programs asan "$build/asan"
         # keel itself as several processes; what the MPIs lose is named in
         # tests/mpi/lsan.supp. No command of keel ends with 99, so a leak is seen also where one fails
         if [[ -e $build/asan/tests/libkeel_keep_open.so ]]; then
@@ -137,8 +143,14 @@ for stage in "${stages[@]}"; do
         if ((${#names[@]})); then TIMEOUT=600 programs tsan "$build/tsan" "${names[@]}"; fi
         ;;
     fuzz)
-        compile fuzz "$build/fuzz" fuzz -DKEEL_SANITIZE=fuzzer -DCMAKE_C_COMPILER=clang-14 -DKEEL_DNNL=OFF
-        fuzz
+        if [[ $all ]]; then
+            compile fuzz "$build/fuzz" fuzz -DKEEL_SANITIZE=fuzzer -DCMAKE_C_COMPILER=clang-14 -DKEEL_DNNL=OFF
+            fuzz "$build/fuzz" "-max_total_time=${FUZZ_SECONDS:-5} -timeout=20 -rss_limit_mb=3000 \
+                -artifact_prefix=$logs/{}/ $logs/{}/new \$corpus"
+        else
+            compile fuzz "$build/asan" fuzz -DKEEL_SANITIZE=address "-DKEEL_DNNL_DIR=$build/onednn"
+            fuzz "$build/asan" '300 $corpus'
+        fi
         ;;
     *)
         echo "check: no stage named '$stage'" >&2

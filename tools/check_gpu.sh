@@ -5,6 +5,7 @@ set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 2
 BUILD=$(realpath "${BUILD:-build}") JOBS=${JOBS:-$(nproc)}
 keel=$BUILD/keel passed=0 failed=0
+export KEEL_TEST_ALL=1
 logs=$BUILD/check/gpu
 mkdir -p "$logs"
 
