@@ -4,9 +4,10 @@
 # failed': cmocka's tests of all builds, test scripts, fuzz targets, and one for each of the first five
 # stages and each build.
 #
-# `make check-all` sets KEEL_TEST_ALL=1, which takes hours: sweeps take all of their cases (tests/sweep.h), AddressSanitizer also
-# sees the kernels for CUDA on the emulator, and fuzz targets run by libFuzzer for FUZZ_SECONDS instead of
-# reading their corpus and changed copies of it. GPUS='80;90': compute capabilities that nvcc compiles for, instead of all.
+# `make check-all` sets KEEL_TEST_ALL=1, and takes more than an hour: sweeps take all of their cases
+# (tests/sweep.h), AddressSanitizer also sees the kernels for CUDA on the emulator, and fuzz targets run by
+# libFuzzer for FUZZ_SECONDS instead of reading their corpus and changed copies of it. GPUS='80;90': compute
+# capabilities that nvcc compiles for, instead of all.
 set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 2
 build=$(mkdir -p "${BUILD:-build}/check" && cd "${BUILD:-build}" && pwd) || exit 2

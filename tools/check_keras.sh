@@ -3,10 +3,12 @@
 # back and forth between both (tests/interop/with_keras.py), graphs drawn by chance
 # (random_graphs.py), layers, optimizers, losses and callbacks with arguments drawn by chance
 # (random_arguments.py, random_trainings.py), and one model of each family of keras.applications, or
-# those named (applications.py); for the name `none` no such model. GRAPHS='SEED COUNT' draws other
-# graphs, or more, ARGUMENTS='SEED SETS' other arguments. Keras comes from PyPI, pinned, into BUILD/keras, once; KERAS_PYTHON=path/to/python takes
-# another one. Each part says how long it took. The last line is 'N passed, N failed'. Without a
-# network to PyPI it says so in one line and exits with 77: nothing was compared.
+# those named (applications.py). For the name `some`: no such model, no deep network that goes back and
+# forth, and every third layer and operation. GRAPHS='SEED COUNT' draws other graphs, or more,
+# ARGUMENTS='SEED SETS' other arguments. Keras comes from PyPI, pinned, into BUILD/keras, once;
+# KERAS_PYTHON=path/to/python takes another one. Each part says how long it took. The last line is
+# 'N passed, N failed'. Without a network to PyPI it says so in one line and exits with 77: nothing was
+# compared.
 set -u
 keel=$1
 shift
@@ -17,6 +19,7 @@ families+=,DenseNet121,NASNetMobile,ResNet50,ResNet50V2,Xception,InceptionV3,Inc
 models=$(IFS=,; echo "${*:-$families}")
 read -r seed count <<<"${GRAPHS:-40 20}"
 read -r drawn sets <<<"${ARGUMENTS:-1 1}"
+[ "$models" = some ] && deep=--no-deep every=3 || deep='' every=1
 # TensorFlow for processors alone is the backend that the golden numbers were made with, and the only
 # one on which Keras takes texts. JAX is as large, and compiles these small models more slowly. Keras
 # asks for scipy where a model has a window of the short-time Fourier transform.
@@ -42,7 +45,8 @@ if [ ! -x "$python" ]; then
     fi
     mv "$here.part" "$here" # its python works there, too
 fi
-export KERAS_BACKEND=tensorflow TF_CPP_MIN_LOG_LEVEL=3 CUDA_VISIBLE_DEVICES=
+# Without oneDNN, which TensorFlow leaves out on some processors, it has no convolution of channels_first.
+export TF_ENABLE_ONEDNN_OPTS=1 KERAS_BACKEND=tensorflow TF_CPP_MIN_LOG_LEVEL=3 CUDA_VISIBLE_DEVICES=
 # Most of the time is TensorFlow's tracing, on one core, so parts run two at a time.
 against() # WHAT SCRIPT ARGUMENT...: run it; what it says is shown when it ends, and counted later
 {
@@ -58,14 +62,14 @@ against() # WHAT SCRIPT ARGUMENT...: run it; what it says is shown when it ends,
         printf '%-28s %5d passed, %d failed %5d s\n' "$what" "$p" "$f" $((SECONDS - begin))
     } 9>"$logs/lock"
 }
-against 'back and forth' tests/interop/with_keras.py "$keel" &
-against 'layers and operations' tests/interop/cases.py "$keel" "${keel%/*}/tests/cases"
+against 'back and forth' tests/interop/with_keras.py "$keel" $deep &
+against 'layers and operations' tests/interop/cases.py "$keel" "${keel%/*}/tests/cases" --every $every
 against 'random graphs' tests/interop/random_graphs.py "$keel" "${keel%/*}/tests/random_graphs" \
     --seed "$seed" --count "$count"
 against 'random arguments' tests/interop/random_arguments.py "$keel" --seed "$drawn" --sets "$sets"
 against 'random trainings' tests/interop/random_trainings.py "$keel" --seed "$drawn" --sets "$sets"
 wait
-[ "$models" = none ] || against keras.applications tests/interop/applications.py --keel "$keel" --only "$models"
+[ "$models" = some ] || against keras.applications tests/interop/applications.py --keel "$keel" --only "$models"
 read -r passed failed < <(cat "$logs"/*.count | awk '{ p += $1; f += $2 } END { print p + 0, f + 0 }')
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -1,8 +1,8 @@
 #!/bin/bash
-# run_tests.sh BUILD [NAME...]: run the test programs BUILD/tests/NAME (default: every tests/test_*.c,
-# but those that the file WITHOUT lists, and every tests/test_*.sh where SCRIPTS=1), JOBS at a time, and count cmocka's tests. A program that
-# crashes, hangs, leaks, is missing or runs no test counts as one failure; one whose tests are all
-# skipped is named. Last line: 'N passed, N failed'.
+# run_tests.sh BUILD [NAME...]: run the test programs BUILD/tests/NAME (default: every tests/test_*.c but
+# those that the file WITHOUT lists, and every tests/test_*.sh where SCRIPTS=1), JOBS at a time, and count
+# cmocka's tests. A program that crashes, hangs, leaks, is missing or runs no test counts as one failure;
+# one whose tests are all skipped is named. Last line: 'N passed, N failed'.
 #
 # Without a sanitizer, what failed runs once more by itself: a test that passes then depends on what else
 # the machine does. It counts as passed, and is named. A sanitizer's finding stays one.

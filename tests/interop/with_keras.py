@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Pass models back and forth between Keras and the command keel; both must go on alike.
 
-    with_keras.py path/to/keel [NAME...]      needs Keras 3 on TensorFlow; not run by make check
+    with_keras.py path/to/keel [--no-deep | NAME...]      needs Keras 3 on TensorFlow; not run by make check
 
 Every model below goes through these steps, each training an epoch of uneven steps, unshuffled:
   1. Keras trains an epoch and saves; keel predicts from that file, as Keras does
@@ -494,6 +494,8 @@ def with_low_rank(name, k):
 
 def main():
     names = sys.argv[2:] or [*MODELS, "low-rank", *MADE, *MADE_DEEP]
+    if names == ["--no-deep"]:
+        names = [*MODELS, "low-rank", *MADE]
     steps = {name: from_keras for name in MODELS}
     steps["low-rank"] = with_low_rank
     steps.update({name: from_keel for name in MADE})
