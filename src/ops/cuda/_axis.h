@@ -45,16 +45,21 @@ static inline int axis_width(const axis_lines &l)
     return l.inner > 1 || l.n < 8 ? 1 : l.n > LINE_LONG ? CUDA_THREADS : GPU_WARP;
 }
 
-/* Calls f with an integral constant that is the width. */
-template <class F> static void axis_with_width(const axis_lines &l, F f)
+/* Launches kernel_of(width), where an integral constant says how many threads a line has. */
+template <class K, class... A>
+static void axis_launch(const keel_call *c, const axis_lines &l, K kernel_of, A... args)
 {
+    const auto launch = [&](auto width) {
+        cuda_launch(c, kernel_of(width), line_of_threads<width()>::blocks(l.lines), CUDA_THREADS, 0,
+                    args...);
+    };
     switch (axis_width(l)) {
     case 1:
-        return f(std::integral_constant<int, 1>());
+        return launch(std::integral_constant<int, 1>());
     case GPU_WARP:
-        return f(std::integral_constant<int, GPU_WARP>());
+        return launch(std::integral_constant<int, GPU_WARP>());
     default:
-        return f(std::integral_constant<int, CUDA_THREADS>());
+        return launch(std::integral_constant<int, CUDA_THREADS>());
     }
 }
 

@@ -24,13 +24,13 @@ struct matrices {
     double *scratch;
 };
 
-/* `more`: doubles of scratch for one, beside a matrix and an order. */
-static inline matrices matrices_of(const keel_node *node, int64_t rows, int64_t more, void *scratch)
+/* two: scratch of one has another matrix, beside a matrix and an order. */
+static inline matrices matrices_of(const keel_node *node, int64_t rows, bool two, void *scratch)
 {
     const keel_shape &s = node->in[0].shape, &last = node->in[node->n_in - 1].shape;
     const int64_t n = s.dim[s.rank - 1];
     return { rows * (keel_row_count(&node->in[0]) / (n * n)), n, last.dim[last.rank - 1],
-             n * n + n + more, static_cast<double *>(scratch) };
+             n * n + n + (two ? n * n : 0), static_cast<double *>(scratch) };
 }
 
 static inline int64_t matrices_scratch(const matrices &m)
@@ -38,13 +38,25 @@ static inline int64_t matrices_scratch(const matrices &m)
     return m.count * m.room * (int64_t)sizeof(double);
 }
 
-/* Calls f with an integral constant: how many threads a matrix has. */
-template <class F> static void matrices_with_width(const matrices &m, F f)
+/* Launches kernel_of(width), where an integral constant says how many threads a matrix has: a block
+ * if it is large. */
+template <class K, class... A>
+static void matrix_launch(const keel_call *c, bool large, int64_t count, K kernel_of, A... args)
 {
-    if (m.n > MATRIX_LARGE)
-        f(std::integral_constant<int, CUDA_THREADS>());
+    const auto launch = [&](auto width) {
+        cuda_launch(c, kernel_of(width), matrix_threads<width()>::blocks(count), CUDA_THREADS, 0,
+                    args...);
+    };
+    if (large)
+        launch(std::integral_constant<int, CUDA_THREADS>());
     else
-        f(std::integral_constant<int, GPU_WARP>());
+        launch(std::integral_constant<int, GPU_WARP>());
+}
+
+template <class K, class... A>
+static void matrix_launch(const keel_call *c, const matrices &s, K kernel_of, A... args)
+{
+    matrix_launch(c, s.n > MATRIX_LARGE, s.count, kernel_of, args...);
 }
 
 struct matrix_larger {
@@ -152,6 +164,15 @@ static __device__ __forceinline__ void matrix_copy(double *to, const T *x, int64
 {
     for (int64_t i = THREADS::number(); i < n * n; i += THREADS::WIDTH) to[i] = to_f(x[i]);
     THREADS::meet();
+}
+
+/* The decomposition of the matrix at x, and its sign. */
+template <class THREADS, class T>
+static __device__ __forceinline__ double matrix_lu(double *lu, double *order, const T *x, int64_t n,
+                                                   double *room)
+{
+    matrix_copy<THREADS>(lu, x, n);
+    return lu_of<THREADS>(lu, n, order, room);
 }
 
 /* dx = by times the inverse transposed, or += */

@@ -93,13 +93,10 @@ static __device__ __forceinline__ void orthogonal_of(const orthogonal &o, const 
     THREADS::meet();
 }
 
-/* Calls f with an integral constant: how many threads a matrix has. */
-template <class F> static void orthogonal_with_width(const keel_tall &t, F f)
+template <class K, class... A>
+static void orthogonal_launch(const keel_call *c, const keel_tall &t, K kernel_of, A... args)
 {
-    if (t.m > 4 * MATRIX_LARGE)
-        f(std::integral_constant<int, CUDA_THREADS>());
-    else
-        f(std::integral_constant<int, GPU_WARP>());
+    matrix_launch(c, t.m > 4 * MATRIX_LARGE, t.matrices, kernel_of, args...);
 }
 
 #endif

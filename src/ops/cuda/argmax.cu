@@ -38,10 +38,9 @@ __global__ void __launch_bounds__(CUDA_THREADS) forward_kernel(T *y, const T *x,
 template <class T> void forward(const keel_call *c)
 {
     const axis_lines l = axis_lines_of(c);
-    axis_with_width(l, [&](auto width) {
-        cuda_launch(c, forward_kernel<width(), T>, line_of_threads<width()>::blocks(l.lines),
-                    CUDA_THREADS, 0, cuda_out<T>(c), cuda_in<T>(c, 0), l);
-    });
+    axis_launch(
+        c, l, [](auto width) { return forward_kernel<width(), T>; }, cuda_out<T>(c),
+        cuda_in<T>(c, 0), l);
 }
 
 template <class T> void backward(const keel_call *c)

@@ -76,27 +76,24 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
 
 template <class T> void forward(const keel_call *c)
 {
-    const matrices s = matrices_of(c->node, c->rows, 0, c->scratch);
-    matrices_with_width(s, [&](auto width) {
-        cuda_launch(c, forward_kernel<width(), T>, matrix_threads<width()>::blocks(s.count),
-                    CUDA_THREADS, 0, cuda_out<T>(c), cuda_in<T>(c, 0), s);
-    });
+    const matrices s = matrices_of(c->node, c->rows, false, c->scratch);
+    matrix_launch(
+        c, s, [](auto width) { return forward_kernel<width(), T>; }, cuda_out<T>(c),
+        cuda_in<T>(c, 0), s);
 }
 
 template <class T> void backward(const keel_call *c)
 {
-    const matrices s = matrices_of(c->node, c->rows, 0, c->scratch);
+    const matrices s = matrices_of(c->node, c->rows, false, c->scratch);
     if (!c->in_grad[0]) return;
-    matrices_with_width(s, [&](auto width) {
-        cuda_launch(c, backward_kernel<width(), T>, matrix_threads<width()>::blocks(s.count),
-                    CUDA_THREADS, 0, cuda_in_grad<T>(c, 0), cuda_out<T>(c), cuda_out_grad<T>(c), s,
-                    c->in_adds[0]);
-    });
+    matrix_launch(
+        c, s, [](auto width) { return backward_kernel<width(), T>; }, cuda_in_grad<T>(c, 0),
+        cuda_out<T>(c), cuda_out_grad<T>(c), s, c->in_adds[0]);
 }
 
 keel_status prepare(keel_prepare *p)
 {
-    return cuda_prepare(p, matrices_scratch(matrices_of(p->node, p->rows, 0, nullptr)));
+    return cuda_prepare(p, matrices_scratch(matrices_of(p->node, p->rows, false, nullptr)));
 }
 } // namespace
 

@@ -12,8 +12,7 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
     const int64_t size = s.n * s.n;
     for (int64_t m = threads::first_line(); m < s.count; m += threads::step()) {
         double *lu = s.scratch + m * s.room, *order = lu + size, *inverse = order + s.n;
-        matrix_copy<threads>(lu, x + m * size, s.n);
-        lu_of<threads>(lu, s.n, order, room);
+        matrix_lu<threads>(lu, order, x + m * size, s.n, room);
         lu_inverse<threads>(lu, order, s.n, inverse);
         for (int64_t i = threads::number(); i < size; i += WIDTH)
             y[m * size + i] = to_value<T>((float)inverse[i]);
@@ -50,36 +49,27 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
     }
 }
 
-matrices all_of(const keel_node *n, int64_t rows, bool back, void *scratch)
-{
-    const int64_t size = n->in[0].shape.dim[n->in[0].shape.rank - 1];
-    return matrices_of(n, rows, back ? 0 : size * size, scratch);
-}
-
 template <class T> void forward(const keel_call *c)
 {
-    const matrices s = all_of(c->node, c->rows, false, c->scratch);
-    matrices_with_width(s, [&](auto width) {
-        cuda_launch(c, forward_kernel<width(), T>, matrix_threads<width()>::blocks(s.count),
-                    CUDA_THREADS, 0, cuda_out<T>(c), cuda_in<T>(c, 0), s);
-    });
+    const matrices s = matrices_of(c->node, c->rows, true, c->scratch);
+    matrix_launch(
+        c, s, [](auto width) { return forward_kernel<width(), T>; }, cuda_out<T>(c),
+        cuda_in<T>(c, 0), s);
 }
 
 template <class T> void backward(const keel_call *c)
 {
-    const matrices s = all_of(c->node, c->rows, true, c->scratch);
+    const matrices s = matrices_of(c->node, c->rows, false, c->scratch);
     if (!c->in_grad[0]) return;
-    matrices_with_width(s, [&](auto width) {
-        cuda_launch(c, backward_kernel<width(), T>, matrix_threads<width()>::blocks(s.count),
-                    CUDA_THREADS, 0, cuda_in_grad<T>(c, 0), cuda_out<T>(c), cuda_out_grad<T>(c), s,
-                    c->in_adds[0]);
-    });
+    matrix_launch(
+        c, s, [](auto width) { return backward_kernel<width(), T>; }, cuda_in_grad<T>(c, 0),
+        cuda_out<T>(c), cuda_out_grad<T>(c), s, c->in_adds[0]);
 }
 
 keel_status prepare(keel_prepare *p)
 {
     const bool back = p->pass == KEEL_BACKWARD;
-    return cuda_prepare(p, matrices_scratch(all_of(p->node, p->rows, back, nullptr)));
+    return cuda_prepare(p, matrices_scratch(matrices_of(p->node, p->rows, !back, nullptr)));
 }
 } // namespace
 

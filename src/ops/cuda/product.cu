@@ -57,21 +57,18 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
 template <class T> void forward(const keel_call *c)
 {
     const axis_lines l = axis_lines_of(c);
-    axis_with_width(l, [&](auto width) {
-        cuda_launch(c, forward_kernel<width(), T>, line_of_threads<width()>::blocks(l.lines),
-                    CUDA_THREADS, 0, cuda_out<T>(c), cuda_in<T>(c, 0), l);
-    });
+    axis_launch(
+        c, l, [](auto width) { return forward_kernel<width(), T>; }, cuda_out<T>(c),
+        cuda_in<T>(c, 0), l);
 }
 
 template <class T> void backward(const keel_call *c)
 {
     const axis_lines l = axis_lines_of(c);
     if (!c->in_grad[0]) return;
-    axis_with_width(l, [&](auto width) {
-        cuda_launch(c, backward_kernel<width(), T>, line_of_threads<width()>::blocks(l.lines),
-                    CUDA_THREADS, 0, cuda_in_grad<T>(c, 0), cuda_in<T>(c, 0), cuda_out_grad<T>(c),
-                    l, c->in_adds[0]);
-    });
+    axis_launch(
+        c, l, [](auto width) { return backward_kernel<width(), T>; }, cuda_in_grad<T>(c, 0),
+        cuda_in<T>(c, 0), cuda_out_grad<T>(c), l, c->in_adds[0]);
 }
 } // namespace
 

@@ -214,32 +214,21 @@ dims dims_of(const keel_node *node, int64_t rows, bool back, void *scratch)
     return d;
 }
 
-template <class F> void with_width(const dims &d, F f)
-{
-    if (d.m > MATRIX_LARGE)
-        f(std::integral_constant<int, CUDA_THREADS>());
-    else
-        f(std::integral_constant<int, GPU_WARP>());
-}
-
 template <class T> void forward(const keel_call *c)
 {
     const dims d = dims_of(c->node, c->rows, false, c->scratch);
-    with_width(d, [&](auto width) {
-        cuda_launch(c, forward_kernel<width(), T>, matrix_threads<width()>::blocks(d.count),
-                    CUDA_THREADS, 0, cuda_out<T>(c), cuda_in<T>(c, 0), d);
-    });
+    matrix_launch(
+        c, d.m > MATRIX_LARGE, d.count, [](auto width) { return forward_kernel<width(), T>; },
+        cuda_out<T>(c), cuda_in<T>(c, 0), d);
 }
 
 template <class T> void backward(const keel_call *c)
 {
     const dims d = dims_of(c->node, c->rows, true, c->scratch);
     if (!c->in_grad[0]) return;
-    with_width(d, [&](auto width) {
-        cuda_launch(c, backward_kernel<width(), T>, matrix_threads<width()>::blocks(d.count),
-                    CUDA_THREADS, 0, cuda_in_grad<T>(c, 0), cuda_out<T>(c), cuda_out_grad<T>(c), d,
-                    c->in_adds[0]);
-    });
+    matrix_launch(
+        c, d.m > MATRIX_LARGE, d.count, [](auto width) { return backward_kernel<width(), T>; },
+        cuda_in_grad<T>(c, 0), cuda_out<T>(c), cuda_out_grad<T>(c), d, c->in_adds[0]);
 }
 
 keel_status prepare(keel_prepare *p)

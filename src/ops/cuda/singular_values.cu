@@ -54,22 +54,18 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
 template <class T> void forward(const keel_call *c)
 {
     const keel_tall t = keel_tall_of(&c->node->in[0], c->rows);
-    orthogonal_with_width(t, [&](auto width) {
-        cuda_launch(c, forward_kernel<width(), T>, matrix_threads<width()>::blocks(t.matrices),
-                    CUDA_THREADS, 0, cuda_out<T>(c), cuda_in<T>(c, 0),
-                    static_cast<double *>(c->scratch), t);
-    });
+    orthogonal_launch(
+        c, t, [](auto width) { return forward_kernel<width(), T>; }, cuda_out<T>(c),
+        cuda_in<T>(c, 0), static_cast<double *>(c->scratch), t);
 }
 
 template <class T> void backward(const keel_call *c)
 {
     const keel_tall t = keel_tall_of(&c->node->in[0], c->rows);
     if (!c->in_grad[0]) return;
-    orthogonal_with_width(t, [&](auto width) {
-        cuda_launch(c, backward_kernel<width(), T>, matrix_threads<width()>::blocks(t.matrices),
-                    CUDA_THREADS, 0, cuda_in_grad<T>(c, 0), cuda_in<T>(c, 0), cuda_out_grad<T>(c),
-                    static_cast<double *>(c->scratch), t, c->in_adds[0]);
-    });
+    orthogonal_launch(
+        c, t, [](auto width) { return backward_kernel<width(), T>; }, cuda_in_grad<T>(c, 0),
+        cuda_in<T>(c, 0), cuda_out_grad<T>(c), static_cast<double *>(c->scratch), t, c->in_adds[0]);
 }
 
 keel_status prepare(keel_prepare *p)

@@ -13,8 +13,7 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
     for (int64_t m = threads::first_line(); m < s.count; m += threads::step()) {
         double *lu = s.scratch + m * s.room, *order = lu + n * n, *x = order + n;
         const T *from = b + m * n * columns;
-        matrix_copy<threads>(lu, a + m * n * n, n);
-        lu_of<threads>(lu, n, order, room);
+        matrix_lu<threads>(lu, order, a + m * n * n, n, room);
         for (int64_t j = threads::number(); j < columns; j += WIDTH) {
             lu_solve(
                 lu, order, n, [=](int64_t i) { return (double)to_f(from[i * columns + j]); }, x + j,
@@ -70,18 +69,17 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
 
 matrices all_of(const keel_node *n, int64_t rows, void *scratch)
 {
-    const int64_t count = keel_row_count(&n->in[0]), b = keel_row_count(&n->in[1]);
-    const int64_t size = n->in[0].shape.dim[n->in[0].shape.rank - 1];
-    return matrices_of(n, rows, b / (count / (size * size)), scratch);
+    matrices s = matrices_of(n, rows, false, scratch);
+    s.room += s.n * s.columns;
+    return s;
 }
 
 template <class T> void forward(const keel_call *c)
 {
     const matrices s = all_of(c->node, c->rows, c->scratch);
-    matrices_with_width(s, [&](auto width) {
-        cuda_launch(c, forward_kernel<width(), T>, matrix_threads<width()>::blocks(s.count),
-                    CUDA_THREADS, 0, cuda_out<T>(c), cuda_in<T>(c, 0), cuda_in<T>(c, 1), s);
-    });
+    matrix_launch(
+        c, s, [](auto width) { return forward_kernel<width(), T>; }, cuda_out<T>(c),
+        cuda_in<T>(c, 0), cuda_in<T>(c, 1), s);
 }
 
 template <class T> void backward(const keel_call *c)
@@ -89,11 +87,9 @@ template <class T> void backward(const keel_call *c)
     const matrices s = all_of(c->node, c->rows, c->scratch);
     T *of_a = cuda_in_grad<T>(c, 0), *of_b = cuda_in_grad<T>(c, 1);
     if (!of_a && !of_b) return;
-    matrices_with_width(s, [&](auto width) {
-        cuda_launch(c, backward_kernel<width(), T>, matrix_threads<width()>::blocks(s.count),
-                    CUDA_THREADS, 0, of_a, of_b, cuda_in<T>(c, 0), cuda_out<T>(c),
-                    cuda_out_grad<T>(c), s, c->in_adds[0], c->in_adds[1]);
-    });
+    matrix_launch(
+        c, s, [](auto width) { return backward_kernel<width(), T>; }, of_a, of_b, cuda_in<T>(c, 0),
+        cuda_out<T>(c), cuda_out_grad<T>(c), s, c->in_adds[0], c->in_adds[1]);
 }
 
 keel_status prepare(keel_prepare *p)
