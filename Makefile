@@ -14,6 +14,8 @@ $(BUILD)/build.ninja: | setup
 setup:
 	@sh tools/setup.sh
 
+# GPUS='80;90': compile the kernels for these compute capabilities, instead of all. The build folder keeps
+# that, also for make and make install, until GPUS names others.
 check:
 	@sh tools/setup.sh check
 	@BUILD=$(BUILD) JOBS=$(JOBS) GPUS="$(GPUS)" bash tools/check.sh

@@ -4,7 +4,10 @@
 # (src/device/cuda/libraries.cu). Every warning is an error. What ptxas says of registers and spills lies
 # in BUILD/cuda/NAME.log. cuda-kernels: the objects alone.
 set(KEEL_CUDA_GPUS 80 90 100 CACHE STRING
-    "compute capabilities that libkeel_cuda.so has code for, rising; later GPUs compile its PTX")
+    "compute capabilities that libkeel_cuda.so has code for; later GPUs compile its PTX")
+if(NOT KEEL_CUDA_GPUS MATCHES "^[0-9]+(;[0-9]+)*$")
+    message(FATAL_ERROR "KEEL_CUDA_GPUS=${KEEL_CUDA_GPUS}: write compute capabilities without their dots, such as 80;90")
+endif()
 find_program(KEEL_NVCC nvcc PATHS /usr/local/cuda/bin)
 find_path(KEEL_CUDNN_INCLUDE_DIR cudnn.h HINTS /usr/local/cuda/include)
 if(KEEL_NVCC AND KEEL_CUDA AND NOT KEEL_SANITIZE AND NOT KEEL_CUDNN_INCLUDE_DIR)
@@ -17,7 +20,9 @@ elseif(KEEL_NVCC AND KEEL_CUDA AND NOT KEEL_SANITIZE)
     foreach(gpu IN LISTS KEEL_CUDA_GPUS)
         list(APPEND KEEL_NVCC_FLAGS -gencode arch=compute_${gpu},code=sm_${gpu})
     endforeach()
-    list(GET KEEL_CUDA_GPUS -1 last)
+    set(gpus ${KEEL_CUDA_GPUS})
+    list(SORT gpus COMPARE NATURAL)
+    list(GET gpus -1 last)
     list(APPEND KEEL_NVCC_FLAGS -gencode arch=compute_${last},code=compute_${last})
     # keel_nvcc(FILE OUT): OUT gets the object of FILE.cu
     function(keel_nvcc file out)

@@ -1,8 +1,8 @@
 # The kernels for CUDA on the emulator of tests/emulator, with the doubles of NVIDIA's libraries that are
 # in tests/cuda_double: C++, by g++, for tests alone. Kernels are compiled with -fsanitize=thread and
 # linked without it: the functions that it calls are the emulator's. So the emulator itself has no
-# sanitizer in any build, and none is in a build with ThreadSanitizer. They are a quarter of what a build of
-# the tests compiles: -O1 takes 0.6 of the time of -O2, and they run as fast.
+# sanitizer in any build, and none is in a build with ThreadSanitizer. The kernels are a quarter of what a
+# build of the tests compiles: with -O1 that takes 0.6 of the time of -O2, and they run as fast.
 option(KEEL_EMULATOR "tests of the kernels for CUDA on the emulator" ON)
 include(CheckLanguage)
 if(NOT CMAKE_CXX_COMPILER)

@@ -57,8 +57,8 @@ if(NOT KEEL_SANITIZE STREQUAL "")
             list(APPEND KEEL_FLAGS_${isa} -O0 -fno-sanitize=all)
         endif()
     endforeach()
-    # Of kernels that are compiled for both sets, a program runs those of the better one; the others are
-    # the same lines.
+    # A program runs the kernels of the better set. Those of the other one are compiled from the same
+    # files, so the sanitizer has seen their lines.
     if("${has} " MATCHES " avx512vl ")
         set(KEEL_SET_FLAGS_avx2 -O0 -fno-sanitize=all)
     endif()

@@ -88,7 +88,7 @@ if(CMOCKA_FOUND AND NOT KEEL_SANITIZE STREQUAL "fuzzer")
         if(name MATCHES "^test_cuda_" AND NOT TARGET keel_emulator)
             if(KEEL_EMULATOR)
                 string(APPEND left_out "${name} needs g++\n")
-            else() # whoever sets it knows
+            else() # whoever turned it off knows, so nothing is said
                 string(APPEND left_out "${name} \n")
             endif()
             continue()

@@ -64,8 +64,10 @@ programs() # NAME DIR [TEST...]: run the tests of a build
 # The names of the programs about threads: by their own name, and those listed in tests/threads.list.
 threaded()
 {
-    (cd tests && ls test_*_threads.c | sed 's/\.c$//'
-        sed -n "s/^\(test_[a-z_]*\)\( ${all:+all}\)\{0,1\}\$/\1/p" threads.list) | sort -u
+    {
+        (cd tests && ls test_*_threads.c | sed 's/\.c$//')
+        grep '^test_' tests/threads.list | if [[ $all ]]; then cat; else grep -v ' all$'; fi | cut -d' ' -f1
+    } | sort -u
 }
 
 check_format()
@@ -122,7 +124,7 @@ for stage in "${stages[@]}"; do
         fi
         ;;
     asan)
-        compile asan "$build/asan" "tests fuzz" -DKEEL_SANITIZE=address "-DKEEL_DNNL_DIR=$build/onednn" \
+        compile asan "$build/asan" tests -DKEEL_SANITIZE=address "-DKEEL_DNNL_DIR=$build/onednn" \
             "-DKEEL_EMULATOR=$([[ $all ]] && echo ON || echo OFF)"
         WITHOUT=$([[ $all ]] || echo numbers.list) TIMEOUT=600 programs asan "$build/asan"
         # keel itself as several processes; what the MPIs lose is named in

@@ -1,6 +1,7 @@
-/* A fuzz target without libFuzzer: reads each file of a corpus as it is, and so many changed copies
- * of it: cut off, with bytes and numbers changed, with a piece of another file. The changes are the
- * same in each run. replay COPIES FOLDER... */
+/* Runs a fuzz target without libFuzzer: on each file of the folder as it is, and on changed copies
+ * of it, which are cut off, or have other bytes and numbers, or a piece of another file. The
+ * changes are the same in each run. Arguments: COPIES FOLDER, where COPIES is the number of copies
+ * of each file. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { FILES_MAX = 256, SIZE_MAX_OF_ONE = 1 << 16, CHANGES_MAX = 4 };
+enum { FILES_MAX = 256, FILE_MAX = 1 << 16, CHANGES_MAX = 4 };
 
 typedef struct input {
     char path[1024];
@@ -70,18 +71,35 @@ static size_t change(uint8_t *data, size_t size)
     }
 }
 
+static void fail(const char *what, const char *why)
+{
+    fprintf(stderr, "%s: %s\n", what, why);
+    exit(2);
+}
+
 static void add_file(const char *folder, const char *name)
 {
     input *f = &files[n_files];
-    if (n_files == FILES_MAX) return;
+    if (n_files == FILES_MAX) fail(folder, "too many files");
     snprintf(f->path, sizeof f->path, "%s/%s", folder, name);
     FILE *file = fopen(f->path, "rb");
-    if (!file) return;
-    f->data = malloc(SIZE_MAX_OF_ONE);
+    if (!file) fail(f->path, "cannot be read");
+    f->data = malloc(FILE_MAX);
     if (!f->data) abort();
-    f->size = fread(f->data, 1, SIZE_MAX_OF_ONE, file);
+    f->size = fread(f->data, 1, FILE_MAX, file);
+    if (fgetc(file) != EOF) fail(f->path, "is too long");
     fclose(file);
     n_files++;
+}
+
+static void read_folder(const char *path)
+{
+    DIR *folder = opendir(path);
+    if (!folder) fail(path, "is no folder");
+    for (struct dirent *e; (e = readdir(folder));)
+        if (e->d_name[0] != '.') add_file(path, e->d_name);
+    closedir(folder);
+    if (n_files == 0) fail(path, "has no file");
 }
 
 static int by_path(const void *a, const void *b)
@@ -91,20 +109,12 @@ static int by_path(const void *a, const void *b)
 
 int main(int argc, char **argv)
 {
-    const int copies = argc > 1 ? atoi(argv[1]) : 0;
-    for (int i = 2; i < argc; i++) {
-        DIR *folder = opendir(argv[i]);
-        if (!folder) {
-            fprintf(stderr, "%s: no folder\n", argv[i]);
-            return 2;
-        }
-        for (struct dirent *e; (e = readdir(folder));)
-            if (e->d_name[0] != '.') add_file(argv[i], e->d_name);
-        closedir(folder);
-    }
+    if (argc != 3) fail(argv[0], "write COPIES FOLDER");
+    const int copies = atoi(argv[1]);
+    read_folder(argv[2]);
     qsort(files, (size_t)n_files, sizeof *files, by_path);
     read_exactly((const uint8_t *)"", 0);
-    uint8_t *data = malloc(SIZE_MAX_OF_ONE);
+    uint8_t *data = malloc(FILE_MAX);
     if (!data) abort();
     int n = 1;
     for (int i = 0; i < n_files; i++)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every layer and every operation of the golden numbers, as Keel saves it: does Keras read it?
 
-    cases.py path/to/keel path/to/cases [NUMBER...]
+    cases.py path/to/keel path/to/cases [--every N] [NUMBER...]
 
 cases (tests/interop/cases.c) writes the models, each with the configuration that Keel writes. Keras
 loads each and both predict the same rows: the largest |a - b| must stay below 1e-5 of the largest
@@ -95,7 +95,7 @@ def main():
     a.add_argument("keel")
     a.add_argument("program")
     a.add_argument("numbers", nargs="*")
-    a.add_argument("--every", type=int, default=1, help="take every so manyth case")
+    a.add_argument("--every", type=int, default=1, help="take only the cases whose number is a multiple")
     args = a.parse_args()
     keel, program, only = os.path.abspath(args.keel), args.program, set(args.numbers)
     passed = failed = 0
