@@ -320,6 +320,19 @@ static keel_status run_with(outcome *o, const recipe *r, keel_strategy *s, const
     return st;
 }
 
+static inline keel_status end_at(void *context, const keel_moment *now)
+{
+    int64_t *left = context;
+    (void)now;
+    return --*left == 0 ? KEEL_END : KEEL_OK;
+}
+
+/* Ends a fit after so many steps, which are counted down to 0. */
+static inline keel_callback end_after(int64_t *steps)
+{
+    return (keel_callback){ KEEL_CALLBACK, .on_train_batch_end = end_at, .context = steps };
+}
+
 static inline keel_status run_on(outcome *o, const recipe *r, keel_strategy *s,
                                  const keel_dataset *d)
 {

@@ -177,13 +177,6 @@ static keel_status hang_after(void *context, const keel_moment *now)
     return KEEL_OK;
 }
 
-static keel_status end_after(void *context, const keel_moment *now)
-{
-    int64_t *left = context;
-    (void)now;
-    return --*left == 0 ? KEEL_END : KEEL_OK;
-}
-
 /* What `steps` steps leave; afterwards the GPU hangs, or the fit ends. */
 static outcome after(const recipe *r, int64_t steps, bool hangs)
 {
@@ -191,8 +184,8 @@ static outcome after(const recipe *r, int64_t steps, bool hangs)
     keel_dataset *d = rows_of(r);
     keel_device *gpu;
     keel_strategy *s;
-    const keel_callback ends = { KEEL_CALLBACK, .context = &steps,
-                                 .on_train_batch_end = hangs ? hang_after : end_after };
+    keel_callback ends = end_after(&steps);
+    if (hangs) ends.on_train_batch_end = hang_after;
     const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = r->batch_size,
                                        .callbacks = KEEL_CALLBACKS(&ends) };
     must(keel_cuda.open(&gpu, 0));

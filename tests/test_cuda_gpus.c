@@ -224,20 +224,13 @@ static void without_nccl_the_host_adds_and_says_so(void **unused)
 
 enum { RUNS = SLOW ? 8 : 20, STEPS_MOST = 16 };
 
-static keel_status end_at(void *context, const keel_moment *now)
-{
-    int64_t *left = context;
-    (void)now;
-    return --*left == 0 ? KEEL_END : KEEL_OK;
-}
-
 /* The weights after so many steps on n GPUs. */
 static outcome after(const recipe *r, int n, int64_t steps)
 {
     outcome o = { .model = model_of(r) };
     keel_dataset *d = rows_of(r);
     machine m = machine_of(n);
-    const keel_callback ends = { KEEL_CALLBACK, .on_train_batch_end = end_at, .context = &steps };
+    const keel_callback ends = end_after(&steps);
     const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = r->batch_size,
                                        .callbacks = KEEL_CALLBACKS(&ends) };
     if (steps > 0) must(keel_fit(o.model, m.strategy, d, &options, NULL));

@@ -114,20 +114,13 @@ static void numbers_are_those_of_the_host(void **unused)
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-static keel_status end_at(void *context, const keel_moment *now)
-{
-    int64_t *left = context;
-    (void)now;
-    return --*left == 0 ? KEEL_END : KEEL_OK;
-}
-
 /* The weights after so many steps. */
 static outcome after(const recipe *r, int64_t steps)
 {
     outcome o = { .model = model_of(r) };
     keel_dataset *d = rows_of(r);
     machine m = machine_of(&standin_runs, 1);
-    const keel_callback ends = { KEEL_CALLBACK, .on_train_batch_end = end_at, .context = &steps };
+    const keel_callback ends = end_after(&steps);
     if (steps > 0) must(run_with(&o, r, m.strategy, d, KEEL_CALLBACKS(&ends)));
     close_machine(&m);
     keel_dataset_destroy(d);
@@ -248,7 +241,7 @@ static int waits_of(const recipe *r, const keel_device_type *type, int64_t steps
     keel_dataset *d = rows_of(r);
     machine m = machine_of(type, 2);
     standin *s = standin_of(m.device[1]);
-    const keel_callback ends = { KEEL_CALLBACK, .on_train_batch_end = end_at, .context = &steps };
+    const keel_callback ends = end_after(&steps);
     s->ignore_at = ignore_at;
     must(run_with(&o, r, m.strategy, d, KEEL_CALLBACKS(&ends)));
     const int waits = s->waits;
@@ -290,7 +283,7 @@ static outcome ended_early(const keel_device_type *type, int devices, int64_t th
     keel_dataset *d = rows_of(r);
     machine m = machine_of(type, devices);
     int64_t steps = 2;
-    const keel_callback ends = { KEEL_CALLBACK, .on_train_batch_end = end_at, .context = &steps };
+    const keel_callback ends = end_after(&steps);
     const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = r->batch_size,
                                        .validation = d, .threads = threads,
                                        .callbacks = KEEL_CALLBACKS(&ends) };

@@ -535,13 +535,6 @@ static void callbacks_read_and_write_the_weights_of_now(void **unused)
     }
 }
 
-static keel_status end_at(void *context, const keel_moment *now)
-{
-    int64_t *left = context;
-    (void)now;
-    return --*left == 0 ? KEEL_END : KEEL_OK;
-}
-
 /* ---- files ----------------------------------------------------------------------------------- */
 
 static bool from_outside(void *context)
@@ -551,7 +544,7 @@ static bool from_outside(void *context)
 
 static keel_status part_of_a_fit(keel_model *model, const char *folder, int devices, int64_t steps)
 {
-    const keel_callback ends = { KEEL_CALLBACK, .on_train_batch_end = end_at, .context = &steps };
+    const keel_callback ends = end_after(&steps);
     const keel_checkpoint_options c = { KEEL_CHECKPOINT_OPTIONS, .folder = folder, .resume = true,
                                         .every_steps = 1, .interrupted = from_outside };
     const keel_fit_options options = {
@@ -596,7 +589,7 @@ static void a_fit_goes_on_from_what_devices_had(void **unused)
 static outcome after(const work *of, int64_t steps)
 {
     int moves;
-    const keel_callback ends = { KEEL_CALLBACK, .on_train_batch_end = end_at, .context = &steps };
+    const keel_callback ends = end_after(&steps);
     const work x = { of->r, of->optimizer, of->args, KEEL_CALLBACKS(&ends), .multi = of->multi };
     if (steps > 0) return run(&x, host_moves(), 1, &moves);
     return (outcome){ .model = model_by(&x) };
@@ -661,7 +654,7 @@ static void a_failed_call_leaves_what_a_step_has_left(void **unused)
 static int waits_of(const work *of, int ignore_at, const char **unseen)
 {
     int64_t steps = 2;
-    const keel_callback ends = { KEEL_CALLBACK, .on_train_batch_end = end_at, .context = &steps };
+    const keel_callback ends = end_after(&steps);
     const work x = { of->r, of->optimizer, of->args, KEEL_CALLBACKS(&ends), .multi = of->multi };
     outcome o = { .model = model_by(&x) };
     keel_dataset *d = rows_of(x.r);

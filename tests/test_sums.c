@@ -115,20 +115,13 @@ static void the_host_adds_where_devices_must_not(void **unused)
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-static keel_status end_at(void *context, const keel_moment *now)
-{
-    int64_t *left = context;
-    (void)now;
-    return --*left == 0 ? KEEL_END : KEEL_OK;
-}
-
 /* The weights after so many steps. */
 static outcome after(const recipe *r, int64_t steps)
 {
     outcome o = { .model = model_of(r) };
     keel_dataset *d = rows_of(r);
     machine m = machine_of(&standin_sums, 3, NULL);
-    const keel_callback ends = { KEEL_CALLBACK, .on_train_batch_end = end_at, .context = &steps };
+    const keel_callback ends = end_after(&steps);
     const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = 24,
                                        .callbacks = KEEL_CALLBACKS(&ends) };
     if (steps > 0) must(keel_fit(o.model, m.strategy, d, &options, NULL));
@@ -199,8 +192,7 @@ static void a_missing_wait_for_a_sum_is_seen(void **unused)
         machine m = machine_of(&standin_sums, 2, NULL);
         standin *s = standin_of(m.device[1]);
         int64_t steps = 2;
-        const keel_callback ends = { KEEL_CALLBACK, .on_train_batch_end = end_at,
-                                     .context = &steps };
+        const keel_callback ends = end_after(&steps);
         const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = 32,
                                            .callbacks = KEEL_CALLBACKS(&ends) };
         s->ignore_at = k;

@@ -2,6 +2,7 @@
  * positives (ROC), precision over recall (PR), or the gains of both (PRGAIN, Flach and Kull 2015).
  * Between two thresholds the curve is interpolated, or its lower or upper end is taken. For PR the
  * interpolation is that of true and false positives (Davis and Goadrich 2006), not of rates. */
+#include "base/ascending.h"
 #include "metrics/_confusion.h"
 #include <math.h>
 #include <stdlib.h>
@@ -35,19 +36,12 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static keel_status ready(void *args)
 {
     keel_confusion *a = args;
     a->top_k = a->class_id = KEEL_INT_NULL;
     a->outside = true;
-    if (a->thresholds.count == 0) return KEEL_OK;
-    qsort(a->thresholds.at, (size_t)a->thresholds.count, sizeof *a->thresholds.at, ascending);
+    keel_sort_ascending(a->thresholds.at, a->thresholds.count);
     return KEEL_OK;
 }
 

@@ -1,5 +1,6 @@
 /* See absent.h. */
 #include "simulate/absent.h"
+#include "base/ascending.h"
 #include "base/clock.h"
 #include "comm/comm.h"
 #include <stdio.h>
@@ -162,12 +163,6 @@ static int test_late(void *context, int number, char *error, size_t size)
     return keel_clock_ns() - x->begin_ns >= x->takes_ns;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The times in between are what matters: where the wait ends between two polls, the delay is
  * anything up to the pause, so each point is a mean over times around it. */
 keel_status keel_absent_notice(keel_noticed *out)
@@ -193,7 +188,7 @@ keel_status keel_absent_notice(keel_noticed *out)
             s = keel_comm_exchange(c, &(keel_exchange){ from, none, to, none });
             took[k] = 1e-9 * (double)(keel_clock_ns() - x.begin_ns) - around;
         }
-        qsort(took, EACH, sizeof *took, ascending);
+        keel_sort_ascending(took, EACH);
         seen.after[i] = at;
         seen.seen[i] = at + (took[EACH / 2] > 0 ? took[EACH / 2] : 0);
         if (i && seen.seen[i] < seen.seen[i - 1]) seen.seen[i] = seen.seen[i - 1];

@@ -6,6 +6,7 @@
  * the median does: Open MPI 4.1 took twice as long for 2 MiB on a link of 1 Gbit/s as twice 1 MiB.
  * An exchange of a few bytes gives the latency. Processes find by themselves who takes part, since
  * all know the names of all machines, and agree on each time, so all end with the same numbers. */
+#include "base/ascending.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "comm/comm.h"
@@ -68,16 +69,10 @@ static keel_status exchange(connection *x, int64_t bytes, double *seconds)
     return KEEL_OK;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The lower one of two in the middle. */
 static double median(double *of, int n)
 {
-    qsort(of, (size_t)n, sizeof *of, ascending);
+    keel_sort_ascending(of, n);
     return of[(n - 1) / 2];
 }
 
@@ -99,6 +94,11 @@ static keel_status time_exchanges(connection *x, int64_t bytes, double *seconds)
     return KEEL_OK;
 }
 
+static int64_t bytes_of(int i)
+{
+    return (int64_t)FIRST << i;
+}
+
 static keel_status measure(connection *x, line *out)
 {
     line l = { 0 };
@@ -109,7 +109,7 @@ static keel_status measure(connection *x, line *out)
         if (all[q] > l.peers) l.peers = (int)all[q];
     if (l.peers) {
         KEEL_TRY(time_exchanges(x, (int64_t)SHORT * x->n_peer, &l.latency));
-        do KEEL_TRY(time_exchanges(x, (int64_t)FIRST << l.n, &l.seconds[l.n]));
+        do KEEL_TRY(time_exchanges(x, bytes_of(l.n), &l.seconds[l.n]));
         while (++l.n < 2 || (l.n < LENGTHS && l.seconds[l.n - 1] < ENOUGH));
     }
     *out = l;
@@ -172,17 +172,13 @@ static void release(connection *x)
 
 /* ---- what it says ---------------------------------------------------------------------------- */
 
-static double bytes_of(int i)
-{
-    return (double)FIRST * (1 << i);
-}
-
 /* Seconds of a byte beyond length i - 1. Where length i takes none, something else has disturbed
  * them, and all of the time counts as that of bytes. */
 static double slope(const line *l, int i)
 {
     const double more = l->seconds[i] - l->seconds[i - 1];
-    return more > 0 ? more / bytes_of(i - 1) : fmax(l->seconds[i], 1e-9) / bytes_of(i);
+    return more > 0 ? more / (double)bytes_of(i - 1)
+                    : fmax(l->seconds[i], 1e-9) / (double)bytes_of(i);
 }
 
 static double less_messages(const keel_network *n, const line *l)
@@ -197,7 +193,7 @@ static void note_far(keel_network *n, const line *l)
     double each[LENGTHS];
     for (int i = 1; i < l->n; i++) each[i - 1] = slope(l, i);
     const double byte = median(each, l->n - 1);
-    for (int i = 0; i < l->n; i++) each[i] = l->seconds[i] - byte * bytes_of(i);
+    for (int i = 0; i < l->n; i++) each[i] = l->seconds[i] - byte * (double)bytes_of(i);
     const double before = median(each, l->n);
     n->latency = less_messages(n, l);
     n->bytes_per_second = 1 / byte;

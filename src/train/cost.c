@@ -1,5 +1,6 @@
 /* Measures the cost of reproducible steps; see keel_plan_measure in keel/train.h. Steps on made-up
  * rows alternate with and without shards, so that other load on the machine slows both. */
+#include "base/ascending.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "train/made_rows.h"
@@ -29,12 +30,6 @@ static keel_status step(const cost *c, side *s, double *seconds)
     return KEEL_OK;
 }
 
-static int by_time(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static keel_status run(cost *c, double median[2])
 {
     const double begin = keel_seconds();
@@ -45,7 +40,7 @@ static keel_status run(cost *c, double median[2])
     for (; n < LEAST || (n < MOST && keel_seconds() - begin < ENOUGH_SECONDS); n++)
         for (int k = 0; k < 2; k++) KEEL_TRY(step(c, &c->side[k], &c->side[k].took[n]));
     for (int k = 0; k < 2; k++) {
-        qsort(c->side[k].took, (size_t)n, sizeof(double), by_time);
+        keel_sort_ascending(c->side[k].took, n);
         median[k] = c->side[k].took[n / 2];
     }
     return KEEL_OK;
