@@ -6,7 +6,9 @@
 set(KEEL_CUDA_GPUS 80 90 100 CACHE STRING
     "compute capabilities that libkeel_cuda.so has code for; later GPUs compile its PTX")
 if(NOT KEEL_CUDA_GPUS MATCHES "^[0-9]+(;[0-9]+)*$")
-    message(FATAL_ERROR "KEEL_CUDA_GPUS=${KEEL_CUDA_GPUS}: write compute capabilities without their dots, such as 80;90")
+    set(wrong "${KEEL_CUDA_GPUS}")
+    unset(KEEL_CUDA_GPUS CACHE) # else every later make would fail, too
+    message(FATAL_ERROR "KEEL_CUDA_GPUS=${wrong}: write compute capabilities without their dots, such as 80;90")
 endif()
 find_program(KEEL_NVCC nvcc PATHS /usr/local/cuda/bin)
 find_path(KEEL_CUDNN_INCLUDE_DIR cudnn.h HINTS /usr/local/cuda/include)
