@@ -1,6 +1,7 @@
 /* Several processes have the bits of one: weights, the optimizer's state, BatchNorm's statistics,
  * logs and predictions, for any number of processes and lanes. Processes are threads here. */
 #include "sent_bytes.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "device/cpu/cpu.h"
 
@@ -411,6 +412,63 @@ static void time_in_which_a_process_was_stopped_is_not_silence(void **unused)
     }
 }
 
+/* An exchange whose tests take so long each, as those that copy bytes do, until `tests` were made.
+ */
+typedef struct copying {
+    int64_t each_ns, end; /* end: of the last test */
+    int tests, left, naps;
+} copying;
+
+static int copying_start(void *context, int number, const keel_exchange *e, char *error,
+                         size_t size)
+{
+    copying *x = context;
+    (void)number, (void)e, (void)error, (void)size;
+    x->left = x->tests;
+    x->naps = 0;
+    x->end = 0;
+    return 0;
+}
+
+static void copying_close(void *context, bool failed)
+{
+    (void)context, (void)failed;
+}
+
+static int copying_test(void *context, int number, char *error, size_t size)
+{
+    enum { NAP_NS = 40000 };
+    copying *x = context;
+    const int64_t begin = keel_clock_ns();
+    (void)number, (void)error, (void)size;
+    x->naps += x->end && begin - x->end > NAP_NS;
+    while (keel_clock_ns() - begin < x->each_ns) continue;
+    x->end = keel_clock_ns();
+    return --x->left <= 0;
+}
+
+static void who_copies_what_has_come_does_not_sleep(void **unused)
+{
+    enum { TESTS = 60 };
+    copying x = { .tests = TESTS };
+    keel_comm *c = NULL;
+    const keel_process_group g = { KEEL_PROCESS_GROUP,      .count = 2,
+                                   .context = &x,           .host = echo_host,
+                                   .start = copying_start,  .test = copying_test,
+                                   .awaited = echo_awaited, .close = copying_close };
+    (void)unused;
+    must(keel_comm_create(&c, &g));
+    must(keel_comm_exchange_noted(c)); /* tests that move nothing are short */
+    x.each_ns = 30000;
+    must(keel_comm_exchange_noted(c));
+    if (x.naps > TESTS / 2) fail_msg("%d naps between %d tests", x.naps, TESTS);
+    x.each_ns = 0;
+    x.tests = 2000; /* more than are made in the time in which one polls */
+    must(keel_comm_exchange_noted(c));
+    if (x.naps < TESTS) fail_msg("who waits for others sleeps, but only %d times", x.naps);
+    keel_comm_destroy(c);
+}
+
 /* ---- what a process reads -------------------------------------------------------------------- */
 
 typedef struct counting {
@@ -522,6 +580,7 @@ int main(void)
         cmocka_unit_test(a_process_that_stops_stops_all_before_the_next_step),
         cmocka_unit_test(common_instructions_are_the_least_of_all),
         cmocka_unit_test(time_in_which_a_process_was_stopped_is_not_silence),
+        cmocka_unit_test(who_copies_what_has_come_does_not_sleep),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -144,8 +144,7 @@ static keel_status silent(keel_comm *c, int number, double seconds)
 keel_patience keel_patience_begin(void)
 {
     const int64_t now = keel_clock_ns();
-    return (
-        keel_patience){ .start = now, .seen = now, .idle = now, .woke = now, .nap = NAP_FIRST_NS };
+    return (keel_patience){ .start = now, .seen = now, .idle = now, .nap = NAP_FIRST_NS };
 }
 
 keel_status keel_comm_patience(keel_comm *c, int number, keel_patience *x)
@@ -156,17 +155,13 @@ keel_status keel_comm_patience(keel_comm *c, int number, keel_patience *x)
     x->seen = now;
     if ((double)(now - x->start - x->excused) * 1e-9 > c->timeout)
         return silent(c, number, (double)(now - x->start) * 1e-9);
-    const int64_t tested = now - x->woke;
-    if (x->shortest && tested > MOVED_NS + MOVED_TIMES * x->shortest) {
-        x->idle = now;
+    if (c->moved > x->idle) {
+        x->idle = c->moved;
         x->nap = NAP_FIRST_NS;
     }
-    if (!x->shortest || tested < x->shortest) x->shortest = tested;
-    x->woke = now;
     if (now - x->idle < SPIN_NS) return KEEL_OK;
     nanosleep(&(struct timespec){ .tv_nsec = x->nap }, NULL);
     x->nap = 2 * x->nap < NAP_MOST_NS ? 2 * x->nap : NAP_MOST_NS;
-    x->woke = keel_clock_ns();
     return KEEL_OK;
 }
 
@@ -187,12 +182,22 @@ keel_status keel_comm_start(keel_comm *c, int number, const keel_exchange *e)
                           keel_printable(clean, sizeof clean, error)));
 }
 
+/* A test that began at `begin` has not ended its exchange: see whether it has moved bytes. */
+static void note_moved(keel_comm *c, int64_t begin)
+{
+    const int64_t now = keel_clock_ns(), took = now - begin;
+    if (c->shortest && took > MOVED_NS + MOVED_TIMES * c->shortest) c->moved = now;
+    if (!c->shortest || took < c->shortest) c->shortest = took;
+}
+
 keel_status keel_comm_test(keel_comm *c, int number, bool *done)
 {
     char error[KEEL_ERROR_MAX / 2] = "", clean[KEEL_ERROR_MAX / 2], name[KEEL_COMM_NAME_MAX];
     *done = false;
     if (c->lost) return keel_failure_raise(&c->first);
+    const int64_t begin = keel_clock_ns();
     const int got = c->group.test(c->group.context, number, error, sizeof error);
+    if (got == 0) note_moved(c, begin);
     if (got >= 0) {
         *done = got > 0;
         return KEEL_OK;

@@ -24,8 +24,9 @@ typedef struct keel_comm {
     void **answer;
     size_t *call_bytes;
     char *heard;
-    char *text;    /* [count][KEEL_ERROR_MAX] of keel_comm_agree */
-    int64_t bytes; /* sent to other processes so far */
+    char *text;              /* [count][KEEL_ERROR_MAX] of keel_comm_agree */
+    int64_t bytes;           /* sent to other processes so far */
+    int64_t moved, shortest; /* ns: when a test last moved bytes; the shortest test, or 0 */
 } keel_comm;
 
 /* Takes the group over: it is closed by keel_comm_destroy, or here on failure. KEEL_EARG: the group
@@ -52,7 +53,7 @@ keel_status keel_comm_test(keel_comm *c, int number, bool *done);
  * but that ends, too. */
 typedef struct keel_patience {
     int64_t start, seen, excused, nap; /* ns; seen: the last test; excused: it did not run */
-    int64_t idle, woke, shortest; /* nothing has moved since; a test began; the shortest, or 0 */
+    int64_t idle;                      /* nothing has moved since */
 } keel_patience;
 keel_patience keel_patience_begin(void);
 keel_status keel_comm_patience(keel_comm *c, int number, keel_patience *x);
