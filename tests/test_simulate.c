@@ -91,11 +91,27 @@ static void a_step_is_compute_and_what_is_not_hidden_behind_it(void **unused)
           { starts(0.01, 0, 1e6, 0), waits(0.01, 0), starts(0.02, 0, 1e6, 0), waits(0.02, 0) },
           0.02,
           0.024 },
-        { "two at once share the link",
+        { "two at once share the link, and are on the way together",
           4,
           { starts(0.01, 0, 1e6, 0), starts(0.01, 1, 1e6, 0), waits(0.01, 0), waits(0.01, 1) },
           0.02,
-          0.024 },
+          0.023 },
+        { "one goes while the other comes",
+          4,
+          { starts(0.01, 0, 1e6, 0),
+            { .at = 0.01, .number = 1, .starts = true, .load = { .in = 1e6 } },
+            waits(0.01, 0),
+            waits(0.01, 1) },
+          0.02,
+          0.022 },
+        { "one asks while the other is under way",
+          4,
+          { starts(0.01, 0, 5e6, 0),
+            { .at = 0.01, .number = 1, .starts = true, .load = { .out = 1e6, .asks = true } },
+            waits(0.01, 0),
+            waits(0.01, 1) },
+          0.02,
+          0.027 },
         { "copies inside a machine are hidden by nothing",
           2,
           { { .at = 0.01, .starts = true, .load = { .local_out = 1e6, .local_in = 1e6 } },
@@ -135,6 +151,25 @@ static void an_end_is_noticed_late_but_never_early(void **unused)
         const double seen = keel_noticed_after(&x, 6e-6 * i);
         assert_true(seen >= 6e-6 * i && seen >= before);
         before = seen;
+    }
+}
+
+static void the_first_bytes_are_noticed_late_and_the_last_at_once(void **unused)
+{
+    static const keel_noticed late = { 1, { 1e-3 }, { 2e-3 } };
+    const struct {
+        const char *what;
+        double bytes, step;
+    } cases[] = {
+        { "nothing to speak of", 1e-3, 0.012 },
+        { "it is seen after the last byte has come", 5e5, 0.012 },
+        { "it is seen while bytes come", 4e6, 0.015 },
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        keel_event_of_step e[] = { starts(0.01, 0, cases[i].bytes, 0), waits(0.01, 0) };
+        const keel_timeline t = { .n = 2, .event = e, .compute = 0.01 };
+        near(keel_timeline_replay(&t, &plain, &late, 1).step, cases[i].step, cases[i].what);
     }
 }
 
@@ -593,6 +628,7 @@ int main(void)
         cmocka_unit_test(an_exchange_takes_what_its_bytes_and_messages_take),
         cmocka_unit_test(a_step_is_compute_and_what_is_not_hidden_behind_it),
         cmocka_unit_test(an_end_is_noticed_late_but_never_early),
+        cmocka_unit_test(the_first_bytes_are_noticed_late_and_the_last_at_once),
         cmocka_unit_test(a_better_network_is_never_slower),
         cmocka_unit_test(a_network_is_read_from_a_text),
         cmocka_unit_test(other_texts_are_refused_by_name),

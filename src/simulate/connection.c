@@ -1,11 +1,12 @@
 /* Measures what connects processes: see keel_network_measure in keel/simulate.h. Of each kind of
  * connection (between machines, within one) exchanges of some lengths are timed as a step makes
- * them: all processes send and receive at once, what is sent has just been written, and who waits
- * polls. Each length is twice the one before, and what a doubling adds gives a rate. Within a
- * machine the last one counts, whose bytes come from no cache, as those of a step. Between machines
- * the median does: Open MPI 4.1 took twice as long for 2 MiB on a link of 1 Gbit/s as twice 1 MiB.
- * An exchange of a few bytes gives the latency. Processes find by themselves who takes part, since
- * all know the names of all machines, and agree on each time, so all end with the same numbers. */
+ * them: in pieces of the size of buckets, all processes send and receive at once, what is sent has
+ * just been written, and who waits polls. Each length is twice the one before, and what a doubling
+ * adds gives a rate. Within a machine the last one counts, whose bytes come from no cache, as those
+ * of a step. Between machines the median does: Open MPI 4.1 took twice as long for 2 MiB on a link
+ * of 1 Gbit/s as twice 1 MiB. An exchange of a few bytes gives the latency. Processes find by
+ * themselves who takes part, since all know the names of all machines, and agree on each time, so
+ * all end with the same numbers. */
 #include "base/ascending.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -37,34 +38,42 @@ typedef struct line {
 
 /* ---- exchanges ------------------------------------------------------------------------------- */
 
-static keel_status poll_until_done(keel_comm *c)
+static keel_status poll_until_done(keel_comm *c, int number)
 {
     bool done = false;
     keel_patience patience = keel_patience_begin();
     const double end = keel_seconds() + c->timeout;
     while (!done) {
-        KEEL_TRY(keel_comm_test(c, 0, &done));
+        KEEL_TRY(keel_comm_test(c, number, &done));
         if (!done) sched_yield();
         if (done || keel_seconds() < end) continue;
         patience.seen = keel_clock_ns();
-        KEEL_TRY(keel_comm_patience(c, 0, &patience)); /* fails, and says who is silent */
+        KEEL_TRY(keel_comm_patience(c, number, &patience)); /* fails, and says who is silent */
     }
     return KEEL_OK;
 }
 
-static keel_status exchange(connection *x, int64_t bytes, double *seconds)
+static keel_status start(connection *x, int number, int64_t at, int64_t bytes)
 {
     for (int i = 0; i < x->n_peer; i++) {
         const int q = x->peer[i];
-        x->send[q] = x->own;
-        x->receive[q] = x->other + i * (bytes / x->n_peer);
+        x->send[q] = x->own + at;
+        x->receive[q] = x->other + at + i * (bytes / x->n_peer);
         x->send_bytes[q] = x->receive_bytes[q] = (size_t)(bytes / x->n_peer);
     }
+    return keel_comm_start(x->comm, number,
+                           &(keel_exchange){ x->send, x->send_bytes, x->receive, x->receive_bytes,
+                                             x->peer, x->n_peer });
+}
+
+/* As buckets: in pieces of FIRST bytes, or in PIECES of more, that are on their way together. */
+static keel_status exchange(connection *x, int64_t bytes, double *seconds)
+{
+    enum { PIECES = 16 };
+    const int n = bytes < FIRST ? 1 : bytes < PIECES * FIRST ? (int)(bytes / FIRST) : PIECES;
     const double begin = keel_seconds();
-    KEEL_TRY(keel_comm_start(x->comm, 0,
-                             &(keel_exchange){ x->send, x->send_bytes, x->receive, x->receive_bytes,
-                                               x->peer, x->n_peer }));
-    KEEL_TRY(poll_until_done(x->comm));
+    for (int k = 0; k < n; k++) KEEL_TRY(start(x, 1 + k, k * (bytes / n), bytes / n));
+    for (int k = 0; k < n; k++) KEEL_TRY(poll_until_done(x->comm, 1 + k));
     *seconds = keel_seconds() - begin;
     return KEEL_OK;
 }

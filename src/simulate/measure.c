@@ -18,6 +18,7 @@
 #include <string.h>
 
 enum { WARM = 2, LEAST = 3, MOST = 1000, PROFILED_MOST = 50 };
+enum { ROWS_BYTES = 32 << 20 }; /* of made-up rows: more than the caches of some cores */
 #define ENOUGH_SECONDS 1.0
 /* Small enough that weights stay as they are, and not 0, by which some optimizers divide. */
 #define LEARNING_RATE 1e-6
@@ -94,7 +95,8 @@ static keel_status compile(process *p)
     const keel_trainer_work none = { 0 };
     int64_t first, end;
     keel_lanes_rows(&p->strategy->lanes, x->batch_size, p->rank, &first, &end);
-    KEEL_TRY(keel_made_rows_make(&p->made, x->model, x->batch_size, end, x->options->inputs));
+    KEEL_TRY(keel_made_rows_make_many(&p->made, x->model, x->batch_size, end, x->options->inputs,
+                                      ROWS_BYTES));
     const keel_trainer_work train = { &p->made.pairing, x->batch_size };
     KEEL_TRY(keel_trainer_create(&p->trainer, x->model, p->strategy, &train, &none, &options));
     KEEL_TRY(keel_trainer_prepare(&p->trainer->train, &x->batch_size, 1));
@@ -151,6 +153,7 @@ static void clear_gaps(const keel_program *g)
 
 static keel_status step(process *p)
 {
+    keel_made_rows_next(&p->made);
     keel_absent_begin(&p->absent);
     KEEL_TRY(keel_train_step(p->trainer, &p->made.batch, 0, &p->tally));
     keel_absent_end(&p->absent);

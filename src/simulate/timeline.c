@@ -21,14 +21,16 @@ double keel_noticed_after(const keel_noticed *x, double seconds)
 }
 
 /* Messages of one exchange are under way together, so the latency counts once for all of them. */
+static double latency_of(const keel_network *n, const keel_load *x)
+{
+    const double far = x->out + x->in > 0 ? (x->asks ? 3 : 1) * n->latency : 0;
+    const double near = x->local_out + x->local_in > 0 ? n->local_latency : 0;
+    return larger(far, near);
+}
+
 double keel_load_seconds(const keel_network *n, const keel_load *x, int together)
 {
-    double far = 0, near = 0;
-    if (x->out + x->in > 0)
-        far =
-            (x->asks ? 3 : 1) * n->latency + larger(x->out, x->in) * together / n->bytes_per_second;
-    if (x->local_out + x->local_in > 0) near = n->local_latency;
-    return larger(far, near);
+    return latency_of(n, x) + larger(x->out, x->in) * together / n->bytes_per_second;
 }
 
 double keel_load_copies(const keel_network *n, const keel_load *x)
@@ -37,23 +39,45 @@ double keel_load_copies(const keel_network *n, const keel_load *x)
     return bytes > 0 ? bytes / n->local_bytes_per_second : 0;
 }
 
+/* The link of a machine carries bytes both ways at once. What is started while other bytes are on
+ * their way asks meanwhile, and follows them. */
+typedef struct link {
+    double moves;   /* since then it has carried bytes without a pause */
+    double out, in; /* until then */
+} link;
+
+/* When so many seconds of bytes have passed that are ready from a time on. */
+static double pass(double *until, double ready, double seconds)
+{
+    if (seconds <= 0) return ready;
+    return *until = larger(*until, ready) + seconds;
+}
+
+static double carry(link *l, const keel_network *n, const keel_load *x, double ready, int together)
+{
+    const double each = together / n->bytes_per_second;
+    if (ready > larger(l->out, l->in)) l->moves = ready;
+    return larger(pass(&l->out, ready, x->out * each), pass(&l->in, ready, x->in * each));
+}
+
 keel_replayed keel_timeline_replay(const keel_timeline *t, const keel_network *n,
                                    const keel_noticed *noticed, int together)
 {
-    double now = 0, computed = 0, link = 0, end[KEEL_EXCHANGES_MAX] = { 0 };
-    double copies[KEEL_EXCHANGES_MAX] = { 0 };
+    double now = 0, computed = 0, copies[KEEL_EXCHANGES_MAX] = { 0 };
+    double first[KEEL_EXCHANGES_MAX] = { 0 }, end[KEEL_EXCHANGES_MAX] = { 0 };
+    link l = { 0 };
     for (int i = 0; i < t->n; i++) {
         const keel_event_of_step *e = &t->event[i];
         now += e->at - computed;
         computed = e->at;
         if (e->starts) {
             now += e->load.messages * n->message;
-            /* what is started while another is under way follows it */
-            end[e->number] = larger(now, link) + keel_load_seconds(n, &e->load, together);
-            link = end[e->number];
+            end[e->number] = carry(&l, n, &e->load, now + latency_of(n, &e->load), together);
+            first[e->number] = l.moves;
             copies[e->number] = keel_load_copies(n, &e->load);
         } else {
-            now += keel_noticed_after(noticed, end[e->number] - now) + copies[e->number];
+            now = larger(now + keel_noticed_after(noticed, first[e->number] - now), end[e->number]);
+            now += copies[e->number];
             copies[e->number] = 0;
         }
     }

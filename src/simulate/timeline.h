@@ -29,9 +29,9 @@ typedef struct keel_timeline {
     double compute;            /* seconds of the whole step */
 } keel_timeline;
 
-/* When a process that waits sees that an exchange is complete: it polls, then sleeps between polls.
- * Points that do not fall; between two of them a line, beyond the last the same delay. n 0: at
- * once. */
+/* When a process that waits sees that the first bytes of an exchange have come: it polls, then
+ * sleeps between polls. From then on it polls, so that it sees the last bytes at once. Points that
+ * do not fall; between two of them a line, beyond the last the same delay. n 0: at once. */
 enum { KEEL_NOTICED_MAX = 32 };
 typedef struct keel_noticed {
     int n;

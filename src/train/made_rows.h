@@ -9,6 +9,8 @@ typedef struct keel_made_rows {
     int n_field;
     keel_data_field field[KEEL_FIELDS_MAX];
     void *data[KEEL_FIELDS_MAX];
+    int batches, at; /* in memory, and the one that is `batch` */
+    int64_t batch_bytes[KEEL_FIELDS_MAX];
     keel_batch batch;
 } keel_made_rows;
 
@@ -16,6 +18,13 @@ typedef struct keel_made_rows {
  * keel_made_rows_free also after a failure. inputs: as for keel_pairing_guess. */
 keel_status keel_made_rows_make(keel_made_rows *out, const keel_model *m, int64_t rows,
                                 int64_t present, const keel_shape *inputs);
+/* The same with so many batches that they take about `bytes`, at most KEEL_MADE_MOST:
+ * keel_made_rows_next goes from each to the next, and then begins anew. Rows of a batch that was
+ * used long ago come from memory, as those of a fit do, and not from a cache. */
+enum { KEEL_MADE_MOST = 1024 };
+keel_status keel_made_rows_make_many(keel_made_rows *out, const keel_model *m, int64_t rows,
+                                     int64_t present, const keel_shape *inputs, int64_t bytes);
+void keel_made_rows_next(keel_made_rows *x);
 /* KEEL_EUNSUP: the graph reads what look-up layers make of rows, which nobody has made. */
 keel_status keel_made_rows_check(const keel_graph *g);
 void keel_made_rows_free(keel_made_rows *x);
