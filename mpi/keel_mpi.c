@@ -2,13 +2,14 @@
  * of one cannot call another.
  *
  * For each exchange at most one message is under way between two processes in each direction: MPI
- * counts bytes in an int, so a long message goes in pieces, each begun when the one before it is
- * complete. MPI keeps messages of one sender with one tag in order, so the exchange's number as the
- * tag is enough to tell them apart. All requests lie in tables that are made once: nothing is
- * allocated here in a step.
+ * counts bytes in an int, and sends short messages without being asked for them (eager.h), so a
+ * long message goes in pieces, each begun when the one before it is complete. MPI keeps messages of
+ * one sender with one tag in order, so the exchange's number as the tag is enough to tell them
+ * apart. All requests lie in tables that are made once: nothing is allocated here in a step.
  *
  * libkeel is not among the libraries that this one names: the program has it already, as the shared
  * library or linked into itself, and must not get a second copy. */
+#include "eager.h"
 #include "end.h"
 #include <keel/mpi.h>
 #include <keel/mpi_open.h>
@@ -18,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PIECE = 1 << 30, ALIGN = 16 };
+enum { ALIGN = 16 };
 
 typedef struct message { /* to or from one process */
     char *at;            /* what is not sent or received yet, with the piece under way */
@@ -35,16 +36,16 @@ typedef struct exchange {
 
 typedef struct group {
     MPI_Comm comm;
-    int rank, count;
-    char *host; /* [count][MPI_MAX_PROCESSOR_NAME] */
-    int *done;  /* [2 * (count - 1)], as the next: of one call of MPI_Testsome */
+    int rank, count, piece; /* piece: bytes of the longest, the same in all processes */
+    char *host;             /* [count][MPI_MAX_PROCESSOR_NAME] */
+    int *done;              /* [2 * (count - 1)], as the next: of one call of MPI_Testsome */
     MPI_Status *status;
     exchange exchange[KEEL_EXCHANGES_MAX];
 } group;
 
 /* Whether MPI was begun here, and the groups that need it. It ends with the last of them. */
 static bool began, any_failed;
-static int groups;
+static int groups, longest_piece = KEEL_MPI_PIECE_LONG;
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
@@ -76,7 +77,7 @@ static int begin_piece(group *g, int number, int i)
 {
     exchange *x = &g->exchange[number];
     message *m = &x->message[i];
-    m->piece = m->left < PIECE ? (int)m->left : PIECE;
+    m->piece = m->left < (size_t)g->piece ? (int)m->left : g->piece;
     return m->comes
                ? MPI_Irecv(m->at, m->piece, MPI_BYTE, m->peer, number, g->comm, &x->request[i])
                : MPI_Isend(m->at, m->piece, MPI_BYTE, m->peer, number, g->comm, &x->request[i]);
@@ -99,6 +100,59 @@ static int add_message(group *g, int number, int peer, void *at, size_t n_bytes,
     x->open++;
     const int code = begin_piece(g, number, i);
     return code == MPI_SUCCESS ? 0 : fail_piece(&x->message[i], code, error, size);
+}
+
+/* The piece under way of message i is complete. */
+static int end_piece(group *g, int number, int i, const MPI_Status *status, char *error,
+                     size_t size)
+{
+    exchange *x = &g->exchange[number];
+    message *m = &x->message[i];
+    int got = m->piece;
+    if (m->comes) MPI_Get_count(status, MPI_BYTE, &got);
+    if (got != m->piece)
+        return fail(error, size, MPI_SUCCESS, "process %d sent %d bytes where %d were expected",
+                    m->peer, got, m->piece);
+    m->at += m->piece;
+    m->left -= (size_t)m->piece;
+    if (m->left == 0) {
+        x->open--;
+        return 0;
+    }
+    const int code = begin_piece(g, number, i);
+    return code == MPI_SUCCESS ? 0 : fail_piece(m, code, error, size);
+}
+
+/* Ends what is complete, and begins what follows. Returns how many pieces have ended; -1: failed.
+ */
+static int advance(group *g, int number, char *error, size_t size)
+{
+    exchange *x = &g->exchange[number];
+    int n = 0, class = MPI_SUCCESS;
+    const int code = MPI_Testsome(x->n, x->request, &n, g->done, g->status);
+    if (code != MPI_SUCCESS) {
+        MPI_Error_class(code, &class);
+        for (int k = 0; class == MPI_ERR_IN_STATUS && k < n; k++)
+            if (g->status[k].MPI_ERROR != MPI_SUCCESS && g->status[k].MPI_ERROR != MPI_ERR_PENDING)
+                return fail_piece(&x->message[g->done[k]], g->status[k].MPI_ERROR, error, size);
+        return fail(error, size, code, "exchange %d", number);
+    }
+    for (int k = 0; k < n; k++) /* n may be MPI_UNDEFINED, which is negative */
+        if (end_piece(g, number, g->done[k], &g->status[k], error, size) < 0) return -1;
+    return n > 0 ? n : 0;
+}
+
+/* Moves exchange `number` on as far as it goes without waiting. */
+static int test(void *context, int number, char *error, size_t size)
+{
+    group *g = context;
+    if (number < 0 || number >= KEEL_EXCHANGES_MAX)
+        return fail(error, size, MPI_SUCCESS, "there is no exchange %d", number);
+    while (g->exchange[number].open) {
+        const int n = advance(g, number, error, size);
+        if (n <= 0) return n;
+    }
+    return 1;
 }
 
 static int start(void *context, int number, const keel_exchange *e, char *error, size_t size)
@@ -124,49 +178,9 @@ static int start(void *context, int number, const keel_exchange *e, char *error,
         if (add_message(g, number, q, (void *)e->send[q], e->send_bytes[q], false, error, size) < 0)
             return -1;
     }
-    return 0;
-}
-
-/* The piece under way of message i is complete. */
-static int end_piece(group *g, int number, int i, const MPI_Status *status, char *error,
-                     size_t size)
-{
-    exchange *x = &g->exchange[number];
-    message *m = &x->message[i];
-    int got = m->piece;
-    if (m->comes) MPI_Get_count(status, MPI_BYTE, &got);
-    if (got != m->piece)
-        return fail(error, size, MPI_SUCCESS, "process %d sent %d bytes where %d were expected",
-                    m->peer, got, m->piece);
-    m->at += m->piece;
-    m->left -= (size_t)m->piece;
-    if (m->left == 0) {
-        x->open--;
-        return 0;
-    }
-    const int code = begin_piece(g, number, i);
-    return code == MPI_SUCCESS ? 0 : fail_piece(m, code, error, size);
-}
-
-static int test(void *context, int number, char *error, size_t size)
-{
-    group *g = context;
-    int n = 0, class = MPI_SUCCESS;
-    if (number < 0 || number >= KEEL_EXCHANGES_MAX)
-        return fail(error, size, MPI_SUCCESS, "there is no exchange %d", number);
-    exchange *x = &g->exchange[number];
-    if (!x->open) return 1;
-    const int code = MPI_Testsome(x->n, x->request, &n, g->done, g->status);
-    if (code != MPI_SUCCESS) {
-        MPI_Error_class(code, &class);
-        for (int k = 0; class == MPI_ERR_IN_STATUS && k < n; k++)
-            if (g->status[k].MPI_ERROR != MPI_SUCCESS && g->status[k].MPI_ERROR != MPI_ERR_PENDING)
-                return fail_piece(&x->message[g->done[k]], g->status[k].MPI_ERROR, error, size);
-        return fail(error, size, code, "exchange %d", number);
-    }
-    for (int k = 0; k < n; k++) /* n may be MPI_UNDEFINED, which is negative */
-        if (end_piece(g, number, g->done[k], &g->status[k], error, size) < 0) return -1;
-    return !x->open;
+    bool more = false; /* pieces, of which some may leave at once */
+    for (int i = 0; i < x->n; i++) more = more || x->message[i].left > (size_t)x->message[i].piece;
+    return more && test(g, number, error, size) < 0 ? -1 : 0;
 }
 
 /* If all has come, a process that has not taken what it is sent. */
@@ -272,6 +286,7 @@ static keel_status begin(char *error, size_t size)
     }
     MPI_Initialized(&is);
     if (!is) {
+        longest_piece = keel_mpi_eager();
         const int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
         if (code != MPI_SUCCESS) {
             fail(error, size, code, "MPI cannot begin");
@@ -365,18 +380,19 @@ static keel_status connect_all(group **out, MPI_Comm comm, char *error, size_t s
         return KEEL_EARG;
     }
     group *g = make(rank, count);
-    int has = g != NULL, all = 0, how = MPI_UNEQUAL;
+    int own[2] = { g != NULL, longest_piece }, all[2] = { 0 }, how = MPI_UNEQUAL;
     MPI_Comm copy = MPI_COMM_NULL;
     int code = MPI_Comm_dup(comm, &copy);
     if (code == MPI_SUCCESS) code = MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
-    if (code == MPI_SUCCESS) code = MPI_Allreduce(&has, &all, 1, MPI_INT, MPI_MIN, copy);
-    if (code == MPI_SUCCESS && all) {
+    if (code == MPI_SUCCESS) code = MPI_Allreduce(own, all, 2, MPI_INT, MPI_MIN, copy);
+    if (code == MPI_SUCCESS && all[0]) {
         g->comm = copy;
+        g->piece = all[1];
         code = gather_hosts(g);
     }
-    if (code == MPI_SUCCESS && all) code = MPI_Comm_compare(comm, MPI_COMM_WORLD, &how);
-    if (code == MPI_SUCCESS && all && how != MPI_UNEQUAL) code = agree_on_end(copy);
-    if (code == MPI_SUCCESS && all) {
+    if (code == MPI_SUCCESS && all[0]) code = MPI_Comm_compare(comm, MPI_COMM_WORLD, &how);
+    if (code == MPI_SUCCESS && all[0] && how != MPI_UNEQUAL) code = agree_on_end(copy);
+    if (code == MPI_SUCCESS && all[0]) {
         *out = g;
         return KEEL_OK;
     }
@@ -386,8 +402,8 @@ static keel_status connect_all(group **out, MPI_Comm comm, char *error, size_t s
         return KEEL_EREMOTE;
     }
     MPI_Comm_free(&copy);
-    fail(error, size, MPI_SUCCESS, has ? "another process is out of memory" : "out of memory");
-    return has ? KEEL_EREMOTE : KEEL_ENOMEM;
+    fail(error, size, MPI_SUCCESS, own[0] ? "another process is out of memory" : "out of memory");
+    return own[0] ? KEEL_EREMOTE : KEEL_ENOMEM;
 }
 
 static keel_status open_group(keel_process_group *out, const MPI_Comm *comm, char *error,

@@ -73,9 +73,18 @@ network_port() # BRIDGE HOST: a device of the host, with the bridge's name
     on "$2" ip link set "$1" up
 }
 
-network_rate() # HOST DEVICE RATE MTU: at most RATE leaves the device
+network_bytes() # RATE NS: that pass in so many ns
 {
-    [[ -z $3 ]] || on "$1" tc qdisc add dev "$2" root tbf rate "$3" burst $((4 * $4 > 262144 ? 4 * $4 : 262144)) latency 50ms
+    local bits=${1%bit}
+    bits=${bits/%k/000} bits=${bits/%m/000000} bits=${bits/%g/000000000}
+    echo $((bits / 8 * $2 / 1000000000))
+}
+
+# At most RATE leaves the device. After a pause some bytes leave at once: two packets, and those of
+# 0.1 ms, since the kernel looks no more often.
+network_rate() # HOST DEVICE RATE PACKET
+{
+    [[ -z $3 ]] || on "$1" tc qdisc add dev "$2" root tbf rate "$3" burst $((2 * $4 + $(network_bytes "$3" 100000))) latency 50ms
 }
 
 # A loss is repaired after 10 ms and not after 200, so that tests are short.
@@ -103,11 +112,14 @@ network_wire()
 
 network_bridge()
 {
-    local i
+    local i packet=65536 # what TCP sends at once: more of it costs fewer cycles, less follows the rate closer
+    [[ -z ${1:-} ]] || packet=$(network_bytes "$1" 60000)
+    packet=$((packet < 16384 ? 16384 : packet > 65536 ? 65536 : packet))
     ip link add wire type bridge && ip link set wire up || { echo "no bridge can be made"; exit 77; }
     for i in "${!network_pid[@]}"; do
         network_port wire "$i"
-        network_rate "$i" wire "${1:-}" 65536
+        on "$i" ip link set wire gso_max_size $packet
+        network_rate "$i" wire "${1:-}" $packet
         network_address "$i" wire
     done
 }

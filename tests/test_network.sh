@@ -36,6 +36,16 @@ done
 predicts one.keras one.npy
 network_hosts 2
 
+# ---- what MPI promises, by TCP ------------------------------------------------------------------
+network_bridge
+for mpi in $found; do
+    for what in a_long_message_moves_while_its_receiver_computes exchanges_in_any_order; do
+        network_mpi $mpi 2 "$KEEL_BUILD/tests/mpi_exchange" "$KEEL_BUILD/libkeel_mpi_$mpi.so" $what >out.txt 2>err.txt ||
+            fail "$mpi: $what: $(head -c 600 err.txt)"
+    done
+done
+network_gone
+
 # ---- slow and lossy -----------------------------------------------------------------------------
 network_wire 500 0.01 1gbit
 for mpi in $found; do

@@ -1,4 +1,4 @@
-/* Steps on many machines: the replay of recorded steps gives exact times; a better network is never
+/* Steps on many machines: what a step does gives exact times; a better network is never
  * slower; what a simulated process sends is what the plan says; each bad number is refused. */
 #include "must.h"
 #include "sweep.h"
@@ -15,7 +15,8 @@ static void near(double a, double b, const char *what)
     if (!(fabs(a - b) <= 1e-12 + 1e-9 * fabs(b))) fail_msg("%s: %.12g, not %.12g", what, a, b);
 }
 
-/* ---- replay ---------------------------------------------------------------------------------- */
+/* ---- the time of a step
+ * ---------------------------------------------------------------------------------- */
 
 /* 1 GB/s, 1 ms, 10 us a message; copies 2 GB/s, 0.1 ms. */
 static const keel_network plain = { KEEL_NETWORK,         .bytes_per_second = 1e9,
@@ -52,16 +53,37 @@ static void an_exchange_takes_what_its_bytes_and_messages_take(void **unused)
     }
 }
 
-static keel_event_of_step starts(double at, int number, double out, int messages)
+typedef struct event { /* starts an exchange, or waits for it */
+    double at;         /* seconds of compute since the step began */
+    int number;
+    bool starts;
+    keel_load load;
+} event;
+
+/* The time of a step that is made of such events. */
+static double step_of(const event *e, int n, double compute, const keel_network *network,
+                      const keel_noticed *noticed, int together)
 {
-    return (keel_event_of_step){
+    keel_timeline t = { network, noticed, together };
+    keel_timeline_begin(&t);
+    for (int i = 0; i < n; i++)
+        if (e[i].starts)
+            keel_timeline_start(&t, e[i].at, e[i].number, &e[i].load);
+        else
+            keel_timeline_wait(&t, e[i].at, e[i].number);
+    return keel_timeline_end(&t, compute);
+}
+
+static event starts(double at, int number, double out, int messages)
+{
+    return (event){
         .at = at, .number = number, .starts = true, .load = { .out = out, .messages = messages }
     };
 }
 
-static keel_event_of_step waits(double at, int number)
+static event waits(double at, int number)
 {
-    return (keel_event_of_step){ .at = at, .number = number };
+    return (event){ .at = at, .number = number };
 }
 
 static void a_step_is_compute_and_what_is_not_hidden_behind_it(void **unused)
@@ -70,7 +92,7 @@ static void a_step_is_compute_and_what_is_not_hidden_behind_it(void **unused)
     const struct {
         const char *what;
         int n;
-        keel_event_of_step event[4];
+        event event[4];
         double compute, step;
     } cases[] = {
         { "no exchange", 0, { { 0 } }, 0.02, 0.02 },
@@ -128,13 +150,27 @@ static void a_step_is_compute_and_what_is_not_hidden_behind_it(void **unused)
     };
     (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const keel_timeline t = { .n = cases[i].n,
-                                  .event = (keel_event_of_step *)cases[i].event,
-                                  .compute = cases[i].compute };
-        const keel_replayed r = keel_timeline_replay(&t, &plain, &at_once, 1);
-        near(r.step, cases[i].step, cases[i].what);
-        near(r.exposed, cases[i].step - cases[i].compute, cases[i].what);
+        near(step_of(cases[i].event, cases[i].n, cases[i].compute, &plain, &at_once, 1),
+             cases[i].step, cases[i].what);
     }
+}
+
+/* 1 MB of the process's own machine and 1 MB from another, which come after 2 ms. */
+static void who_passes_by_sees_what_has_come_and_takes_no_time(void **unused)
+{
+    static const keel_noticed late = { 1, { 1e-3 }, { 2e-3 } };
+    const keel_load load = { .in = 1e6, .local_in = 1e6 };
+    keel_timeline t = { &plain, &late, 1 };
+    (void)unused;
+    keel_timeline_begin(&t);
+    keel_timeline_start(&t, 0.01, 5, &load);
+    assert_false(keel_timeline_look(&t, 0.01, 5));
+    assert_false(keel_timeline_look(&t, 0.0119, 5));
+    near(t.now, 0.0119, "who looks in vain");
+    assert_true(keel_timeline_look(&t, 0.0121, 5));
+    near(t.now, 0.0121 + 5e-4, "who finds it copies");
+    assert_true(keel_timeline_look(&t, 0.0121, 5));
+    near(keel_timeline_end(&t, 0.02), 0.02 + 5e-4, "but once");
 }
 
 static void an_end_is_noticed_late_but_never_early(void **unused)
@@ -167,13 +203,12 @@ static void the_first_bytes_are_noticed_late_and_the_last_at_once(void **unused)
     };
     (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        keel_event_of_step e[] = { starts(0.01, 0, cases[i].bytes, 0), waits(0.01, 0) };
-        const keel_timeline t = { .n = 2, .event = e, .compute = 0.01 };
-        near(keel_timeline_replay(&t, &plain, &late, 1).step, cases[i].step, cases[i].what);
+        const event e[] = { starts(0.01, 0, cases[i].bytes, 0), waits(0.01, 0) };
+        near(step_of(e, 2, 0.01, &plain, &late, 1), cases[i].step, cases[i].what);
     }
 }
 
-/* A recorded step, drawn by chance: exchanges that are waited for at once or later. */
+/* A step, drawn by chance: exchanges that are waited for at once or later. */
 static double draw(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;
@@ -187,7 +222,7 @@ static void a_better_network_is_never_slower(void **unused)
     uint32_t state = 3;
     (void)unused;
     for (int round = 0; round < 300; round++) {
-        keel_event_of_step e[2 * EXCHANGES];
+        event e[2 * EXCHANGES];
         double at = 0;
         for (int i = 0; i < EXCHANGES; i++) {
             const double bytes = pow(10, 1 + 6 * draw(&state));
@@ -196,13 +231,11 @@ static void a_better_network_is_never_slower(void **unused)
                                      .local_in = bytes * draw(&state),
                                      .messages = 7,
                                      .asks = bytes > 1000 };
-            e[2 * i] = (keel_event_of_step){ .at = at += 1e-3 * draw(&state),
-                                             .starts = true,
-                                             .load = load };
-            e[2 * i + 1] = (keel_event_of_step){ .at = at += (i % 3 ? 0 : 1e-3) * draw(&state) };
+            e[2 * i] = (event){ .at = at += 1e-3 * draw(&state), .starts = true, .load = load };
+            e[2 * i + 1] = (event){ .at = at += (i % 3 ? 0 : 1e-3) * draw(&state) };
         }
-        const keel_timeline t = { .n = 2 * EXCHANGES, .event = e, .compute = at + 1e-3 };
-        const double all = keel_timeline_replay(&t, &plain, &noticed, 2).step;
+        const double compute = at + 1e-3;
+        const double all = step_of(e, 2 * EXCHANGES, compute, &plain, &noticed, 2);
         keel_network better[6];
         for (int k = 0; k < 6; k++) better[k] = plain;
         better[0].bytes_per_second *= 1 + draw(&state);
@@ -211,11 +244,11 @@ static void a_better_network_is_never_slower(void **unused)
         better[3].local_bytes_per_second *= 1 + draw(&state);
         better[4].local_latency *= draw(&state);
         for (int k = 0; k < 5; k++) {
-            const double now = keel_timeline_replay(&t, &better[k], &noticed, 2).step;
+            const double now = step_of(e, 2 * EXCHANGES, compute, &better[k], &noticed, 2);
             if (now > all + 1e-12) fail_msg("round %d, number %d: %g after %g", round, k, now, all);
         }
-        assert_true(keel_timeline_replay(&t, &plain, &noticed, 1).step <= all + 1e-12);
-        assert_true(all >= t.compute);
+        assert_true(step_of(e, 2 * EXCHANGES, compute, &plain, &noticed, 1) <= all + 1e-12);
+        assert_true(all >= compute);
     }
 }
 
@@ -627,6 +660,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_exchange_takes_what_its_bytes_and_messages_take),
         cmocka_unit_test(a_step_is_compute_and_what_is_not_hidden_behind_it),
+        cmocka_unit_test(who_passes_by_sees_what_has_come_and_takes_no_time),
         cmocka_unit_test(an_end_is_noticed_late_but_never_early),
         cmocka_unit_test(the_first_bytes_are_noticed_late_and_the_last_at_once),
         cmocka_unit_test(a_better_network_is_never_slower),

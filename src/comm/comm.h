@@ -15,6 +15,7 @@ typedef struct keel_comm {
     int64_t bucket_bytes; /* the least of an exchange of gradients: see keel_comm_measure */
     bool lost;            /* some process did not answer: every later exchange fails at once */
     int lost_rank;        /* who was awaited then; -1: it cannot be said */
+    bool passing;         /* it is tested by somebody who does not wait */
     bool told;            /* all processes know that one of them failed */
     keel_failure first;   /* the cause of `lost` */
     const void **send;    /* [count], as the next three */

@@ -61,6 +61,7 @@ typedef struct keel_buckets {
     char *more;                 /* [own_most - 1][n_grad] nodes of this process; the first is in
                                    the workspace of worker 0 */
     int64_t element;            /* bytes of a number on its way */
+    int64_t looked_ns;          /* when worker 0 looked last, between two calls */
     keel_bf16 *narrow; /* [n_grad] what travels: of this process, then the sums; NULL: gradients
                           travel as they are */
     float *sum;        /* [sum_count] of a tile, while its nodes are added */
@@ -77,8 +78,11 @@ int keel_buckets_exchanges(const keel_program *p, const keel_bound *b);
 /* Bytes that buckets keep in memory, besides the gradients. */
 int64_t keel_buckets_memory(const keel_program *p);
 
-/* By each worker, behind each segment. */
+/* By each worker, behind each segment, and what processes exchange there: statistics do not wait
+ * for gradients that are begun before them. */
 void keel_buckets_pass(const keel_program *p, const keel_bound *b, int worker, int segment);
+/* By worker 0, between two calls of a segment: most MPIs move bytes only while somebody looks. */
+void keel_buckets_look(const keel_program *p, const keel_bound *b);
 /* By each worker, behind the last one: all meet, and fold what is left. */
 void keel_buckets_fold(const keel_program *p, const keel_bound *b, keel_team *team, int worker);
 /* By worker 0 after that, while all others wait; in every step, also in one that failed. */

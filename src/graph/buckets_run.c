@@ -240,7 +240,27 @@ void keel_buckets_pass(const keel_program *p, const keel_bound *b, int worker, i
     for (; at->arrived < x->n && x->bucket[at->arrived].segment <= segment; at->arrived++)
         atomic_fetch_add_explicit(&x->bucket[at->arrived].arrived, 1, memory_order_acq_rel);
     fold_ready(p, b, worker);
-    if (worker == 0 && x->done < x->n) drive(p, b);
+    if (worker != 0 || x->done == x->n) return;
+    p->across->comm->passing = true;
+    drive(p, b);
+    p->across->comm->passing = false;
+}
+
+/* Whatever is on its way moves with the one that is tested. */
+void keel_buckets_look(const keel_program *p, const keel_bound *b)
+{
+    enum { PAUSE_NS = 50000 };
+    keel_buckets *x = p->across->buckets;
+    if (x->done == x->n || x->bucket[x->done].stage == KEEL_BUCKET_FOLD) return;
+    const int64_t now = keel_clock_ns();
+    if (now - x->looked_ns < PAUSE_NS || x->failure.status < 0) return;
+    bool moved = false;
+    p->across->comm->passing = true;
+    const keel_status s = drive_one(p, b, &x->bucket[x->done], &moved);
+    if (s < 0) keel_failure_take(&x->failure, s);
+    if (moved) drive(p, b);
+    p->across->comm->passing = false;
+    x->looked_ns = keel_clock_ns();
 }
 
 void keel_buckets_fold(const keel_program *p, const keel_bound *b, keel_team *team, int worker)

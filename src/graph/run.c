@@ -35,16 +35,15 @@ static void run_call(const keel_program *p, const keel_bound *b, const keel_boun
 static void run_calls(const keel_program *p, const keel_bound *b, int g, int worker)
 {
     const keel_bound_workspace *workspace = &b->workspace[worker];
-    if (!p->timing) {
-        for (int i = workspace->first[g]; i < workspace->first[g + 1]; i++)
-            run_call(p, b, &workspace->call[i], worker);
-        return;
-    }
-    int64_t at = keel_clock_ns();
+    const bool looks = worker == 0 && p->across && p->across->buckets;
+    int64_t at = p->timing ? keel_clock_ns() : 0;
     for (int i = workspace->first[g]; i < workspace->first[g + 1]; i++) {
         const keel_bound_call *c = &workspace->call[i];
         run_call(p, b, c, worker);
-        at = keel_timing_call(p->timing, worker, c->node, c->pass, at);
+        if (p->timing) at = keel_timing_call(p->timing, worker, c->node, c->pass, at);
+        if (!looks) continue;
+        keel_buckets_look(p, b);
+        if (p->timing) at = keel_clock_ns();
     }
 }
 
@@ -126,8 +125,8 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
             if (s < 0 && f->status >= 0) keel_failure_take(f, s);
             if (s < 0) keel_on_device_give_up(p);
         }
-        if (p->across && p->across->buckets) keel_buckets_pass(p, b, worker, g);
         if (segment->meets) meet_after(p, b, g, team, worker);
+        if (p->across && p->across->buckets) keel_buckets_pass(p, b, worker, g);
     }
     return f->status;
 }

@@ -3,13 +3,8 @@
 #include "base/ascending.h"
 #include "base/clock.h"
 #include "comm/comm.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Who waits tests again within so many ns, also between naps (comm/comm.c). Else somebody only
- * looks what is complete, as workers do between segments (graph/buckets.h); so often at most. */
-enum { AGAIN_NS = 1000000, LOOKS_MOST = 1000 };
 
 /* ---- the group ------------------------------------------------------------------------------- */
 
@@ -75,35 +70,34 @@ static int start(void *context, int number, const keel_exchange *e, char *error,
 {
     keel_absent *a = context;
     const int64_t now = keel_clock_ns();
-    const keel_event_of_step event = {
-        .at = computed(a, now), .number = number, .starts = true, .load = load_of(a, e)
-    };
+    const keel_load load = load_of(a, e);
+    (void)error, (void)size;
+    keel_timeline_start(&a->timeline, computed(a, now), number, &load);
     for (int i = 0; i < others(a, e); i++) {
         const int q = other(e, i);
         if (q != a->rank && e->receive_bytes[q]) answer(e, q);
     }
-    a->waited[number] = false;
-    if (keel_timeline_add(&a->timeline, &event) < 0) {
-        snprintf(error, size, "out of memory");
-        return -1;
-    }
+    a->exchanges++;
+    a->link_bytes += load.out;
+    a->events++;
     a->lost_ns += keel_clock_ns() - now;
     return 0;
 }
 
+/* Who asks twice while nothing else happens waits. */
 static int test(void *context, int number, char *error, size_t size)
 {
     keel_absent *a = context;
-    const keel_event_of_step event = { .at = computed(a, keel_clock_ns()), .number = number };
-    const int64_t now = keel_clock_ns(), asked = a->asked_ns[number];
-    a->asked_ns[number] = now;
-    if (a->waited[number]) return 1;
-    if (number > 0 && now - asked > AGAIN_NS && a->looks[number]++ < LOOKS_MOST) return 0;
-    a->looks[number] = 0;
-    a->waited[number] = true;
-    if (keel_timeline_add(&a->timeline, &event) >= 0) return 1;
-    snprintf(error, size, "out of memory");
-    return -1;
+    const double at = computed(a, keel_clock_ns());
+    (void)error, (void)size;
+    bool complete = keel_timeline_look(&a->timeline, at, number);
+    if (!complete && !(a->passing && *a->passing)) {
+        complete = a->asked[number] == a->events;
+        if (complete) keel_timeline_wait(&a->timeline, at, number);
+        a->asked[number] = a->events;
+    }
+    a->events += complete;
+    return complete;
 }
 
 static int awaited(void *context, int number)
@@ -126,19 +120,17 @@ keel_process_group keel_absent_group(keel_absent *a)
 
 void keel_absent_begin(keel_absent *a)
 {
-    keel_timeline_clear(&a->timeline);
-    a->lost_ns = a->sent_bytes = a->messages = 0;
+    keel_timeline_begin(&a->timeline);
+    a->lost_ns = a->sent_bytes = a->messages = a->exchanges = 0;
+    a->link_bytes = 0;
+    a->events++;
     a->begin_ns = keel_clock_ns();
 }
 
-void keel_absent_end(keel_absent *a)
+void keel_absent_end(keel_absent *a, double *step, double *compute)
 {
-    a->timeline.compute = computed(a, keel_clock_ns());
-}
-
-void keel_absent_free(keel_absent *a)
-{
-    keel_timeline_free(&a->timeline);
+    *compute = computed(a, keel_clock_ns());
+    *step = keel_timeline_end(&a->timeline, *compute);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */

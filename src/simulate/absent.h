@@ -1,6 +1,7 @@
-/* A group of processes of which only one is there. Its exchanges are complete at once: what the
- * others would have sent is made of what it sends itself, so that they agree with it, and their
- * sums and gradients are like its own. What it would have waited for is recorded. */
+/* A group of processes of which only one is there. What the others would have sent is made of what
+ * it sends itself, so that they agree with it, and their sums and gradients are like its own. Its
+ * exchanges are complete when they would be by the time of a simulated network: who waits for one
+ * does so for no real time at all. */
 #ifndef KEEL_SIMULATE_ABSENT_H
 #define KEEL_SIMULATE_ABSENT_H
 #include "keel/process_group.h"
@@ -11,18 +12,18 @@ typedef struct keel_absent {
     double eager;                 /* see keel_network */
     int64_t begin_ns, lost_ns;    /* of the step: its begin, and time that the others' data took */
     int64_t sent_bytes, messages; /* of the step: sent to others */
-    bool waited[KEEL_EXCHANGES_MAX];
-    int64_t asked_ns[KEEL_EXCHANGES_MAX]; /* when it was tested last, and looked at in passing */
-    int looks[KEEL_EXCHANGES_MAX];
-    keel_timeline timeline; /* of the step */
+    int exchanges;                /* of the step, as the next */
+    double link_bytes;            /* to other machines */
+    int64_t events, asked[KEEL_EXCHANGES_MAX]; /* [number]: the event after which it was tested */
+    const bool *passing;                       /* see keel_comm; NULL: nobody passes by */
+    keel_timeline timeline;                    /* of the step */
 } keel_absent;
 
 keel_process_group keel_absent_group(keel_absent *a);
 
-/* Around a step: what is recorded is that of this step. */
+/* Around a step: what is counted is that of this step. */
 void keel_absent_begin(keel_absent *a);
-void keel_absent_end(keel_absent *a);
-void keel_absent_free(keel_absent *a);
+void keel_absent_end(keel_absent *a, double *step, double *compute); /* seconds */
 
 /* Measure how late a process that waits sees that an exchange is complete. Takes some 0.03 s. */
 keel_status keel_absent_notice(keel_noticed *out);

@@ -77,10 +77,12 @@ static keel_status open_devices(process *p)
     p->absent = (keel_absent){ .rank = p->rank,
                                .count = x->processes,
                                .per_machine = x->per_machine,
-                               .eager = x->network->eager };
+                               .eager = x->network->eager,
+                               .timeline = { x->network, x->noticed, x->per_machine } };
     const keel_process_group g = keel_absent_group(&p->absent);
     KEEL_TRY(keel_strategy_create_group_on(&p->strategy, o->devices, &g, &x->cores[p->rank]));
     if (p->strategy->comm) { /* one process is the baseline, of which nothing travels */
+        p->absent.passing = &p->strategy->comm->passing;
         p->strategy->comm->bucket_bytes = bucket_of(x);
         KEEL_TRY(keel_strategy_compress(p->strategy, o->compress));
         KEEL_TRY(keel_strategy_shard_optimizer(p->strategy, o->shard_optimizer));
@@ -129,7 +131,6 @@ static void end(process *p)
     if (p->entered) keel_team_leave(p->strategy->team);
     keel_strategy_destroy(p->strategy);
     keel_made_rows_free(&p->made);
-    keel_absent_free(&p->absent);
     pthread_mutex_unlock(&p->hall->making);
 }
 
@@ -151,12 +152,16 @@ static void clear_gaps(const keel_program *g)
     }
 }
 
-static keel_status step(process *p)
+typedef struct sample {
+    double step, compute;
+} sample;
+
+static keel_status step(process *p, sample *took)
 {
     keel_made_rows_next(&p->made);
     keel_absent_begin(&p->absent);
     KEEL_TRY(keel_train_step(p->trainer, &p->made.batch, 0, &p->tally));
-    keel_absent_end(&p->absent);
+    keel_absent_end(&p->absent, &took->step, &took->compute);
     clear_gaps(p->trainer->train.program);
     /* what is made up for the weights of the others is this process's own */
     if (p->trainer->sharded) keel_trainer_load(p->trainer, &p->trainer->model, 1);
@@ -167,21 +172,18 @@ static keel_status step(process *p)
 static void *accompany(void *context)
 {
     process *p = context;
+    sample ignored;
     keel_status s = begin(p);
-    for (int i = 0; i < WARM && s >= 0; i++) s = step(p);
+    for (int i = 0; i < WARM && s >= 0; i++) s = step(p, &ignored);
     if (s < 0) keel_failure_take(&p->failure, s);
     atomic_fetch_add(&p->hall->ready, 1);
-    while (s >= 0 && !atomic_load(&p->hall->stop)) s = step(p);
+    while (s >= 0 && !atomic_load(&p->hall->stop)) s = step(p, &ignored);
     if (s < 0 && p->failure.status >= 0) keel_failure_take(&p->failure, s);
     end(p);
     return NULL;
 }
 
 /* ---- the one that is measured ---------------------------------------------------------------- */
-
-typedef struct sample {
-    double step, compute;
-} sample;
 
 static int by_step(const void *a, const void *b)
 {
@@ -196,12 +198,8 @@ static keel_status time_steps(process *p, keel_simulated *out)
     sample took[MOST];
     int n = 0;
     const double begin = keel_seconds();
-    for (; n < LEAST || (n < MOST && keel_seconds() - begin < enough); n++) {
-        KEEL_TRY(step(p));
-        const keel_timeline *t = &p->absent.timeline;
-        took[n] = (sample){ keel_timeline_replay(t, x->network, x->noticed, x->per_machine).step,
-                            t->compute };
-    }
+    for (; n < LEAST || (n < MOST && keel_seconds() - begin < enough); n++)
+        KEEL_TRY(step(p, &took[n]));
     qsort(took, (size_t)n, sizeof *took, by_step);
     const sample *median = &took[n / 2];
     out->step_seconds = median->step;
@@ -214,15 +212,10 @@ static keel_status time_steps(process *p, keel_simulated *out)
 /* What travels, by the last step: it is the same in all. */
 static void count_messages(const process *p, keel_simulated *out)
 {
-    const keel_timeline *t = &p->absent.timeline;
-    double link = 0;
-    for (int i = 0; i < t->n; i++) {
-        out->exchanges += t->event[i].starts;
-        link += t->event[i].load.out;
-    }
+    out->exchanges = p->absent.exchanges;
     out->sent_bytes = p->absent.sent_bytes;
     out->messages = p->absent.messages;
-    out->link_bytes = (int64_t)link * p->hall->x->per_machine;
+    out->link_bytes = (int64_t)p->absent.link_bytes * p->hall->x->per_machine;
 }
 
 /* Further steps, with a clock reading around each call. */
@@ -232,9 +225,10 @@ static keel_status look_inside(process *p, keel_simulated *out)
     const int n_worker = g->lanes->n_worker, n_node = g->graph->n_node;
     const int64_t quarter = out->measured_steps / 4 + 2;
     const int n = quarter < PROFILED_MOST ? (int)quarter : PROFILED_MOST;
+    sample ignored;
     KEEL_TRY(keel_timing_create(&p->timing, n_worker, n_node, 0));
     g->timing = p->timing;
-    for (int i = 0; i < n; i++) KEEL_TRY(step(p));
+    for (int i = 0; i < n; i++) KEEL_TRY(step(p, &ignored));
     g->timing = NULL;
     const double each = 1e-9 / n / n_worker;
     for (int w = 0; w < n_worker; w++) {
@@ -257,10 +251,12 @@ static keel_status measure(process *p, keel_simulated *out)
     const keel_measuring *x = p->hall->x;
     KEEL_TRY(begin(p));
     int64_t first, end;
+    sample ignored;
     keel_lanes_rows(&p->strategy->lanes, x->batch_size, 0, &first, &end);
     out->rows = end - first;
-    for (int i = 0; i < WARM; i++) KEEL_TRY(step(p));
-    while (atomic_load(&p->hall->ready) < x->at_once - 1) KEEL_TRY(step(p)); /* and keeps warm */
+    for (int i = 0; i < WARM; i++) KEEL_TRY(step(p, &ignored));
+    while (atomic_load(&p->hall->ready) < x->at_once - 1)
+        KEEL_TRY(step(p, &ignored)); /* and keeps warm */
     KEEL_TRY(time_steps(p, out));
     count_messages(p, out);
     return look_inside(p, out);

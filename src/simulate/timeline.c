@@ -1,7 +1,5 @@
 /* See timeline.h. */
 #include "simulate/timeline.h"
-#include "base/memory.h"
-#include "keel/process_group.h"
 #include <math.h>
 
 static double larger(double a, double b)
@@ -39,75 +37,64 @@ double keel_load_copies(const keel_network *n, const keel_load *x)
     return bytes > 0 ? bytes / n->local_bytes_per_second : 0;
 }
 
+void keel_timeline_begin(keel_timeline *t)
+{
+    *t = (keel_timeline){ .network = t->network, .noticed = t->noticed, .together = t->together };
+}
+
+static void compute(keel_timeline *t, double computed)
+{
+    t->now += computed - t->computed;
+    t->computed = computed;
+}
+
+/* When so many bytes have passed that are ready from a time on, and follow others. */
+static double pass(const keel_timeline *t, double *until, double ready, double bytes)
+{
+    if (bytes <= 0) return ready;
+    return *until = larger(*until, ready) + bytes * t->together / t->network->bytes_per_second;
+}
+
 /* The link of a machine carries bytes both ways at once. What is started while other bytes are on
  * their way asks meanwhile, and follows them. */
-typedef struct link {
-    double moves;   /* since then it has carried bytes without a pause */
-    double out, in; /* until then */
-} link;
-
-/* When so many seconds of bytes have passed that are ready from a time on. */
-static double pass(double *until, double ready, double seconds)
+void keel_timeline_start(keel_timeline *t, double computed, int number, const keel_load *load)
 {
-    if (seconds <= 0) return ready;
-    return *until = larger(*until, ready) + seconds;
+    compute(t, computed);
+    t->now += load->messages * t->network->message;
+    const double ready = t->now + latency_of(t->network, load);
+    if (ready > larger(t->out, t->in)) t->moves = ready;
+    t->end[number] = larger(pass(t, &t->out, ready, load->out), pass(t, &t->in, ready, load->in));
+    t->first[number] = t->moves;
+    t->copies[number] = keel_load_copies(t->network, load);
 }
 
-static double carry(link *l, const keel_network *n, const keel_load *x, double ready, int together)
+/* The process copies what has come from others of its machine, once. */
+static void take(keel_timeline *t, int number)
 {
-    const double each = together / n->bytes_per_second;
-    if (ready > larger(l->out, l->in)) l->moves = ready;
-    return larger(pass(&l->out, ready, x->out * each), pass(&l->in, ready, x->in * each));
+    t->now += t->copies[number];
+    t->copies[number] = 0;
 }
 
-keel_replayed keel_timeline_replay(const keel_timeline *t, const keel_network *n,
-                                   const keel_noticed *noticed, int together)
+bool keel_timeline_look(keel_timeline *t, double computed, int number)
 {
-    double now = 0, computed = 0, copies[KEEL_EXCHANGES_MAX] = { 0 };
-    double first[KEEL_EXCHANGES_MAX] = { 0 }, end[KEEL_EXCHANGES_MAX] = { 0 };
-    link l = { 0 };
-    for (int i = 0; i < t->n; i++) {
-        const keel_event_of_step *e = &t->event[i];
-        now += e->at - computed;
-        computed = e->at;
-        if (e->starts) {
-            now += e->load.messages * n->message;
-            end[e->number] = carry(&l, n, &e->load, now + latency_of(n, &e->load), together);
-            first[e->number] = l.moves;
-            copies[e->number] = keel_load_copies(n, &e->load);
-        } else {
-            now = larger(now + keel_noticed_after(noticed, first[e->number] - now), end[e->number]);
-            now += copies[e->number];
-            copies[e->number] = 0;
-        }
-    }
-    now += t->compute - computed;
-    return (keel_replayed){ now, now - t->compute };
+    compute(t, computed);
+    if (t->end[number] > t->now) return false;
+    take(t, number);
+    return true;
 }
 
-keel_status keel_timeline_add(keel_timeline *t, const keel_event_of_step *e)
+void keel_timeline_wait(keel_timeline *t, double computed, int number)
 {
-    if (t->n == t->capacity) {
-        const int capacity = t->capacity ? 2 * t->capacity : 64;
-        void *grown = keel_grow(t->event, (size_t)capacity, sizeof *t->event);
-        if (!grown) return KEEL_ENOMEM;
-        t->event = grown;
-        t->capacity = capacity;
-    }
-    t->event[t->n++] = *e;
-    return KEEL_OK;
+    compute(t, computed);
+    const double seen = t->now + keel_noticed_after(t->noticed, t->first[number] - t->now);
+    t->now = larger(seen, t->end[number]);
+    take(t, number);
 }
 
-void keel_timeline_clear(keel_timeline *t)
+double keel_timeline_end(keel_timeline *t, double computed)
 {
-    t->n = 0;
-    t->compute = 0;
-}
-
-void keel_timeline_free(keel_timeline *t)
-{
-    keel_free(t->event);
-    *t = (keel_timeline){ 0 };
+    compute(t, computed);
+    return t->now;
 }
 
 keel_status keel_network_check(const keel_network *n)

@@ -1,12 +1,11 @@
-/* What a process does in a step, as it was recorded: it computes, starts exchanges, and waits for
- * them. Replayed with a network, this gives the time of the step. Nothing here reads a clock, so
- * equal recordings give equal times. */
+/* The time of a step on some network, while a process makes the step without one: it computes,
+ * starts exchanges, looks whether they are complete, and waits for them. Nothing here reads a
+ * clock, so the same calls give the same times. */
 #ifndef KEEL_SIMULATE_TIMELINE_H
 #define KEEL_SIMULATE_TIMELINE_H
 #include "base/error.h"
 #include "keel/simulate.h"
 #include <stdbool.h>
-#include <stdint.h>
 
 /* Bytes and messages of one exchange of one process. */
 typedef struct keel_load {
@@ -15,19 +14,6 @@ typedef struct keel_load {
     int messages;               /* sent and received, of any length */
     bool asks;                  /* one to or from another machine is longer than `eager` */
 } keel_load;
-
-typedef struct keel_event_of_step {
-    double at; /* seconds of compute since the step began */
-    int number;
-    bool starts; /* else it waits here */
-    keel_load load;
-} keel_event_of_step;
-
-typedef struct keel_timeline {
-    int n, capacity;
-    keel_event_of_step *event; /* [n] in order */
-    double compute;            /* seconds of the whole step */
-} keel_timeline;
 
 /* When a process that waits sees that the first bytes of an exchange have come: it polls, then
  * sleeps between polls. From then on it polls, so that it sees the last bytes at once. Points that
@@ -47,15 +33,24 @@ double keel_load_seconds(const keel_network *n, const keel_load *x, int together
  * it looks after the exchange, so they are hidden behind nothing. */
 double keel_load_copies(const keel_network *n, const keel_load *x);
 
-typedef struct keel_replayed {
-    double step, exposed; /* seconds; exposed is the part of the step that is not compute */
-} keel_replayed;
-keel_replayed keel_timeline_replay(const keel_timeline *t, const keel_network *n,
-                                   const keel_noticed *noticed, int together);
+typedef struct keel_timeline {
+    const keel_network *network;
+    const keel_noticed *noticed;
+    int together;
+    /* Seconds since the step began. */
+    double now, computed;  /* computed: those of them in which the process computed */
+    double moves, out, in; /* the link has carried bytes without a pause; each way until */
+    double first[KEEL_EXCHANGES_MAX]; /* [number]: bytes move from then on */
+    double end[KEEL_EXCHANGES_MAX], copies[KEEL_EXCHANGES_MAX];
+} keel_timeline;
 
-keel_status keel_timeline_add(keel_timeline *t, const keel_event_of_step *e);
-void keel_timeline_clear(keel_timeline *t); /* keeps the memory */
-void keel_timeline_free(keel_timeline *t);
+/* A step. The first three members are given; nothing is allocated. */
+void keel_timeline_begin(keel_timeline *t);
+/* All after the process has computed for so many seconds of the step. */
+void keel_timeline_start(keel_timeline *t, double computed, int number, const keel_load *load);
+bool keel_timeline_look(keel_timeline *t, double computed, int number); /* whether it is complete */
+void keel_timeline_wait(keel_timeline *t, double computed, int number); /* until it is */
+double keel_timeline_end(keel_timeline *t, double computed);            /* seconds of the step */
 
 /* KEEL_EARG: a number of the network makes no sense. */
 keel_status keel_network_check(const keel_network *n);
