@@ -26,7 +26,8 @@ static void print(const keel_network *n, int machines, int processes)
 {
     print_rate(n->bytes_per_second);
     printf(",%.3fus", 1e6 * n->latency);
-    if (machines > 1) printf(",eager=%.0fK", n->eager / 1024);
+    if (machines > 1)
+        printf(",eager=%.0fK,own=%.3fGB", n->eager / 1024, 1e-9 * n->own_bytes_per_second);
     if (processes > machines)
         printf(",local=%.3fGB,local-latency=%.3fus", 1e-9 * n->local_bytes_per_second,
                1e6 * n->local_latency);

@@ -92,6 +92,9 @@ static void print_network(const keel_network *n)
            "a machine %.3g GB/s copied, %.4g us\n",
            8e-9 * n->bytes_per_second, 1e6 * n->latency, 1e6 * n->message,
            1e-9 * n->local_bytes_per_second, 1e6 * n->local_latency);
+    if (n->own_bytes_per_second > 0)
+        printf("           bytes between machines take a process's own time, %.3g GB/s\n",
+               1e-9 * n->own_bytes_per_second);
 }
 
 static void print_row(const keel_simulated *p)
@@ -147,11 +150,13 @@ static void print_json(const options *o, const keel_simulation *s)
     const keel_network *n = &s->network;
     printf("{\"version\": \"%s\", \"network\": {\"bytes_per_s\": %.0f, \"latency_us\": %.3f, "
            "\"message_us\": %.3f, \"eager_bytes\": %.0f, \"local_bytes_per_s\": %.0f, "
-           "\"local_latency_us\": %.3f}, \"processes_per_machine\": %d, \"at_once\": %d, "
+           "\"local_latency_us\": %.3f, \"own_bytes_per_s\": %.0f}, \"processes_per_machine\": %d, "
+           "\"at_once\": %d, "
            "\"compress\": \"%s\", \"shard_optimizer\": %s, \"one\": ",
            KEEL_VERSION, n->bytes_per_second, 1e6 * n->latency, 1e6 * n->message, n->eager,
-           n->local_bytes_per_second, 1e6 * n->local_latency, s->processes_per_machine, s->at_once,
-           o->compress ? "bf16" : "none", o->shard_optimizer ? "true" : "false");
+           n->local_bytes_per_second, 1e6 * n->local_latency, n->own_bytes_per_second,
+           s->processes_per_machine, s->at_once, o->compress ? "bf16" : "none",
+           o->shard_optimizer ? "true" : "false");
     print_point_json(&s->one);
     fputs(", \"points\": [", stdout);
     for (int i = 0; i < s->count; i++) {
@@ -309,7 +314,8 @@ static const keel_option table[] = {
         "the link of a machine, each way, and how long a message is on its way; then, if "
         "known: message=1us (a process is busy with each), eager=64K (longer messages "
         "ask first, and take three latencies), local=8GB (copied in a second between "
-        "processes of a machine; default: measured), local-latency=2us"),
+        "processes of a machine; default: measured), local-latency=2us, own=5GB (to and from "
+        "other machines in a second of a process's own time; default: they take none)"),
     KEEL_DEVICES_ROWS(options, devices),
     KEEL_OPTION_ROW(options, seconds, "seconds", 0, false, KEEL_OPTION_REAL, "S", "1",
                     "measure for this long for each number of machines, and at least 3 steps"),

@@ -93,7 +93,7 @@ for mpi in $found; do
     network_mpi $mpi 2 "$KEEL" network >out.txt 2>err.txt || fail "$mpi: keel network: $(head -c 600 err.txt)"
     # Mbit and us; a packet needs a core of the forwarder, so the rate may be much less than 1 Gbit/s, and
     # a bucket that has filled up lets a few more through
-    read -r rate delay < <(sed -nE 's/^([0-9.]+)(G|M)bit,([0-9.]+)us,eager=[0-9]+K$/\1 \2 \3/p' out.txt | awk '{ print $1 * ($2 == "G" ? 1000 : 1), $3 }')
+    read -r rate delay < <(sed -nE 's/^([0-9.]+)(G|M)bit,([0-9.]+)us,eager=[0-9]+K,own=[0-9.]+GB$/\1 \2 \3/p' out.txt | awk '{ print $1 * ($2 == "G" ? 1000 : 1), $3 }')
     awk "BEGIN { exit !(${rate:-0} > 1 && ${rate:-0} < 2000 && ${delay:-0} > 450 && ${delay:-0} < 20000) }" ||
         fail "$mpi: keel network on 1 Gbit/s with 500 us says $(head -c 300 out.txt)"
 done

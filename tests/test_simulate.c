@@ -81,6 +81,11 @@ static event starts(double at, int number, double out, int messages)
     };
 }
 
+static event comes(double at, int number, double in)
+{
+    return (event){ .at = at, .number = number, .starts = true, .load = { .in = in } };
+}
+
 static event waits(double at, int number)
 {
     return (event){ .at = at, .number = number };
@@ -120,10 +125,7 @@ static void a_step_is_compute_and_what_is_not_hidden_behind_it(void **unused)
           0.023 },
         { "one goes while the other comes",
           4,
-          { starts(0.01, 0, 1e6, 0),
-            { .at = 0.01, .number = 1, .starts = true, .load = { .in = 1e6 } },
-            waits(0.01, 0),
-            waits(0.01, 1) },
+          { starts(0.01, 0, 1e6, 0), comes(0.01, 1, 1e6), waits(0.01, 0), waits(0.01, 1) },
           0.02,
           0.022 },
         { "one asks while the other is under way",
@@ -190,6 +192,31 @@ static void an_end_is_noticed_late_but_never_early(void **unused)
     }
 }
 
+/* By a process's own time bytes pass at half the rate of the link. */
+static void bytes_take_time_of_a_process_that_does_not_wait_anyway(void **unused)
+{
+    static const keel_noticed at_once = { 0 };
+    const struct {
+        const char *what;
+        int n;
+        event event[2];
+        double step;
+    } cases[] = {
+        { "sent, and not waited for", 1, { starts(0.01, 0, 1e6, 0) }, 0.022 },
+        { "sent, and gone by then", 2, { starts(0.01, 0, 1e6, 0), waits(0.01, 0) }, 0.022 },
+        { "come long ago", 2, { comes(0.01, 0, 1e6), waits(0.015, 0) }, 0.022 },
+        { "come while it waits", 2, { comes(0.01, 0, 1e6), waits(0.01, 0) }, 0.022 },
+        { "come after half of it", 2, { comes(0.01, 0, 1e6), waits(0.011, 0) }, 0.022 },
+        { "nothing", 0, { { 0 } }, 0.02 },
+    };
+    keel_network slow = plain;
+    (void)unused;
+    slow.own_bytes_per_second = 0.5e9;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        near(step_of(cases[i].event, cases[i].n, 0.02, &slow, &at_once, 1), cases[i].step,
+             cases[i].what);
+}
+
 static void the_first_bytes_are_noticed_late_and_the_last_at_once(void **unused)
 {
     static const keel_noticed late = { 1, { 1e-3 }, { 2e-3 } };
@@ -236,8 +263,8 @@ static void a_better_network_is_never_slower(void **unused)
         }
         const double compute = at + 1e-3;
         const double all = step_of(e, 2 * EXCHANGES, compute, &plain, &noticed, 2);
-        keel_network better[6];
-        for (int k = 0; k < 6; k++) better[k] = plain;
+        keel_network better[5];
+        for (int k = 0; k < 5; k++) better[k] = plain;
         better[0].bytes_per_second *= 1 + draw(&state);
         better[1].latency *= draw(&state);
         better[2].message *= draw(&state);
@@ -300,6 +327,7 @@ static void other_texts_are_refused_by_name(void **unused)
         { "25Gbit,50us,message=1", "is not a time" },
         { "25Gbit,50us,message=1us,message=2us", "given twice" },
         { "25Gbit,50us,local=0GB", "is no rate" },
+        { "25Gbit,50us,own=0GB", "is no rate" },
         { "25Gbit,50us,eager=64Q", "is not a size" },
         { "25Gbit,50us,local=11111111111111111111111111111111111111111111111111111111111111GB",
           "too long" },
@@ -662,6 +690,7 @@ int main(void)
         cmocka_unit_test(a_step_is_compute_and_what_is_not_hidden_behind_it),
         cmocka_unit_test(who_passes_by_sees_what_has_come_and_takes_no_time),
         cmocka_unit_test(an_end_is_noticed_late_but_never_early),
+        cmocka_unit_test(bytes_take_time_of_a_process_that_does_not_wait_anyway),
         cmocka_unit_test(the_first_bytes_are_noticed_late_and_the_last_at_once),
         cmocka_unit_test(a_better_network_is_never_slower),
         cmocka_unit_test(a_network_is_read_from_a_text),

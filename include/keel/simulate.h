@@ -22,6 +22,8 @@ typedef struct keel_network {
     double eager;                  /* bytes */
     double local_bytes_per_second; /* copied by one process; 0: measured */
     double local_latency;          /* seconds */
+    double own_bytes_per_second;   /* to and from other machines, by a process's own time; 0: the
+                                      bytes take none */
 } keel_network;
 
 #define KEEL_NETWORK                                                                               \
@@ -30,7 +32,8 @@ typedef struct keel_network {
 
 /* Read "25Gbit,50us": the rate of a link (bit, Kbit, Mbit, Gbit, Tbit, of 1000 each) and the
  * latency (ns, us, ms, s), then, if given, in any order: message=1us, eager=64K, local=8GB (bytes
- * copied in a second), local-latency=2us. What is not given is that of KEEL_NETWORK.
+ * copied in a second), local-latency=2us, own=5GB (bytes to and from other machines in a second
+ * of a process's own time). What is not given is that of KEEL_NETWORK.
  *
  * Returns  KEEL_OK; KEEL_EARG: the text has another form or a number is out of range, and the
  *          message names it; *out is then unchanged
@@ -39,9 +42,9 @@ typedef struct keel_network {
 keel_status keel_network_parse(keel_network *out, const char *text);
 
 /* Measure what connects the processes of a group, by exchanges as steps make them. Between machines
- * that is the rate, the latency and `eager`, by the first process of each; inside a machine the
- * rate of copies and the latency, by all of its processes. What there is none of, since there is
- * one machine or one process on each, stays as it is in *out, which begins with KEEL_NETWORK.
+ * that is the rate, the latency, `eager` and `own`, by the first process of each; inside a machine
+ * the rate of copies and the latency, by all of its processes. What there is none of, since there
+ * is one machine or one process on each, stays as it is in *out, which begins with KEEL_NETWORK.
  * `message` stays, too. All processes call this, and get the same numbers.
  *
  * Returns  KEEL_OK; KEEL_EARG: something is NULL, or there is one process; KEEL_EREMOTE: another

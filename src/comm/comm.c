@@ -176,18 +176,24 @@ keel_status keel_comm_start(keel_comm *c, int number, const keel_exchange *e)
         const int q = e->with ? e->with[i] : i;
         if (q != c->group.rank) c->bytes += (int64_t)e->send_bytes[q];
     }
-    if (c->group.start(c->group.context, number, e, error, sizeof error) == 0) return KEEL_OK;
+    const int64_t begin = keel_clock_ns();
+    const int got = c->group.start(c->group.context, number, e, error, sizeof error);
+    c->busy += keel_clock_ns() - begin;
+    if (got == 0) return KEEL_OK;
     return lose(c, -1,
                 keel_fail(KEEL_EREMOTE, "the other processes cannot be reached: %s",
                           keel_printable(clean, sizeof clean, error)));
 }
 
-/* A test that began at `begin` has not ended its exchange: see whether it has moved bytes. */
-static void note_moved(keel_comm *c, int64_t begin)
+/* A test began at `begin`: see whether it has moved bytes. One that has ended an exchange of a few
+ * bytes is short, too. */
+static void note_moved(keel_comm *c, int64_t begin, bool done)
 {
     const int64_t now = keel_clock_ns(), took = now - begin;
-    if (c->shortest && took > MOVED_NS + MOVED_TIMES * c->shortest) c->moved = now;
-    if (!c->shortest || took < c->shortest) c->shortest = took;
+    const bool has_moved = c->shortest && took > MOVED_NS + MOVED_TIMES * c->shortest;
+    if (has_moved) c->moved = now;
+    if (has_moved || done) c->busy += took;
+    if (!done && (!c->shortest || took < c->shortest)) c->shortest = took;
 }
 
 keel_status keel_comm_test(keel_comm *c, int number, bool *done)
@@ -197,7 +203,7 @@ keel_status keel_comm_test(keel_comm *c, int number, bool *done)
     if (c->lost) return keel_failure_raise(&c->first);
     const int64_t begin = keel_clock_ns();
     const int got = c->group.test(c->group.context, number, error, sizeof error);
-    if (got == 0) note_moved(c, begin);
+    if (got >= 0) note_moved(c, begin, got > 0);
     if (got >= 0) {
         *done = got > 0;
         return KEEL_OK;

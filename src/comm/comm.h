@@ -28,6 +28,7 @@ typedef struct keel_comm {
     char *text;              /* [count][KEEL_ERROR_MAX] of keel_comm_agree */
     int64_t bytes;           /* sent to other processes so far */
     int64_t moved, shortest; /* ns: when a test last moved bytes; the shortest test, or 0 */
+    int64_t busy;            /* ns in calls that moved bytes, or started an exchange */
 } keel_comm;
 
 /* Takes the group over: it is closed by keel_comm_destroy, or here on failure. KEEL_EARG: the group

@@ -33,6 +33,7 @@ typedef struct connection {
 typedef struct line {
     double latency;          /* seconds of an exchange of a few bytes */
     double seconds[LENGTHS]; /* [n]: of FIRST << i bytes to all peers together; n >= 2 */
+    double own[LENGTHS];     /* [n]: of them in calls that moved bytes */
     int n, peers;            /* peers: the most of any process; 0: there is no such connection */
 } line;
 
@@ -87,19 +88,23 @@ static double median(double *of, int n)
 
 /* The median of some exchanges of so many bytes with all peers together, in the process where it is
  * longest. */
-static keel_status time_exchanges(connection *x, int64_t bytes, double *seconds)
+static keel_status time_exchanges(connection *x, int64_t bytes, double *seconds, double *own)
 {
-    double took[TIMES] = { 0 }, ignored;
-    int64_t all[KEEL_PROCESSES_MAX], most = 0;
+    double took[TIMES] = { 0 }, busy[TIMES] = { 0 }, ignored;
+    int64_t all[2 * KEEL_PROCESSES_MAX], most[2] = { 0 };
     for (int i = -1; i < TIMES && x->n_peer; i++) { /* the first one warms up */
         memset(x->own, i, (size_t)bytes);           /* as a kernel that has just written it */
         KEEL_TRY(exchange(x, (int64_t)SHORT * x->n_peer, &ignored)); /* all begin together */
+        const int64_t before = x->comm->busy;
         KEEL_TRY(exchange(x, bytes, i < 0 ? &ignored : &took[i]));
+        if (i >= 0) busy[i] = (double)(x->comm->busy - before);
     }
-    const int64_t ns = (int64_t)(1e9 * median(took, TIMES));
-    KEEL_TRY(keel_comm_agree(x->comm, KEEL_OK, &ns, 1, all));
-    for (int q = 0; q < x->comm->group.count; q++) most = all[q] > most ? all[q] : most;
-    *seconds = 1e-9 * (double)most;
+    const int64_t ns[2] = { (int64_t)(1e9 * median(took, TIMES)), (int64_t)median(busy, TIMES) };
+    KEEL_TRY(keel_comm_agree(x->comm, KEEL_OK, ns, 2, all));
+    for (int i = 0; i < 2 * x->comm->group.count; i++)
+        if (all[i] > most[i % 2]) most[i % 2] = all[i];
+    *seconds = 1e-9 * (double)most[0];
+    *own = 1e-9 * (double)most[1];
     return KEEL_OK;
 }
 
@@ -111,14 +116,15 @@ static int64_t bytes_of(int i)
 static keel_status measure(connection *x, line *out)
 {
     line l = { 0 };
+    double ignored;
     const int64_t own = x->n_peer;
     int64_t all[KEEL_PROCESSES_MAX];
     KEEL_TRY(keel_comm_agree(x->comm, KEEL_OK, &own, 1, all));
     for (int q = 0; q < x->comm->group.count; q++)
         if (all[q] > l.peers) l.peers = (int)all[q];
     if (l.peers) {
-        KEEL_TRY(time_exchanges(x, (int64_t)SHORT * x->n_peer, &l.latency));
-        do KEEL_TRY(time_exchanges(x, bytes_of(l.n), &l.seconds[l.n]));
+        KEEL_TRY(time_exchanges(x, (int64_t)SHORT * x->n_peer, &l.latency, &ignored));
+        do KEEL_TRY(time_exchanges(x, bytes_of(l.n), &l.seconds[l.n], &l.own[l.n]));
         while (++l.n < 2 || (l.n < LENGTHS && l.seconds[l.n - 1] < ENOUGH));
     }
     *out = l;
@@ -207,6 +213,8 @@ static void note_far(keel_network *n, const line *l)
     n->latency = less_messages(n, l);
     n->bytes_per_second = 1 / byte;
     if (before < 2 * n->latency) n->eager = NEVER;
+    for (int i = 0; i < l->n; i++) each[i] = l->own[i] / (double)bytes_of(i) / 2; /* out and in */
+    n->own_bytes_per_second = 1 / fmax(median(each, l->n), 1e-15);
 }
 
 /* In and out are counted together. */

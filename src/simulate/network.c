@@ -32,6 +32,7 @@ static const struct part {
     { "local=", "bytes a second such as 8GB", copies,
       offsetof(keel_network, local_bytes_per_second) },
     { "local-latency=", "a time such as 2us", times, offsetof(keel_network, local_latency) },
+    { "own=", "bytes a second such as 5GB", copies, offsetof(keel_network, own_bytes_per_second) },
 };
 enum { PARTS = sizeof parts / sizeof *parts, TEXT_MAX = 64 };
 
@@ -40,7 +41,7 @@ static keel_status refuse(const char *item, const char *why)
     char shown[TEXT_MAX];
     return keel_fail(KEEL_EARG,
                      "network: '%s' %s; write for example 25Gbit,50us, and then, if you like, "
-                     "message=1us, eager=64K, local=8GB, local-latency=2us",
+                     "message=1us, eager=64K, local=8GB, local-latency=2us, own=5GB",
                      keel_printable(shown, sizeof shown, item), why);
 }
 
@@ -85,7 +86,8 @@ keel_status keel_network_parse(keel_network *out, const char *text)
         if (seen[k]) return refuse(item, "is given twice");
         seen[k] = true;
         KEEL_TRY(read_part(&n, item, &parts[k]));
-        if (k == 4 && n.local_bytes_per_second == 0) return refuse(item, "is no rate");
+        if ((k == 4 && n.local_bytes_per_second == 0) || (k == 6 && n.own_bytes_per_second == 0))
+            return refuse(item, "is no rate");
         if (!at[length]) break;
         at += length + 1;
     }

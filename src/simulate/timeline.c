@@ -55,6 +55,11 @@ static double pass(const keel_timeline *t, double *until, double ready, double b
     return *until = larger(*until, ready) + bytes * t->together / t->network->bytes_per_second;
 }
 
+static double own_seconds(const keel_network *n, double bytes)
+{
+    return n->own_bytes_per_second > 0 ? bytes / n->own_bytes_per_second : 0;
+}
+
 /* The link of a machine carries bytes both ways at once. What is started while other bytes are on
  * their way asks meanwhile, and follows them. */
 void keel_timeline_start(keel_timeline *t, double computed, int number, const keel_load *load)
@@ -65,30 +70,34 @@ void keel_timeline_start(keel_timeline *t, double computed, int number, const ke
     if (ready > larger(t->out, t->in)) t->moves = ready;
     t->end[number] = larger(pass(t, &t->out, ready, load->out), pass(t, &t->in, ready, load->in));
     t->first[number] = t->moves;
+    t->now += own_seconds(t->network, load->out);
+    t->own[number] = own_seconds(t->network, load->in);
     t->copies[number] = keel_load_copies(t->network, load);
 }
 
-/* The process copies what has come from others of its machine, once. */
-static void take(keel_timeline *t, int number)
+/* The process copies what has come from others of its machine, and takes what has come from other
+ * machines, once. It may have had time for the latter before. */
+static void take(keel_timeline *t, int number, double had)
 {
-    t->now += t->copies[number];
-    t->copies[number] = 0;
+    t->now += t->copies[number] + larger(t->own[number] - had, 0);
+    t->copies[number] = t->own[number] = 0;
 }
 
 bool keel_timeline_look(keel_timeline *t, double computed, int number)
 {
     compute(t, computed);
     if (t->end[number] > t->now) return false;
-    take(t, number);
+    take(t, number, 0);
     return true;
 }
 
 void keel_timeline_wait(keel_timeline *t, double computed, int number)
 {
     compute(t, computed);
-    const double seen = t->now + keel_noticed_after(t->noticed, t->first[number] - t->now);
+    const double begin = t->now,
+                 seen = t->now + keel_noticed_after(t->noticed, t->first[number] - t->now);
     t->now = larger(seen, t->end[number]);
-    take(t, number);
+    take(t, number, t->now - begin);
 }
 
 double keel_timeline_end(keel_timeline *t, double computed)
@@ -110,6 +119,7 @@ keel_status keel_network_check(const keel_network *n)
         { "local_bytes_per_second", n->local_bytes_per_second ? n->local_bytes_per_second : 1, 1,
           1e15 },
         { "local_latency", n->local_latency, 0, 3600 },
+        { "own_bytes_per_second", n->own_bytes_per_second ? n->own_bytes_per_second : 1, 1, 1e15 },
     };
     if (n->size != sizeof *n)
         return keel_fail(KEEL_EARG, "a network of another version of Keel; begin it with "

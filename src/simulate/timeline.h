@@ -41,7 +41,9 @@ typedef struct keel_timeline {
     double now, computed;  /* computed: those of them in which the process computed */
     double moves, out, in; /* the link has carried bytes without a pause; each way until */
     double first[KEEL_EXCHANGES_MAX]; /* [number]: bytes move from then on */
-    double end[KEEL_EXCHANGES_MAX], copies[KEEL_EXCHANGES_MAX];
+    double end[KEEL_EXCHANGES_MAX];
+    double copies[KEEL_EXCHANGES_MAX], own[KEEL_EXCHANGES_MAX]; /* of its time: bytes of its
+                                                                   machine, and from others */
 } keel_timeline;
 
 /* A step. The first three members are given; nothing is allocated. */
