@@ -199,7 +199,7 @@ static void bytes_take_time_of_a_process_that_does_not_wait_anyway(void **unused
     const struct {
         const char *what;
         int n;
-        event event[2];
+        event event[4];
         double step;
     } cases[] = {
         { "sent, and not waited for", 1, { starts(0.01, 0, 1e6, 0) }, 0.022 },
@@ -207,6 +207,10 @@ static void bytes_take_time_of_a_process_that_does_not_wait_anyway(void **unused
         { "come long ago", 2, { comes(0.01, 0, 1e6), waits(0.015, 0) }, 0.022 },
         { "come while it waits", 2, { comes(0.01, 0, 1e6), waits(0.01, 0) }, 0.022 },
         { "come after half of it", 2, { comes(0.01, 0, 1e6), waits(0.011, 0) }, 0.022 },
+        { "come while it waits for another",
+          4,
+          { comes(0.01, 0, 1e6), comes(0.01, 1, 1e6), waits(0.01, 1), waits(0.01, 0) },
+          0.024 },
         { "nothing", 0, { { 0 } }, 0.02 },
     };
     keel_network slow = plain;

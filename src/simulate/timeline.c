@@ -76,18 +76,29 @@ void keel_timeline_start(keel_timeline *t, double computed, int number, const ke
 }
 
 /* The process copies what has come from others of its machine, and takes what has come from other
- * machines, once. It may have had time for the latter before. */
-static void take(keel_timeline *t, int number, double had)
+ * machines, once. */
+static void take(keel_timeline *t, int number)
 {
-    t->now += t->copies[number] + larger(t->own[number] - had, 0);
+    t->now += t->copies[number] + t->own[number];
     t->copies[number] = t->own[number] = 0;
+}
+
+/* Who waited for so long has taken meanwhile what came from other machines, of any exchange. */
+static void take_while_waiting(keel_timeline *t, double waited)
+{
+    for (int i = 0; i < KEEL_EXCHANGES_MAX && waited > 0; i++) {
+        if (t->end[i] > t->now) continue;
+        const double taken = t->own[i] < waited ? t->own[i] : waited;
+        t->own[i] -= taken;
+        waited -= taken;
+    }
 }
 
 bool keel_timeline_look(keel_timeline *t, double computed, int number)
 {
     compute(t, computed);
     if (t->end[number] > t->now) return false;
-    take(t, number, 0);
+    take(t, number);
     return true;
 }
 
@@ -97,7 +108,8 @@ void keel_timeline_wait(keel_timeline *t, double computed, int number)
     const double begin = t->now,
                  seen = t->now + keel_noticed_after(t->noticed, t->first[number] - t->now);
     t->now = larger(seen, t->end[number]);
-    take(t, number, t->now - begin);
+    take_while_waiting(t, t->now - begin);
+    take(t, number);
 }
 
 double keel_timeline_end(keel_timeline *t, double computed)
