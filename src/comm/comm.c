@@ -10,10 +10,8 @@
 #include <time.h>
 
 enum { SPIN_NS = 50000, NAP_FIRST_NS = 10000, NAP_MOST_NS = 200000, GAP_MOST_NS = 50000000 };
-enum {
-    MOVED_NS = 3000,
-    MOVED_TIMES = 4
-};                     /* a test that moved bytes: so much longer than another */
+/* A test that moved bytes is so much longer than the shortest one. */
+enum { MOVED_NS = 3000, MOVED_TIMES = 4 };
 enum { EXCUSES = 10 }; /* timeouts */
 
 /* ---- made and ended -------------------------------------------------------------------------- */
