@@ -151,8 +151,7 @@ static void print_json(const options *o, const keel_simulation *s)
     printf("{\"version\": \"%s\", \"network\": {\"bytes_per_s\": %.0f, \"latency_us\": %.3f, "
            "\"message_us\": %.3f, \"eager_bytes\": %.0f, \"local_bytes_per_s\": %.0f, "
            "\"local_latency_us\": %.3f, \"own_bytes_per_s\": %.0f}, \"processes_per_machine\": %d, "
-           "\"at_once\": %d, "
-           "\"compress\": \"%s\", \"shard_optimizer\": %s, \"one\": ",
+           "\"at_once\": %d, \"compress\": \"%s\", \"shard_optimizer\": %s, \"one\": ",
            KEEL_VERSION, n->bytes_per_second, 1e6 * n->latency, 1e6 * n->message, n->eager,
            n->local_bytes_per_second, 1e6 * n->local_latency, n->own_bytes_per_second,
            s->processes_per_machine, s->at_once, o->compress ? "bf16" : "none",

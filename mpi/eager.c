@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIMIT "1048576"
+#define LIMIT "1048576" /* bytes: 1 MiB */
 
 /* A device that moves bytes by itself, once both processes have agreed. */
 static bool has_rdma(void)

@@ -2,7 +2,7 @@
  * of one cannot call another.
  *
  * For each exchange at most one message is under way between two processes in each direction: MPI
- * counts bytes in an int, and sends short messages without being asked for them (eager.h), so a
+ * counts bytes in an int, and short messages are eager (eager.h), so a
  * long message goes in pieces, each begun when the one before it is complete. MPI keeps messages of
  * one sender with one tag in order, so the exchange's number as the tag is enough to tell them
  * apart. All requests lie in tables that are made once: nothing is allocated here in a step.

@@ -118,8 +118,8 @@ typedef struct keel_simulate_options {
  * KEEL_ENUMERIC also if made-up rows are not valid for this model
  * Owns     *out is freed with keel_simulation_free; it is written on success only
  * Threads  one at a time on a model
- * Cost     a compilation and `seconds` for each number of machines; the memory of a fit for each
- *          process of a machine, as far as there are cores for them
+ * Cost     a compilation and `seconds` for each number of machines; the memory of a fit, and
+ *          32 MiB of rows, for each process of a machine, as far as there are cores for them
  * Source   the cost of a message: Culler et al. 1993, LogP; Alexandrov et al. 1995, LogGP */
 keel_status keel_simulate(keel_simulation *out, keel_model *m,
                           const keel_simulate_options *options);

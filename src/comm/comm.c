@@ -183,8 +183,8 @@ keel_status keel_comm_start(keel_comm *c, int number, const keel_exchange *e)
                           keel_printable(clean, sizeof clean, error)));
 }
 
-/* A test began at `begin`: see whether it has moved bytes. One that has ended an exchange of a few
- * bytes is short, too. */
+/* A test that began at `begin` is over: see whether it has moved bytes. One that ends an exchange
+ * has moved some, however short it was. */
 static void note_moved(keel_comm *c, int64_t begin, bool done)
 {
     const int64_t now = keel_clock_ns(), took = now - begin;
@@ -201,8 +201,8 @@ keel_status keel_comm_test(keel_comm *c, int number, bool *done)
     if (c->lost) return keel_failure_raise(&c->first);
     const int64_t begin = keel_clock_ns();
     const int got = c->group.test(c->group.context, number, error, sizeof error);
-    if (got >= 0) note_moved(c, begin, got > 0);
     if (got >= 0) {
+        note_moved(c, begin, got > 0);
         *done = got > 0;
         return KEEL_OK;
     }

@@ -9,7 +9,8 @@
  *     share    each part goes to everybody
  *
  * Afterwards each process has the sums of all rows, and goes on as if it were alone. Workers look
- * after buckets where a segment ends; worker 0 alone exchanges, as some MPIs want it.
+ * after buckets where a segment ends, and worker 0 also between two calls; it alone exchanges, as
+ * some MPIs want it.
  *
  * With options.shard_optimizer a process keeps the sums of its part, by which it moves the weights
  * there. What it shares are these, once the step is sure: see train/sharded.h.

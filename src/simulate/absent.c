@@ -3,7 +3,6 @@
 #include "base/ascending.h"
 #include "base/clock.h"
 #include "comm/comm.h"
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- the group ------------------------------------------------------------------------------- */
@@ -127,10 +126,9 @@ void keel_absent_begin(keel_absent *a)
     a->begin_ns = keel_clock_ns();
 }
 
-void keel_absent_end(keel_absent *a, double *step, double *compute)
+void keel_absent_end(keel_absent *a)
 {
-    *compute = computed(a, keel_clock_ns());
-    *step = keel_timeline_end(&a->timeline, *compute);
+    keel_timeline_end(&a->timeline, computed(a, keel_clock_ns()));
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */

@@ -23,7 +23,7 @@ keel_process_group keel_absent_group(keel_absent *a);
 
 /* Around a step: what is counted is that of this step. */
 void keel_absent_begin(keel_absent *a);
-void keel_absent_end(keel_absent *a, double *step, double *compute); /* seconds */
+void keel_absent_end(keel_absent *a); /* timeline.now, .computed: of the whole step */
 
 /* Measure how late a process that waits sees that an exchange is complete. Takes some 0.03 s. */
 keel_status keel_absent_notice(keel_noticed *out);

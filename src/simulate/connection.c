@@ -3,10 +3,9 @@
  * them: in pieces of the size of buckets, all processes send and receive at once, what is sent has
  * just been written, and who waits polls. Each length is twice the one before, and what a doubling
  * adds gives a rate. Within a machine the last one counts, whose bytes come from no cache, as those
- * of a step. Between machines the median does: Open MPI 4.1 took twice as long for 2 MiB on a link
- * of 1 Gbit/s as twice 1 MiB. An exchange of a few bytes gives the latency. Processes find by
- * themselves who takes part, since all know the names of all machines, and agree on each time, so
- * all end with the same numbers. */
+ * of a step. Between machines the median does, since single lengths may take much longer. An
+ * exchange of a few bytes gives the latency. Processes find by themselves who takes part, since all
+ * know the names of all machines, and agree on each time, so all end with the same numbers. */
 #include "base/ascending.h"
 #include "base/clock.h"
 #include "base/memory.h"

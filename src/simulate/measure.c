@@ -152,16 +152,12 @@ static void clear_gaps(const keel_program *g)
     }
 }
 
-typedef struct sample {
-    double step, compute;
-} sample;
-
-static keel_status step(process *p, sample *took)
+static keel_status step(process *p)
 {
     keel_made_rows_next(&p->made);
     keel_absent_begin(&p->absent);
     KEEL_TRY(keel_train_step(p->trainer, &p->made.batch, 0, &p->tally));
-    keel_absent_end(&p->absent, &took->step, &took->compute);
+    keel_absent_end(&p->absent);
     clear_gaps(p->trainer->train.program);
     /* what is made up for the weights of the others is this process's own */
     if (p->trainer->sharded) keel_trainer_load(p->trainer, &p->trainer->model, 1);
@@ -172,18 +168,21 @@ static keel_status step(process *p, sample *took)
 static void *accompany(void *context)
 {
     process *p = context;
-    sample ignored;
     keel_status s = begin(p);
-    for (int i = 0; i < WARM && s >= 0; i++) s = step(p, &ignored);
+    for (int i = 0; i < WARM && s >= 0; i++) s = step(p);
     if (s < 0) keel_failure_take(&p->failure, s);
     atomic_fetch_add(&p->hall->ready, 1);
-    while (s >= 0 && !atomic_load(&p->hall->stop)) s = step(p, &ignored);
+    while (s >= 0 && !atomic_load(&p->hall->stop)) s = step(p);
     if (s < 0 && p->failure.status >= 0) keel_failure_take(&p->failure, s);
     end(p);
     return NULL;
 }
 
 /* ---- the one that is measured ---------------------------------------------------------------- */
+
+typedef struct sample {
+    double step, compute;
+} sample;
 
 static int by_step(const void *a, const void *b)
 {
@@ -198,8 +197,10 @@ static keel_status time_steps(process *p, keel_simulated *out)
     sample took[MOST];
     int n = 0;
     const double begin = keel_seconds();
-    for (; n < LEAST || (n < MOST && keel_seconds() - begin < enough); n++)
-        KEEL_TRY(step(p, &took[n]));
+    for (; n < LEAST || (n < MOST && keel_seconds() - begin < enough); n++) {
+        KEEL_TRY(step(p));
+        took[n] = (sample){ p->absent.timeline.now, p->absent.timeline.computed };
+    }
     qsort(took, (size_t)n, sizeof *took, by_step);
     const sample *median = &took[n / 2];
     out->step_seconds = median->step;
@@ -225,10 +226,9 @@ static keel_status look_inside(process *p, keel_simulated *out)
     const int n_worker = g->lanes->n_worker, n_node = g->graph->n_node;
     const int64_t quarter = out->measured_steps / 4 + 2;
     const int n = quarter < PROFILED_MOST ? (int)quarter : PROFILED_MOST;
-    sample ignored;
     KEEL_TRY(keel_timing_create(&p->timing, n_worker, n_node, 0));
     g->timing = p->timing;
-    for (int i = 0; i < n; i++) KEEL_TRY(step(p, &ignored));
+    for (int i = 0; i < n; i++) KEEL_TRY(step(p));
     g->timing = NULL;
     const double each = 1e-9 / n / n_worker;
     for (int w = 0; w < n_worker; w++) {
@@ -251,12 +251,10 @@ static keel_status measure(process *p, keel_simulated *out)
     const keel_measuring *x = p->hall->x;
     KEEL_TRY(begin(p));
     int64_t first, end;
-    sample ignored;
     keel_lanes_rows(&p->strategy->lanes, x->batch_size, 0, &first, &end);
     out->rows = end - first;
-    for (int i = 0; i < WARM; i++) KEEL_TRY(step(p, &ignored));
-    while (atomic_load(&p->hall->ready) < x->at_once - 1)
-        KEEL_TRY(step(p, &ignored)); /* and keeps warm */
+    for (int i = 0; i < WARM; i++) KEEL_TRY(step(p));
+    while (atomic_load(&p->hall->ready) < x->at_once - 1) KEEL_TRY(step(p)); /* and keeps warm */
     KEEL_TRY(time_steps(p, out));
     count_messages(p, out);
     return look_inside(p, out);

@@ -53,6 +53,8 @@ static keel_status read_part(keel_network *out, const char *item, const struct p
     const char *rest = keel_number_scan(text, text + strlen(text), &value);
     for (const unit *u = p->unit; rest > text && u->name; u++)
         if (!strcmp(rest, u->name)) {
+            if (p->unit == copies && value == 0)
+                return refuse(item, "is no rate"); /* 0: not given */
             *(double *)((char *)out + p->offset) = value * u->factor;
             return KEEL_OK;
         }
@@ -86,8 +88,6 @@ keel_status keel_network_parse(keel_network *out, const char *text)
         if (seen[k]) return refuse(item, "is given twice");
         seen[k] = true;
         KEEL_TRY(read_part(&n, item, &parts[k]));
-        if ((k == 4 && n.local_bytes_per_second == 0) || (k == 6 && n.own_bytes_per_second == 0))
-            return refuse(item, "is no rate");
         if (!at[length]) break;
         at += length + 1;
     }

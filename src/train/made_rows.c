@@ -21,6 +21,7 @@ static keel_status make_field(keel_made_rows *c, const keel_spec *spec, keel_dat
     c->data[i] = keel_aligned_calloc((size_t)all, keel_dtype_size(spec->dtype));
     if (!c->data[i]) return KEEL_ENOMEM;
     c->batch.field[i] = c->data[i];
+    c->batch_bytes[i] = each * (int64_t)keel_dtype_size(spec->dtype);
     const double token = 1;
     const bool tokens =
         role == KEEL_ROLE_INPUT && !keel_dtype_is_real(spec->dtype) && spec->dtype != KEEL_STRING;
@@ -68,9 +69,6 @@ keel_status keel_made_rows_make_many(keel_made_rows *c, const keel_model *m, int
             KEEL_TRY(make_field(c, &p->target_spec[i], KEEL_ROLE_TARGET, present, &p->target[i]));
     p->n_field = c->batch.n_field = c->n_field;
     c->batch.spec = c->field;
-    for (int i = 0; i < c->n_field; i++)
-        c->batch_bytes[i] = present * keel_shape_count(&c->field[i].shape) *
-                            (int64_t)keel_dtype_size(c->field[i].dtype);
     return KEEL_OK;
 }
 
