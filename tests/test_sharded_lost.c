@@ -2,6 +2,7 @@
  * the others have the weights of a whole step, and without all of the state they do not save it.
  * Processes are threads here. */
 #include "sharded_works.h"
+#include <glob.h>
 
 enum { FALLING = 3, STEPS_MOST = 16 };
 
@@ -216,12 +217,56 @@ static void a_failure_of_one_process_leaves_process_0_with_the_state(void **unus
     }
 }
 
+/* Counts the checkpoints of a folder, which goes away; all must have their steps. */
+static int whole_checkpoints(const char *folder, int k)
+{
+    glob_t all;
+    char pattern[64];
+    snprintf(pattern, sizeof pattern, "%s/*.keras", folder);
+    const int n = glob(pattern, 0, NULL, &all) ? 0 : (int)all.gl_pathc;
+    for (int i = 0; i < n; i++) {
+        keel_model *m;
+        must(keel_model_load(&m, all.gl_pathv[i]));
+        if (keel_model_steps_done(m) == 0)
+            fail_msg("exchange %d: %s has no state of the optimizer", k, all.gl_pathv[i]);
+        keel_model_destroy(m);
+        unlink(all.gl_pathv[i]);
+    }
+    if (n) globfree(&all);
+    return n;
+}
+
+/* Each process has a disk of its own, and process 0 falls silent, with the state that it has been
+ * given. */
+static void who_stands_in_writes_no_checkpoint_without_the_state(void **unused)
+{
+    static const char *const folder[FALLING] = { "ck0", "ck1", "ck2" };
+    const int by = SLOW ? 7 : 1;
+    int written = 0;
+    (void)unused;
+    for (int k = 60; k < 90; k += by) {
+        job j;
+        begin_job(&j, &works[0], FALLING, NULL, 1);
+        j.group.member[0].mute_at = k;
+        for (int i = 0; i < FALLING; i++) {
+            j.x[i].of.timeout = SLOW ? 2 : 0.25;
+            j.x[i].folder = folder[i];
+            j.x[i].every_steps = 1;
+        }
+        run_job(&j);
+        end_job(&j);
+        for (int i = 0; i < FALLING; i++) written += whole_checkpoints(folder[i], k);
+    }
+    assert_true(written > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whoever_is_lost_at_any_exchange_leaves_whole_steps),
         cmocka_unit_test(late_messages_change_nothing),
         cmocka_unit_test(a_failure_of_one_process_leaves_process_0_with_the_state),
+        cmocka_unit_test(who_stands_in_writes_no_checkpoint_without_the_state),
     };
     return cmocka_run_group_tests(tests, start_apart, NULL);
 }

@@ -287,11 +287,13 @@ static void stand_in(keel_resume *r, const keel_standing *st)
     r->on_line(r->context, line);
 }
 
-/* Whether a part of the optimizer's state is lost, so that nobody has a checkpoint to write. */
+/* Whether a part of the optimizer's state is lost, so that this process has no checkpoint to write:
+ * what was gathered has only process 0, who may be the lost one. */
 static bool state_is_lost(const keel_resume *r, const keel_standing *st)
 {
-    const keel_sharded *x = st->trainer->sharded;
-    return x && !x->gathered && r->comm && r->comm->lost;
+    const keel_trainer *t = st->trainer;
+    return t->sharded && r->comm && r->comm->lost &&
+           (!t->sharded->gathered || t->model->compiled.stateless);
 }
 
 static keel_status write_last(keel_resume *r, keel_standing *st, bool stopped)
