@@ -63,7 +63,7 @@ is_whole() # FILE WHAT
 
 looks() # MPI FAULT: at what a run has left
 {
-    local folder=$1.${2// /.} what="$1, $2" code file rank=${2%% *} kind
+    local folder=$1.${2// /.} what="$1, $2" code file rank=${2%% *} kind named
     read -r _ kind _ <<<"$2"
     runs=$((runs + 1))
     code=$(cat "$folder/code" 2>/dev/null || echo none)
@@ -71,9 +71,10 @@ looks() # MPI FAULT: at what a run has left
     grep -qa 'keel: \|Sanitizer\|Segmentation\|corrupted\|free()\|malloc' "$folder/err.txt" && fail "$what: $(head -c 900 "$folder/err.txt")"
     # a launcher that sees a process die may end the others before they can speak
     if [[ $kind != kill && $kind != after && $rank != 0 ]]; then
-        # who cannot hear the others names one of them
-        [[ $kind == start || $kind == test ]] && rank='[0-9]'
-        grep -q "process $rank (" "$folder/err.txt" || fail "$what: process $rank is not named: $(head -c 900 "$folder/err.txt")"
+        # who cannot hear the others names one of them, or says so and ends, and the launcher the others
+        named="process $rank ("
+        [[ $kind == start || $kind == test ]] && named='process [0-9] (\|the other processes cannot be reached'
+        grep -q "$named" "$folder/err.txt" || fail "$what: process $rank is not named: $(head -c 900 "$folder/err.txt")"
         [[ -s $folder/x.keras || -s $folder/x.interrupted.keras ]] || fail "$what: nothing is saved: $(head -c 600 "$folder/err.txt")"
         # who saves has all of the state if it was gathered after that step, for a checkpoint
         [[ $2 != *" in parts" ]] || grep -q "without the optimizer's state, .* --resume goes on from the last checkpoint" "$folder/err.txt" ||

@@ -213,17 +213,25 @@ keel_status keel_comm_test(keel_comm *c, int number, bool *done)
                           keel_printable(clean, sizeof clean, error)));
 }
 
+keel_status keel_comm_wait(keel_comm *c, int number)
+{
+    keel_patience x = keel_patience_begin();
+    for (bool done = false;;) {
+        KEEL_TRY(keel_comm_test(c, number, &done));
+        if (done) return KEEL_OK;
+        if (c->meanwhile && c->meanwhile(c->meanwhile_context))
+            x = keel_patience_begin();
+        else
+            KEEL_TRY(keel_comm_patience(c, number, &x));
+    }
+}
+
 keel_status keel_comm_exchange(keel_comm *c, const keel_exchange *e)
 {
     enum { NUMBER = 0 };
-    bool done = false;
     if (c->group.count == 1) return KEEL_OK;
     KEEL_TRY(keel_comm_start(c, NUMBER, e));
-    for (keel_patience x = keel_patience_begin(); !done;) {
-        KEEL_TRY(keel_comm_test(c, NUMBER, &done));
-        if (!done) KEEL_TRY(keel_comm_patience(c, NUMBER, &x));
-    }
-    return KEEL_OK;
+    return keel_comm_wait(c, NUMBER);
 }
 
 keel_status keel_comm_exchange_noted(keel_comm *c)

@@ -16,9 +16,12 @@ typedef struct keel_comm {
     bool lost;            /* some process did not answer: every later exchange fails at once */
     int lost_rank;        /* who was awaited then; -1: it cannot be said */
     bool passing;         /* it is tested by somebody who does not wait */
-    bool told;            /* all processes know that one of them failed */
-    keel_failure first;   /* the cause of `lost` */
-    const void **send;    /* [count], as the next three */
+    bool (*meanwhile)(void *context); /* what else moves on while one exchange is waited for;
+                                         true: something has. NULL: nothing */
+    void *meanwhile_context;
+    bool told;          /* all processes know that one of them failed */
+    keel_failure first; /* the cause of `lost` */
+    const void **send;  /* [count], as the next three */
     void **receive;
     size_t *send_bytes, *receive_bytes;
     const void **call; /* [count], as the next three: see `missing` of comm.c */
@@ -48,6 +51,7 @@ keel_status keel_comm_exchange_noted(keel_comm *c);
 /* The same in steps, with a number other than 0, so that several are on their way. */
 keel_status keel_comm_start(keel_comm *c, int number, const keel_exchange *e);
 keel_status keel_comm_test(keel_comm *c, int number, bool *done);
+keel_status keel_comm_wait(keel_comm *c, int number); /* tests with patience, and `meanwhile` */
 
 /* Between two tests of a loop: spin for a short while, then sleep, and fail when nothing came for
  * the timeout. Begin anew when something has come. Time in which this process did not run, since it

@@ -13,6 +13,8 @@ typedef struct keel_across {
     size_t *at, *bytes; /* [n_process] of one exchange */
     keel_round_tables tables;
     double *records;     /* nodes of an op, and after its rounds the root */
+    keel_rounds_way way; /* of these */
+    int segment;         /* that merges them */
     double *sums;        /* the same of all ops with sums: the records of one node lie together */
     int64_t sums_length; /* doubles of such a node */
     double *temporary;   /* to merge sums */

@@ -319,6 +319,7 @@ static keel_status bind_segment(binder *x, int g)
         const keel_piece *run = &b->run[upward ? k : b->n_run - 1 - k];
         if (run->worker == x->worker) KEEL_TRY(bind_blocks(x, segment, run));
     }
+    x->s->weights[g] = x->s->n_call;
     for (int at = segment->weights; at < segment->end; at++)
         KEEL_TRY(bind_weights_calls(x, &s->instruction[at]));
     return KEEL_OK;
@@ -335,10 +336,12 @@ static keel_status bind_workspace(binder *x)
     for (int i = 0; i < b->n_shard; i++) workspace->n_shard += b->shard[i].worker == x->worker;
     count_calls(x, &calls, &patches);
     workspace->first = keel_calloc((size_t)s->n_segment + 1, sizeof *workspace->first);
+    workspace->weights = keel_calloc((size_t)s->n_segment, sizeof *workspace->weights);
     workspace->call = keel_calloc(calls, sizeof *workspace->call);
     workspace->block = keel_calloc(calls, sizeof *workspace->block);
     workspace->patch = keel_calloc(patches, sizeof *workspace->patch);
-    if (!workspace->first || !workspace->call || !workspace->block || !workspace->patch)
+    if (!workspace->first || !workspace->weights || !workspace->call || !workspace->block ||
+        !workspace->patch)
         return KEEL_ENOMEM;
     for (int g = 0; g < s->n_segment; g++) {
         workspace->first[g] = workspace->n_call;
@@ -500,6 +503,7 @@ void keel_bound_destroy(const keel_program *p, keel_bound *b)
         keel_free(s->block);
         keel_free(s->call);
         keel_free(s->first);
+        keel_free(s->weights);
         keel_free(s->patch);
     }
     keel_gradients_uncut(b);

@@ -58,8 +58,10 @@ void keel_records_fold(const keel_bound *b, const keel_bound_call *c, keel_works
 void keel_records_push(const keel_node *n, const keel_fold *f, double *stack, int depth, int closes,
                        const double *leaf);
 void keel_records_merge(const keel_program *p, const keel_bound *b, int segment, int worker);
-/* By one worker, between two meetings: the records that `segment` merges go to all processes. */
-keel_status keel_records_exchange(const keel_program *p, const keel_bound *b, int segment);
+/* By one worker, behind a meeting: the records that `segment` merges go to all processes. */
+keel_status keel_records_send(const keel_program *p, const keel_bound *b, int segment);
+/* By the same one, before another meeting: those of all are here. */
+keel_status keel_records_receive(const keel_program *p);
 
 /* tiles.c: sets the size of workspace.tiles, once it is known who makes which tiles. */
 keel_status keel_tiles_place(keel_program *p);

@@ -9,8 +9,8 @@
  *     share    each part goes to everybody
  *
  * Afterwards each process has the sums of all rows, and goes on as if it were alone. Workers look
- * after buckets where a segment ends, and worker 0 also between two calls; it alone exchanges, as
- * some MPIs want it.
+ * after buckets where a segment ends, and worker 0 also between two calls and while it waits for
+ * another exchange; it alone exchanges, as some MPIs want it.
  *
  * With options.shard_optimizer a process keeps the sums of its part, by which it moves the weights
  * there. What it shares are these, once the step is sure: see train/sharded.h.
@@ -52,17 +52,20 @@ typedef struct keel_bucket_cursor {
 
 typedef struct keel_buckets {
     keel_tile *tile; /* [n_tile] of all trained weights, in flat order */
-    int n_tile, n, done;
+    int n_tile, n;
+    int begun, done; /* buckets that are on their way, or over */
     keel_bucket *bucket;
-    keel_bucket_cursor *cursor; /* [n_worker] */
-    _Atomic bool broken;        /* a worker has failed: its gradients are not to be read */
-    keel_failure failure;       /* of an exchange */
-    int own_most, all_most;     /* nodes of this process, and of all, in any step */
-    int64_t own_part;           /* elements of the flat range that this process adds */
-    char *more;                 /* [own_most - 1][n_grad] nodes of this process; the first is in
-                                   the workspace of worker 0 */
-    int64_t element;            /* bytes of a number on its way */
-    int64_t looked_ns;          /* when worker 0 looked last, between two calls */
+    keel_bucket_cursor *cursor;  /* [n_worker] */
+    _Atomic bool broken;         /* a worker has failed: its gradients are not to be read */
+    keel_failure failure;        /* of an exchange */
+    int own_most, all_most;      /* nodes of this process, and of all, in any step */
+    int64_t own_part;            /* elements of the flat range that this process adds */
+    char *more;                  /* [own_most - 1][n_grad] nodes of this process; the first is in
+                                    the workspace of worker 0 */
+    int64_t element;             /* bytes of a number on its way */
+    int64_t looked_ns;           /* when worker 0 looked last, between two calls */
+    const keel_program *program; /* of the step that runs, as the next */
+    const keel_bound *bound;
     keel_bf16 *narrow; /* [n_grad] what travels: of this process, then the sums; NULL: gradients
                           travel as they are */
     float *sum;        /* [sum_count] of a tile, while its nodes are added */
@@ -79,14 +82,20 @@ int keel_buckets_exchanges(const keel_program *p, const keel_bound *b);
 /* Bytes that buckets keep in memory, besides the gradients. */
 int64_t keel_buckets_memory(const keel_program *p);
 
-/* By each worker, behind each segment, and what processes exchange there: statistics do not wait
- * for gradients that are begun before them. */
-void keel_buckets_pass(const keel_program *p, const keel_bound *b, int worker, int segment);
-/* By worker 0, between two calls of a segment: most MPIs move bytes only while somebody looks. */
+/* By worker 0, first of all: buckets move on also while it waits for another exchange. */
+void keel_buckets_begin(const keel_program *p, const keel_bound *b);
+/* By each worker, when it has its gradients of a segment. */
+void keel_buckets_arrive(const keel_program *p, int worker, int segment);
+/* By each worker after that, behind a meeting if there is one; and once statistics that others wait
+ * for are on their way, since they would queue behind gradients that are begun before them. */
+void keel_buckets_pass(const keel_program *p, const keel_bound *b, int worker);
+/* By worker 0, between two calls of a segment: most MPIs move bytes only while somebody looks, for
+ * whatever it may be. */
 void keel_buckets_look(const keel_program *p, const keel_bound *b);
 /* By each worker, behind the last one: all meet, and fold what is left. */
 void keel_buckets_fold(const keel_program *p, const keel_bound *b, keel_team *team, int worker);
-/* By worker 0 after that, while all others wait; in every step, also in one that failed. */
+/* By worker 0 after that, while all others wait; in every step, also in one that failed. The
+ * buckets of the next step begin anew. */
 keel_status keel_buckets_finish(const keel_program *p, const keel_bound *b);
 /* By the owner of a tile after that, before it reads the sums of all rows. */
 void keel_buckets_take(const keel_program *p, const keel_tile *t);

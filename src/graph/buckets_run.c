@@ -90,19 +90,6 @@ static void fold(const keel_program *p, const keel_bound *b, int worker, const k
     if (p->timing) keel_timing_phase(p->timing, worker, KEEL_PHASE_REDUCE, begin);
 }
 
-/* Folds what all workers have arrived at. */
-static void fold_ready(const keel_program *p, const keel_bound *b, int worker)
-{
-    keel_buckets *x = p->across->buckets;
-    keel_bucket_cursor *at = &x->cursor[worker];
-    for (; at->folded < x->n; at->folded++) {
-        keel_bucket *k = &x->bucket[at->folded];
-        if (atomic_load_explicit(&k->arrived, memory_order_acquire) < p->lanes->n_worker) return;
-        if (!atomic_load_explicit(&x->broken, memory_order_relaxed)) fold(p, b, worker, k);
-        atomic_fetch_add_explicit(&k->folded, 1, memory_order_acq_rel);
-    }
-}
-
 /* ---- exchanged ------------------------------------------------------------------------------- */
 
 static keel_status start(const keel_program *p, int number, const keel_bucket *k)
@@ -189,16 +176,12 @@ static keel_status start_sharing(const keel_program *p, keel_bucket *k)
     return start(p, SHARE + (int)(k - p->across->buckets->bucket), k);
 }
 
-/* Moves one bucket on, if it can. moved: it did. */
+/* Moves on one bucket that is on its way, if it can. moved: it did. */
 static keel_status drive_one(const keel_program *p, const keel_bound *b, keel_bucket *k,
                              bool *moved)
 {
     keel_buckets *x = p->across->buckets;
     const int i = (int)(k - x->bucket);
-    if (k->stage == KEEL_BUCKET_FOLD) {
-        *moved = atomic_load_explicit(&k->folded, memory_order_acquire) == p->lanes->n_worker;
-        return *moved ? start_round(p, b, k) : KEEL_OK;
-    }
     const bool scatters = k->stage == KEEL_BUCKET_SCATTER;
     KEEL_TRY(keel_comm_test(p->across->comm, (scatters ? SCATTER : SHARE) + i, moved));
     if (!*moved) return KEEL_OK;
@@ -213,25 +196,71 @@ static keel_status drive_one(const keel_program *p, const keel_bound *b, keel_bu
     return KEEL_OK;
 }
 
-/* Moves all buckets on that are on their way, and begins others in their order. */
+/* Begins, in their order, those that all workers have folded. */
+static bool begin_folded(const keel_program *p, const keel_bound *b)
+{
+    keel_buckets *x = p->across->buckets;
+    const int before = x->begun;
+    for (; x->begun < x->n && x->failure.status >= 0; x->begun++) {
+        keel_bucket *k = &x->bucket[x->begun];
+        if (atomic_load_explicit(&k->folded, memory_order_acquire) < p->lanes->n_worker) break;
+        const keel_status s = start_round(p, b, k);
+        if (s < 0) keel_failure_take(&x->failure, s);
+    }
+    return x->begun > before;
+}
+
+/* Moves all buckets on that are on their way, and begins others. */
 static bool drive(const keel_program *p, const keel_bound *b)
 {
     keel_buckets *x = p->across->buckets;
-    bool any = false;
-    for (int i = x->done; i < x->n && x->failure.status >= 0; i++) {
-        keel_bucket *k = &x->bucket[i];
+    bool any = begin_folded(p, b);
+    for (int i = x->done; i < x->begun && x->failure.status >= 0; i++) {
         bool moved = false;
-        if (k->stage == KEEL_BUCKET_DONE) continue;
-        const keel_status s = drive_one(p, b, k, &moved);
+        if (x->bucket[i].stage == KEEL_BUCKET_DONE) continue;
+        const keel_status s = drive_one(p, b, &x->bucket[i], &moved);
         if (s < 0) keel_failure_take(&x->failure, s);
         any = any || moved;
-        if (k->stage == KEEL_BUCKET_FOLD) break;
     }
-    while (x->done < x->n && x->bucket[x->done].stage == KEEL_BUCKET_DONE) x->done++;
+    while (x->done < x->begun && x->bucket[x->done].stage == KEEL_BUCKET_DONE) x->done++;
     return any;
 }
 
-void keel_buckets_pass(const keel_program *p, const keel_bound *b, int worker, int segment)
+/* ---- in a step ------------------------------------------------------------------------------- */
+
+static bool drive_while_waiting(void *context)
+{
+    const keel_buckets *x = context;
+    return drive(x->program, x->bound);
+}
+
+void keel_buckets_begin(const keel_program *p, const keel_bound *b)
+{
+    keel_buckets *x = p->across->buckets;
+    x->program = p;
+    x->bound = b;
+    p->across->comm->meanwhile = drive_while_waiting;
+    p->across->comm->meanwhile_context = x;
+}
+
+/* Folds what all workers have arrived at. What worker 0 sees folded leaves while it folds others.
+ */
+static void fold_ready(const keel_program *p, const keel_bound *b, int worker)
+{
+    keel_buckets *x = p->across->buckets;
+    keel_bucket_cursor *at = &x->cursor[worker];
+    for (; at->folded < x->n; at->folded++) {
+        keel_bucket *k = &x->bucket[at->folded];
+        if (atomic_load_explicit(&k->arrived, memory_order_acquire) < p->lanes->n_worker) return;
+        if (!atomic_load_explicit(&x->broken, memory_order_relaxed)) fold(p, b, worker, k);
+        atomic_fetch_add_explicit(&k->folded, 1, memory_order_acq_rel);
+        if (worker != 0) continue;
+        begin_folded(p, b);
+        keel_buckets_look(p, b);
+    }
+}
+
+void keel_buckets_arrive(const keel_program *p, int worker, int segment)
 {
     keel_buckets *x = p->across->buckets;
     keel_bucket_cursor *at = &x->cursor[worker];
@@ -239,6 +268,11 @@ void keel_buckets_pass(const keel_program *p, const keel_bound *b, int worker, i
         atomic_store_explicit(&x->broken, true, memory_order_relaxed);
     for (; at->arrived < x->n && x->bucket[at->arrived].segment <= segment; at->arrived++)
         atomic_fetch_add_explicit(&x->bucket[at->arrived].arrived, 1, memory_order_acq_rel);
+}
+
+void keel_buckets_pass(const keel_program *p, const keel_bound *b, int worker)
+{
+    keel_buckets *x = p->across->buckets;
     fold_ready(p, b, worker);
     if (worker != 0 || x->done == x->n) return;
     p->across->comm->passing = true;
@@ -246,20 +280,21 @@ void keel_buckets_pass(const keel_program *p, const keel_bound *b, int worker, i
     p->across->comm->passing = false;
 }
 
-/* Whatever is on its way moves with the one that is tested. */
+/* Of buckets the first is tested: whatever else is on its way moves with it. */
 void keel_buckets_look(const keel_program *p, const keel_bound *b)
 {
     enum { PAUSE_NS = 50000 };
-    keel_buckets *x = p->across->buckets;
-    if (x->done == x->n || x->bucket[x->done].stage == KEEL_BUCKET_FOLD) return;
-    const int64_t now = keel_clock_ns();
-    if (now - x->looked_ns < PAUSE_NS || x->failure.status < 0) return;
+    keel_across *a = p->across;
+    keel_buckets *x = a->buckets;
+    if (x->failure.status < 0 || (x->done == x->begun && !a->way.rounds)) return;
+    if (keel_clock_ns() - x->looked_ns < PAUSE_NS) return;
     bool moved = false;
-    p->across->comm->passing = true;
-    const keel_status s = drive_one(p, b, &x->bucket[x->done], &moved);
+    a->comm->passing = true;
+    keel_status s = keel_rounds_look(&a->way);
+    if (s >= 0 && x->done < x->begun) s = drive_one(p, b, &x->bucket[x->done], &moved);
     if (s < 0) keel_failure_take(&x->failure, s);
     if (moved) drive(p, b);
-    p->across->comm->passing = false;
+    a->comm->passing = false;
     x->looked_ns = keel_clock_ns();
 }
 
@@ -297,7 +332,8 @@ keel_status keel_buckets_finish(const keel_program *p, const keel_bound *b)
     for (int w = 0; w < p->lanes->n_worker; w++) x->cursor[w].arrived = x->cursor[w].folded = 0;
     atomic_store_explicit(&x->broken, false, memory_order_relaxed);
     x->failure = (keel_failure){ 0 };
-    x->done = 0;
+    x->begun = x->done = 0;
+    p->across->comm->meanwhile = NULL;
     return failure.status < 0 ? keel_failure_raise(&failure) : KEEL_OK;
 }
 

@@ -90,7 +90,8 @@ typedef struct keel_patch { /* a pointer into the batch, set when a step begins 
 typedef struct keel_bound_workspace {
     int n_call, n_patch, n_block;
     keel_bound_call *call;
-    int *first; /* [n_segment + 1] index of the first call of each segment */
+    int *first;   /* [n_segment + 1] index of the first call of each segment */
+    int *weights; /* [n_segment] and of the first that makes weight gradients */
     keel_patch *patch;
     void **block; /* pointer arrays of the calls, to free */
     int n_shard;

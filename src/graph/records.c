@@ -326,13 +326,27 @@ static void join_records(const void *context, double *left, const double *right)
     left[0] += right[0];
 }
 
-keel_status keel_records_exchange(const keel_program *p, const keel_bound *b, int segment)
+static void join_on_the_way(const void *context, double *left, const double *right)
+{
+    const keel_program *p = context;
+    const merging m = merging_of(p, p->across->segment, p->workspace[0].host.merging);
+    join_records(&m, left, right);
+}
+
+keel_status keel_records_send(const keel_program *p, const keel_bound *b, int segment)
 {
     keel_across *x = p->across;
     const merging m = merging_of(p, segment, p->workspace[0].host.merging);
     merge_workers(p, b, &m, segment, x->records);
-    return keel_rounds_run(b->rounds, x->comm, &x->tables, x->records, m.length + 1, join_records,
-                           &m);
+    x->segment = segment;
+    x->way = (keel_rounds_way){ b->rounds,    x->comm,         &x->tables, x->records,
+                                m.length + 1, join_on_the_way, p };
+    return keel_rounds_begin(&x->way);
+}
+
+keel_status keel_records_receive(const keel_program *p)
+{
+    return keel_rounds_end(&p->across->way);
 }
 
 /* ---- sums --------------------------------------------------------------------------------------

@@ -144,12 +144,15 @@ void keel_round_tables_free(keel_round_tables *x)
     *x = (keel_round_tables){ 0 };
 }
 
-static keel_status exchange(const keel_round *r, keel_comm *c, const keel_round_tables *x,
-                            double *node, int64_t length)
+enum { NUMBER = KEEL_EXCHANGES_MAX - 4 };
+
+static keel_status start(const keel_rounds_way *w)
 {
-    const size_t each = (size_t)length * sizeof *node;
-    double *own = node;
-    for (int i = 0; i < r->n_block; i++, node += r->nodes[i - 1] * length) {
+    const keel_round *r = &w->rounds->round[w->at];
+    const keel_round_tables *x = w->tables;
+    const size_t each = (size_t)w->length * sizeof *w->node;
+    double *node = w->node, *own = node;
+    for (int i = 0; i < r->n_block; i++, node += r->nodes[i - 1] * w->length) {
         x->receive[r->from[i]] = node;
         x->receive_bytes[r->from[i]] = i == r->own ? 0 : (size_t)r->nodes[i] * each;
         if (i == r->own) own = memmove(node, own, (size_t)r->nodes[i] * each);
@@ -158,27 +161,71 @@ static keel_status exchange(const keel_round *r, keel_comm *c, const keel_round_
         x->send[r->to[i]] = own;
         x->send_bytes[r->to[i]] = (size_t)r->nodes[r->own] * each;
     }
-    const keel_status s =
-        keel_comm_exchange(c, &(keel_exchange){ x->send, x->send_bytes, x->receive,
-                                                x->receive_bytes, r->with, r->n_with });
+    return keel_comm_start(w->comm, NUMBER,
+                           &(keel_exchange){ x->send, x->send_bytes, x->receive, x->receive_bytes,
+                                             r->with, r->n_with });
+}
+
+/* The nodes of all blocks are here: joins them to those of the block that they make up. */
+static void join_all(const keel_rounds_way *w)
+{
+    const keel_round *r = &w->rounds->round[w->at];
+    const int64_t length = w->length;
+    double *node = w->node;
+    int all = 0, n = 0;
     for (int i = 0; i < r->n_with; i++)
-        x->send_bytes[r->with[i]] = x->receive_bytes[r->with[i]] = 0;
+        w->tables->send_bytes[r->with[i]] = w->tables->receive_bytes[r->with[i]] = 0;
+    for (int i = 0; i < r->n_block; i++) all += r->nodes[i];
+    for (int i = 0; i < all; i++) { /* a stack of nodes, which is never above node i */
+        if (n < i) memcpy(node + n * length, node + i * length, (size_t)length * sizeof *node);
+        n++;
+        for (int k = r->closes[i]; k > 0; k--, n--)
+            w->join(w->context, node + (n - 2) * length, node + (n - 1) * length);
+    }
+}
+
+/* Starts the next round, or ends them. */
+static keel_status go_on(keel_rounds_way *w, keel_status s)
+{
+    if (s >= 0 && w->at < w->rounds->n) s = start(w);
+    if (s < 0 || w->at == w->rounds->n) w->rounds = NULL;
     return s;
+}
+
+keel_status keel_rounds_begin(keel_rounds_way *w)
+{
+    w->at = 0;
+    return go_on(w, KEEL_OK);
+}
+
+static keel_status end_round(keel_rounds_way *w, keel_status s)
+{
+    if (s >= 0) join_all(w);
+    w->at += s >= 0;
+    return go_on(w, s);
+}
+
+keel_status keel_rounds_look(keel_rounds_way *w)
+{
+    while (w->rounds) {
+        bool done = false;
+        const keel_status s = keel_comm_test(w->comm, NUMBER, &done);
+        if (s >= 0 && !done) return KEEL_OK;
+        KEEL_TRY(end_round(w, s));
+    }
+    return KEEL_OK;
+}
+
+keel_status keel_rounds_end(keel_rounds_way *w)
+{
+    while (w->rounds) KEEL_TRY(end_round(w, keel_comm_wait(w->comm, NUMBER)));
+    return KEEL_OK;
 }
 
 keel_status keel_rounds_run(const keel_rounds *r, keel_comm *c, const keel_round_tables *x,
                             double *node, int64_t length, keel_node_join join, const void *context)
 {
-    for (const keel_round *at = r->round; at < r->round + r->n; at++) {
-        int all = 0, n = 0;
-        KEEL_TRY(exchange(at, c, x, node, length));
-        for (int i = 0; i < at->n_block; i++) all += at->nodes[i];
-        for (int i = 0; i < all; i++) { /* a stack of nodes, which is never above node i */
-            if (n < i) memcpy(node + n * length, node + i * length, (size_t)length * sizeof *node);
-            n++;
-            for (int k = at->closes[i]; k > 0; k--, n--)
-                join(context, node + (n - 2) * length, node + (n - 1) * length);
-        }
-    }
-    return KEEL_OK;
+    keel_rounds_way w = { r, c, x, node, length, join, context };
+    KEEL_TRY(keel_rounds_begin(&w));
+    return keel_rounds_end(&w);
 }

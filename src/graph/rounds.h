@@ -48,7 +48,7 @@ void keel_rounds_plan(keel_rounds *out, const keel_lanes *l, int64_t rows);
 /* How many nodes it sends, counted for each process that gets them. */
 int64_t keel_rounds_sent(const keel_rounds *r);
 
-/* The most nodes that keel_rounds_run ever has at a time. */
+/* The most nodes that they ever have at a time. */
 int64_t keel_rounds_room(const keel_lanes *l, int64_t max_rows);
 
 /* What an exchange with few processes needs: entries are 0 between two exchanges. */
@@ -63,8 +63,25 @@ void keel_round_tables_free(keel_round_tables *x);
 /* Merges the node `right` into its neighbour `left`. */
 typedef void (*keel_node_join)(const void *context, double *left, const double *right);
 
-/* node [keel_rounds_room][length]: begins with the nodes of this process, and then with the root.
- * KEEL_EREMOTE: a process is lost. */
+/* Nodes on their way through the rounds, while other exchanges are under way, too; but one set of
+ * nodes at a time. node [keel_rounds_room][length]: begins with the nodes of this process, and in
+ * the end with the root. KEEL_EREMOTE: a process is lost. */
+typedef struct keel_rounds_way { /* the caller fills all but the last */
+    const keel_rounds *rounds;   /* NULL: nothing is under way */
+    keel_comm *comm;
+    const keel_round_tables *tables;
+    double *node;
+    int64_t length;
+    keel_node_join join;
+    const void *context;
+    int at; /* the round that is under way */
+} keel_rounds_way;
+keel_status keel_rounds_begin(keel_rounds_way *w);
+/* Moves them on as far as it goes without waiting. */
+keel_status keel_rounds_look(keel_rounds_way *w);
+keel_status keel_rounds_end(keel_rounds_way *w);
+
+/* All of it. */
 keel_status keel_rounds_run(const keel_rounds *r, keel_comm *c, const keel_round_tables *x,
                             double *node, int64_t length, keel_node_join join, const void *context);
 

@@ -32,12 +32,12 @@ static void run_call(const keel_program *p, const keel_bound *b, const keel_boun
     for (int i = c->n_clear; i < c->n_add; i++) keel_gradients_add(p->options.real, &c->add[i]);
 }
 
-static void run_calls(const keel_program *p, const keel_bound *b, int g, int worker)
+static void run_calls(const keel_program *p, const keel_bound *b, int begin, int end, int worker)
 {
     const keel_bound_workspace *workspace = &b->workspace[worker];
     const bool looks = worker == 0 && p->across && p->across->buckets;
     int64_t at = p->timing ? keel_clock_ns() : 0;
-    for (int i = workspace->first[g]; i < workspace->first[g + 1]; i++) {
+    for (int i = begin; i < end; i++) {
         const keel_bound_call *c = &workspace->call[i];
         run_call(p, b, c, worker);
         if (p->timing) at = keel_timing_call(p->timing, worker, c->node, c->pass, at);
@@ -54,6 +54,11 @@ void keel_program_meet(const keel_program *p, keel_team *team, int worker)
     if (p->timing) keel_timing_phase(p->timing, worker, KEEL_PHASE_WAIT, begin);
 }
 
+static void failed_across(const keel_program *p, keel_status s)
+{
+    if (s < 0 && p->failure[0].status >= 0) keel_failure_take(&p->failure[0], s);
+}
+
 void keel_program_meet_across(const keel_program *p, keel_team *team, int worker,
                               keel_status (*exchange)(void *context), void *context)
 {
@@ -61,8 +66,7 @@ void keel_program_meet_across(const keel_program *p, keel_team *team, int worker
     keel_program_meet(p, team, worker);
     if (worker == 0) {
         const int64_t begin = p->timing ? keel_clock_ns() : 0;
-        const keel_status s = exchange(context);
-        if (s < 0 && p->failure[0].status >= 0) keel_failure_take(&p->failure[0], s);
+        failed_across(p, exchange(context));
         if (p->timing) keel_timing_phase(p->timing, worker, KEEL_PHASE_WAIT, begin);
     }
     keel_program_meet(p, team, worker);
@@ -77,15 +81,50 @@ typedef struct exchanging {
 static keel_status exchange_records(void *context)
 {
     const exchanging *x = context;
-    return keel_records_exchange(x->p, x->b, x->segment);
+    KEEL_TRY(keel_records_send(x->p, x->b, x->segment));
+    return keel_records_receive(x->p);
+}
+
+static bool merges_after(const keel_program *p, int g)
+{
+    return g + 1 < p->schedule.n_segment && p->schedule.segment[g + 1].merge >= 0;
+}
+
+/* Statistics that backward merges behind a segment. They are complete before the weight gradients
+ * of the segment, and travel while these are computed. Devices leave them when all is computed. */
+static bool sends_early(const keel_program *p, int g)
+{
+    return p->across && merges_after(p, g) && p->schedule.segment[g + 1].merge_backward &&
+           p->across->buckets && !keel_lanes_device(p->lanes);
+}
+
+static void send_early(const keel_program *p, const keel_bound *b, int g, keel_team *team,
+                       int worker)
+{
+    keel_program_meet(p, team, worker);
+    if (worker == 0) failed_across(p, keel_records_send(p, b, g + 1));
+}
+
+/* All have their gradients: these leave while statistics may still be on their way. */
+static void receive_early(const keel_program *p, const keel_bound *b, keel_team *team, int worker)
+{
+    keel_program_meet(p, team, worker);
+    keel_buckets_pass(p, b, worker);
+    if (worker == 0) {
+        const int64_t begin = p->timing ? keel_clock_ns() : 0;
+        failed_across(p, keel_records_receive(p));
+        if (p->timing) keel_timing_phase(p->timing, worker, KEEL_PHASE_WAIT, begin);
+    }
+    keel_program_meet(p, team, worker);
 }
 
 /* The end of a segment that others wait for. */
 static void meet_after(const keel_program *p, const keel_bound *b, int g, keel_team *team,
                        int worker)
 {
-    const bool merges = g + 1 < p->schedule.n_segment && p->schedule.segment[g + 1].merge >= 0;
-    if (p->across && merges)
+    if (sends_early(p, g))
+        receive_early(p, b, team, worker);
+    else if (p->across && merges_after(p, g))
         keel_program_meet_across(p, team, worker, exchange_records, &(exchanging){ p, b, g + 1 });
     else
         keel_program_meet(p, team, worker);
@@ -101,6 +140,8 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
     if (device) keel_on_device_begin(p, b, worker);
     keel_bound_patch(workspace, device ? device->base : p->input);
     p->workspace[worker].bad_row = INT64_MAX;
+    const bool exchanges = p->across && p->across->buckets;
+    if (worker == 0 && exchanges) keel_buckets_begin(p, b);
     for (int g = 0; g < p->schedule.n_segment; g++) {
         const keel_segment *segment = &p->schedule.segment[g];
         if (segment->merge >= 0 && f->status >= 0) {
@@ -110,8 +151,10 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
             if (!segment->merge_backward) keel_moved_see(p, segment->merge, worker);
             if (p->timing) keel_timing_phase(p->timing, worker, KEEL_PHASE_MERGE, begin);
         }
+        if (f->status >= 0) run_calls(p, b, workspace->first[g], workspace->weights[g], worker);
+        if (sends_early(p, g)) send_early(p, b, g, team, worker);
         if (f->status >= 0) {
-            run_calls(p, b, g, worker);
+            run_calls(p, b, workspace->weights[g], workspace->first[g + 1], worker);
             const keel_status s = keel_call_status_take();
             if (s < 0) keel_failure_take(f, s);
         }
@@ -125,8 +168,9 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
             if (s < 0 && f->status >= 0) keel_failure_take(f, s);
             if (s < 0) keel_on_device_give_up(p);
         }
+        if (exchanges) keel_buckets_arrive(p, worker, g);
         if (segment->meets) meet_after(p, b, g, team, worker);
-        if (p->across && p->across->buckets) keel_buckets_pass(p, b, worker, g);
+        if (exchanges) keel_buckets_pass(p, b, worker);
     }
     return f->status;
 }

@@ -83,7 +83,15 @@ static int start(void *context, int number, const keel_exchange *e, char *error,
     return 0;
 }
 
-/* Who asks twice while nothing else happens waits. */
+/* Of the exchanges that are asked for while nothing else happens, the one that ends first. */
+static int first_asked(const keel_absent *a, int number)
+{
+    for (int i = 0; i < KEEL_EXCHANGES_MAX; i++)
+        if (a->asked[i] == a->events && a->timeline.end[i] < a->timeline.end[number]) number = i;
+    return number;
+}
+
+/* Who asks twice while nothing else happens waits, for the first of all that are asked for. */
 static int test(void *context, int number, char *error, size_t size)
 {
     keel_absent *a = context;
@@ -91,8 +99,11 @@ static int test(void *context, int number, char *error, size_t size)
     (void)error, (void)size;
     bool complete = keel_timeline_look(&a->timeline, at, number);
     if (!complete && !(a->passing && *a->passing)) {
-        complete = a->asked[number] == a->events;
-        if (complete) keel_timeline_wait(&a->timeline, at, number);
+        if (a->asked[number] == a->events) {
+            const int first = first_asked(a, number);
+            keel_timeline_wait(&a->timeline, at, first);
+            complete = first == number;
+        }
         a->asked[number] = a->events;
     }
     a->events += complete;
