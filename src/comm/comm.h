@@ -1,6 +1,7 @@
 /* Exchanges between the processes of a group: started, waited for with patience, and given up after
- * a time, with the name of who is silent. All calls are made by one thread of a process, and in the
- * same order in every process. Nothing is allocated after keel_comm_create. */
+ * a time, with the name of who is silent. All calls are made by one thread of a process. What
+ * starts under one number starts in the same order in every process, and whatever is awaited is
+ * started everywhere in the end. Nothing is allocated after keel_comm_create. */
 #ifndef KEEL_COMM_COMM_H
 #define KEEL_COMM_COMM_H
 #include "base/error.h"
