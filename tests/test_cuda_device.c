@@ -87,6 +87,26 @@ static void what_cannot_be_captured_runs_call_by_call(void **unused)
     forget(&b);
 }
 
+static void graphs_that_find_no_memory_cost_time_and_no_fit(void **unused)
+{
+    const recipe *r = recipe_of("convolutions");
+    (void)unused;
+    outcome b = run(r, true);
+    for (int most = 0; most < 4; most++) {
+        cuda_runtime_graphs(most);
+        const int64_t replays = cuda_runtime_replays();
+        outcome a = run(r, false);
+        cuda_runtime_graphs(-1);
+        assert_non_null(a.history.note);
+        if (!strstr(a.history.note, "its memory has no room for a graph of them"))
+            fail_msg("%d graphs: %s", most, a.history.note);
+        assert_int_equal(cuda_runtime_replays(), replays);
+        compare(&a, &b, r, "few graphs");
+        forget(&a);
+    }
+    forget(&b);
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 static int64_t part_of(const keel_plan *p, const char *what)
@@ -285,6 +305,7 @@ int main(void)
         cmocka_unit_test(wrong_calls_are_found_and_no_others),
         cmocka_unit_test(graphs_change_no_bit),
         cmocka_unit_test(what_cannot_be_captured_runs_call_by_call),
+        cmocka_unit_test(graphs_that_find_no_memory_cost_time_and_no_fit),
         cmocka_unit_test(the_plan_has_what_libraries_take_and_cuda_shows_no_more),
         cmocka_unit_test(no_call_that_failed_is_told_of_a_later_launch),
         cmocka_unit_test(a_gpu_that_hangs_ends_the_fit_with_the_last_step),

@@ -150,10 +150,13 @@ static keel_status capture(const keel_program *p, const keel_bound *b, int worke
     return KEEL_OK;
 }
 
-/* A device without graphs of these calls makes them one by one, and says so. */
-static keel_status without(keel_device *d, keel_status s)
+/* A device without graphs of these calls, or without memory for them, makes them one by one, and
+ * says so. It needs none of those that it has. */
+static keel_status without(keel_device *d, const keel_bound_workspace *w, keel_status s)
 {
     if (s != KEEL_EUNSUP) return s;
+    for (int slot = 0; slot < KEEL_ROW_SLOTS && w->stretches; slot++)
+        forget_slot(d, w->stretches, slot);
     const size_t at = strlen(d->lacks);
     snprintf(d->lacks + at, sizeof d->lacks - at,
              "%s%s is given each call by itself, which is slower for small ones, since %s",
@@ -179,7 +182,7 @@ static keel_status ready(keel_program *p, const keel_bound *b, int worker)
             x->base[i] = x->input_at[i] < 0 || p->absent[i]
                              ? NULL
                              : keel_on_device_base(x, i, slot, first_row(b, worker));
-        s = without(x->device, capture(p, b, worker, slot, x->base));
+        s = without(x->device, &b->workspace[worker], capture(p, b, worker, slot, x->base));
     }
     return s;
 }
@@ -204,7 +207,7 @@ void keel_on_device_choose(keel_program *p, const keel_bound *b, int worker)
     const keel_stretches *s = w->stretches;
     const size_t at = (size_t)x->slot * n;
     if (!s || !s->made[x->slot] || (n && memcmp(s->base + at, x->base, n * sizeof *x->base)))
-        without(x->device, capture(p, b, worker, x->slot, x->base));
+        without(x->device, w, capture(p, b, worker, x->slot, x->base));
     /* what failed meanwhile comes back when the host waits, or calls fail as well, one by one */
     if (w->stretches && w->stretches->made[x->slot]) x->replayed = w->stretches;
 }

@@ -65,6 +65,7 @@ void cuda_runtime_late(
 void cuda_runtime_hangs(bool hangs); /* from now on no stream comes to its end */
 void cuda_runtime_ends(void);        /* as the process: what a lost GPU has is taken back */
 void cuda_runtime_refuses(bool refuses); /* no capture succeeds */
+void cuda_runtime_graphs(int most);      /* that find memory, from now on; -1: all do */
 int64_t cuda_runtime_live(void);     /* what was made and is not destroyed: memory, streams, ... */
 int64_t cuda_runtime_captures(void); /* so far */
 int64_t cuda_runtime_replays(void);

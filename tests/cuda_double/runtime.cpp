@@ -59,6 +59,7 @@ std::vector<emu_event *> events;
 std::vector<emu_graph *> graphs;
 int64_t live, captures, replays, calls, fail_in;
 bool hangs, refuses, fails_for_good;
+int graphs_left = -1; /* that find memory; -1: all do */
 const char *failing = "nothing";
 bool dead[CUDA_DOUBLE_GPUS];
 uint32_t late; /* 0: never */
@@ -581,6 +582,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned l
     const emu_turn turn;
     if (!outside(f) || !is_graph(f, g)) return failed(cudaErrorInvalidValue);
     if (!begins(f, cudaErrorMemoryAllocation)) return last;
+    if (graphs_left == 0) return failed(cudaErrorMemoryAllocation);
+    graphs_left -= graphs_left > 0;
     graphs.push_back(*out = new emu_graph(*g));
     live++;
     return cudaSuccess;
@@ -687,6 +690,11 @@ void cuda_runtime_late(uint32_t seed)
 void cuda_runtime_refuses(bool does)
 {
     refuses = does;
+}
+
+void cuda_runtime_graphs(int most)
+{
+    graphs_left = most;
 }
 
 int64_t cuda_runtime_live(void)

@@ -250,6 +250,8 @@ keel_status capture_end(keel_device *d, void **out)
     if (cuda_graph_refused(e))
         return keel_fail(KEEL_EUNSUP, "CUDA has no graph of them: %s, while %s",
                          cudaGetErrorString(e), what);
+    if (e == cudaErrorMemoryAllocation)
+        return keel_fail(KEEL_EUNSUP, "its memory has no room for a graph of them");
     return keel_fail(KEEL_EDEVICE, "%s: %s, while %s", d->name, cudaGetErrorString(e), what);
 }
 
