@@ -130,49 +130,69 @@ static void meet_after(const keel_program *p, const keel_bound *b, int g, keel_t
         keel_program_meet(p, team, worker);
 }
 
-keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *team, int worker)
+/* Each worker for itself, which saves a second meeting. */
+static void merge(const keel_program *p, const keel_bound *b, int g, int worker)
+{
+    const keel_segment *segment = &p->schedule.segment[g];
+    if (segment->merge < 0 || p->failure[worker].status < 0) return;
+    const int64_t begin = p->timing ? keel_clock_ns() : 0;
+    keel_records_merge(p, b, g, worker);
+    if (!segment->merge_backward) keel_moved_see(p, segment->merge, worker);
+    if (p->timing) keel_timing_phase(p->timing, worker, KEEL_PHASE_MERGE, begin);
+}
+
+/* The calls of a segment: those of rows, then those of weight gradients. */
+static void compute(const keel_program *p, const keel_bound *b, int g, keel_team *team, int worker)
 {
     const keel_bound_workspace *workspace = &b->workspace[worker];
     keel_failure *f = &p->failure[worker];
-    f->status = KEEL_OK;
-    p->workspace[worker].last_tiled = -1;
-    keel_on_device *device = p->workspace[worker].on_device;
-    if (device) keel_on_device_begin(p, b, worker);
-    keel_bound_patch(workspace, device ? device->base : p->input);
-    p->workspace[worker].bad_row = INT64_MAX;
+    const int weights = workspace->weights[g];
+    if (f->status >= 0) run_calls(p, b, workspace->first[g], weights, worker);
+    if (sends_early(p, g)) send_early(p, b, g, team, worker);
+    if (f->status < 0) return;
+    run_calls(p, b, weights, workspace->first[g + 1], worker);
+    const keel_status s = keel_call_status_take();
+    if (s < 0) keel_failure_take(f, s);
+}
+
+/* What a device has computed of a segment goes where it is needed. */
+static void end_on_device(keel_program *p, const keel_bound *b, int g, int worker)
+{
+    keel_failure *f = &p->failure[worker];
+    if (f->status >= 0) {
+        const keel_status s = keel_on_device_segment(p, b, worker, g);
+        if (s < 0) keel_failure_take(f, s);
+    }
+    if (f->status < 0) keel_on_device_give_up(p);
+    if (g + 1 < p->schedule.n_segment) return;
+    const keel_status s = keel_on_device_end(p, b, worker);
+    if (s < 0 && f->status >= 0) keel_failure_take(f, s);
+    if (s < 0) keel_on_device_give_up(p);
+}
+
+keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *team, int worker)
+{
+    keel_workspace *workspace = &p->workspace[worker];
+    keel_on_device *device = workspace->on_device;
     const bool exchanges = p->across && p->across->buckets;
+    p->failure[worker].status = KEEL_OK;
+    workspace->last_tiled = -1;
+    workspace->bad_row = INT64_MAX;
+    if (device) keel_on_device_begin(p, b, worker);
+    keel_bound_patch(&b->workspace[worker], device ? device->base : p->input);
     if (worker == 0 && exchanges) keel_buckets_begin(p, b);
     for (int g = 0; g < p->schedule.n_segment; g++) {
-        const keel_segment *segment = &p->schedule.segment[g];
-        if (segment->merge >= 0 && f->status >= 0) {
-            const int64_t begin = p->timing ? keel_clock_ns() : 0;
-            keel_records_merge(p, b, g,
-                               worker); /* each worker for itself, which saves a second meeting */
-            if (!segment->merge_backward) keel_moved_see(p, segment->merge, worker);
-            if (p->timing) keel_timing_phase(p->timing, worker, KEEL_PHASE_MERGE, begin);
-        }
-        if (f->status >= 0) run_calls(p, b, workspace->first[g], workspace->weights[g], worker);
-        if (sends_early(p, g)) send_early(p, b, g, team, worker);
-        if (f->status >= 0) {
-            run_calls(p, b, workspace->weights[g], workspace->first[g + 1], worker);
-            const keel_status s = keel_call_status_take();
-            if (s < 0) keel_failure_take(f, s);
-        }
-        if (device && f->status >= 0) {
-            const keel_status s = keel_on_device_segment(p, b, worker, g);
-            if (s < 0) keel_failure_take(f, s);
-        }
-        if (f->status < 0) keel_on_device_give_up(p);
-        if (device && g + 1 == p->schedule.n_segment) {
-            const keel_status s = keel_on_device_end(p, b, worker);
-            if (s < 0 && f->status >= 0) keel_failure_take(f, s);
-            if (s < 0) keel_on_device_give_up(p);
-        }
+        merge(p, b, g, worker);
+        compute(p, b, g, team, worker);
+        if (device)
+            end_on_device(p, b, g, worker);
+        else if (p->failure[worker].status < 0)
+            keel_on_device_give_up(p);
         if (exchanges) keel_buckets_arrive(p, worker, g);
-        if (segment->meets) meet_after(p, b, g, team, worker);
+        if (p->schedule.segment[g].meets) meet_after(p, b, g, team, worker);
         if (exchanges) keel_buckets_pass(p, b, worker);
     }
-    return f->status;
+    return p->failure[worker].status;
 }
 
 const void *keel_program_rows(const keel_program *p, const keel_place *at, const keel_piece *piece)
