@@ -311,10 +311,12 @@ keel_status keel_comm_agree(keel_comm *c, keel_status mine, const int64_t *numbe
 
 /* ---- measured -------------------------------------------------------------------------------- */
 
-/* The fastest of some exchanges of so many bytes with each other process, in ns. */
+/* The fastest of some exchanges of so many bytes with each other process, in ns. Of three, within a
+ * machine, the size of buckets that follows was 64 KiB in one fit and 5 MiB in the next; of nine it
+ * is 0.2 to 0.45 MiB. */
 static keel_status measure(keel_comm *c, void *all, size_t bytes, int64_t *fastest)
 {
-    enum { TIMES = 3 };
+    enum { TIMES = 9 };
     *fastest = INT64_MAX;
     for (int i = 0; i < TIMES; i++) {
         const int64_t begin = keel_clock_ns();
