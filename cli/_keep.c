@@ -214,16 +214,19 @@ static keel_status rescue(const keel_keeper *k, saver save, double seconds, char
     return s;
 }
 
+static const char *what_lacks(const keel_model *m)
+{
+    return keel_model_has_state(m) ? ""
+                                   : ", without the optimizer's state, of which processes had "
+                                     "parts: --resume goes on from the last checkpoint";
+}
+
 static void complain_of_rescue(const keel_keeper *k, const char *why, keel_status s,
                                const char *path)
 {
     if (s == KEEL_OK)
         keel_complain(EXIT_FAILED, "%s; the model after step %lld of epoch %lld is saved as %s%s",
-                      why, k->step, k->epoch, path,
-                      keel_model_has_state(k->model)
-                          ? ""
-                          : ", without the optimizer's state, of which processes had parts: "
-                            "--resume goes on from the last checkpoint");
+                      why, k->step, k->epoch, path, what_lacks(k->model));
     else if (s == KEEL_EREMOTE)
         keel_complain(EXIT_FAILED, "%s; another process has saved the model as %s", why, path);
     else
@@ -289,6 +292,13 @@ void keel_keeper_quit(void *keeper, int signal)
     }
     keel_claim_release(atomic_exchange(&k->claim, NULL));
     _exit(128 + signal);
+}
+
+int keel_keeper_complain(const keel_keeper *k, keel_status s)
+{
+    if (!k->output || keel_model_has_state(k->model)) return keel_complain_status(s);
+    return keel_complain(keel_exit_code(s), "%s; the model is saved as %s%s", keel_error(),
+                         k->output, what_lacks(k->model));
 }
 
 int keel_keeper_save(keel_keeper *k)

@@ -32,12 +32,13 @@ void keel_sharing_begin(const keel_sharing *o, const keel_strategy *s)
         puts("--shard-optimizer changes nothing: the processes act as one, which has one state");
 }
 
-void keel_sharing_report(const keel_sharing *o, const keel_strategy *s)
+void keel_sharing_report(const keel_sharing *o, const keel_strategy *s, const keel_model *m)
 {
     const keel_sharing now = in_force(o, s);
     if (now.compress) puts("compress bf16: gradients travelled between the processes as bfloat16");
     if (now.shard_optimizer)
         printf("sharded  the optimizer's state was in %d parts, one in each process; the saved "
-               "model has all of it\n",
-               keel_strategy_processes(s));
+               "model has %s\n",
+               keel_strategy_processes(s),
+               keel_model_has_state(m) ? "all of it" : "none, since a part of it is lost");
 }

@@ -331,7 +331,7 @@ static void report(const job *j)
     if (!strcmp(keel_model_dtype_policy(j->model), "float32") &&
         (j->o->float32 != KEEL_FLOAT32_EXACT || strncmp(products, "fma", 3)))
         printf("float32  %s\n", products);
-    keel_sharing_report(&j->o->sharing, j->strategy);
+    keel_sharing_report(&j->o->sharing, j->strategy, j->model);
     keel_programs_print(&j->counts, &j->o->pad);
     if (h->note) printf("note     %s\n", h->note);
 }
@@ -458,7 +458,7 @@ static int train(job *j)
     /* save the model as the output even if the trace could not be written */
     const bool done = j->history.stopped || j->history.epochs >= o->epochs - o->initial_epoch;
     if (!done || (j->signal && j->signal != SIGINT && j->history.stopped)) return keep_part(j, s);
-    const int failed = s < 0 ? keel_complain_status(s) : EXIT_OK;
+    const int failed = s < 0 ? keel_keeper_complain(&j->keeper, s) : EXIT_OK;
     report(j);
     if (j->history.profile) keel_profile_print(stdout, j->history.profile);
     const int code = keep(j);

@@ -39,6 +39,10 @@ void keel_keeper_rescue(keel_keeper *k, const char *why);
  * model here. */
 void keel_keeper_stand_in(keel_keeper *k);
 
+/* Print the error of a fit whose epochs are over, so that the model will be saved as the output.
+ * Returns an exit code. */
+int keel_keeper_complain(const keel_keeper *k, keel_status s);
+
 /* Save the model as the output; if it cannot be written there, where temporary files are. Returns
  * an exit code. */
 int keel_keeper_save(keel_keeper *k);

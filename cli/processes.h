@@ -64,7 +64,7 @@ typedef struct keel_sharing {
 } keel_sharing;
 int keel_sharing_set(const keel_sharing *o, keel_strategy *s);
 void keel_sharing_begin(const keel_sharing *o, const keel_strategy *s);
-void keel_sharing_report(const keel_sharing *o, const keel_strategy *s);
+void keel_sharing_report(const keel_sharing *o, const keel_strategy *s, const keel_model *m);
 
 /* Before options are parsed: see whether and where a launcher started this process, and be silent
  * if others speak. Returns -1 to continue, or an exit code after an error was printed. */
