@@ -80,7 +80,7 @@ typedef struct slow {
     int with, all;         /* exchanges of statistics with gradients behind them; and all */
 } slow;
 
-enum { STATISTICS = KEEL_EXCHANGES_MAX - 4, TESTS = 2000 };
+enum { STATISTICS = KEEL_EXCHANGE_RECORDS, TESTS = 2000 };
 
 static int slow_start(void *context, int number, const keel_exchange *e, char *error, size_t size)
 {
@@ -89,7 +89,8 @@ static int slow_start(void *context, int number, const keel_exchange *e, char *e
         x->open = true;
         x->tests = x->left_since = 0;
         x->all++;
-    } else if (x->open && number > 0 && number <= KEEL_BUCKETS_MAX)
+    } else if (x->open && number >= KEEL_EXCHANGE_BUCKETS &&
+               number < KEEL_EXCHANGE_BUCKETS + KEEL_BUCKETS_MAX)
         x->left_since++;
     return x->real.start(x->real.context, number, e, error, size);
 }

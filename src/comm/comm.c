@@ -106,7 +106,7 @@ static keel_status lose(keel_comm *c, int rank, keel_status s)
  * all are there, the one that is awaited. */
 static int missing(keel_comm *c, int awaited)
 {
-    enum { NUMBER = KEEL_EXCHANGES_MAX - 3 };
+    enum { NUMBER = KEEL_EXCHANGE_PRESENT };
     static const char here = 1;
     const double seconds = c->timeout < 8 ? c->timeout / 4 : 2;
     const int64_t end = keel_clock_ns() + (int64_t)(1e9 * seconds);
@@ -228,10 +228,9 @@ keel_status keel_comm_wait(keel_comm *c, int number)
 
 keel_status keel_comm_exchange(keel_comm *c, const keel_exchange *e)
 {
-    enum { NUMBER = 0 };
     if (c->group.count == 1) return KEEL_OK;
-    KEEL_TRY(keel_comm_start(c, NUMBER, e));
-    return keel_comm_wait(c, NUMBER);
+    KEEL_TRY(keel_comm_start(c, KEEL_EXCHANGE_ALONE, e));
+    return keel_comm_wait(c, KEEL_EXCHANGE_ALONE);
 }
 
 keel_status keel_comm_exchange_noted(keel_comm *c)

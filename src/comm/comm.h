@@ -10,6 +10,15 @@
 
 enum { KEEL_BUCKET_LEAST = 64 << 10, KEEL_BUCKET_MOST = 16 << 20 }; /* of bucket_bytes */
 
+/* Numbers of exchanges. They come in any order: only those of one number follow each other. */
+enum {
+    KEEL_EXCHANGE_ALONE,   /* of keel_comm_exchange, which waits for its end */
+    KEEL_EXCHANGE_BUCKETS, /* and those behind it: graph/buckets_run.c */
+    KEEL_EXCHANGE_RECORDS = KEEL_EXCHANGES_MAX - 4, /* graph/rounds.c */
+    KEEL_EXCHANGE_PRESENT,                          /* who is still there, when one is silent */
+    KEEL_EXCHANGE_FOLLOW /* processes of a machine that act as one: train/machines.c */
+};
+
 typedef struct keel_comm {
     keel_process_group group;
     double timeout;       /* seconds */
@@ -49,7 +58,8 @@ keel_status keel_comm_exchange(keel_comm *c, const keel_exchange *e);
 /* That of c->send, c->send_bytes, c->receive and c->receive_bytes. */
 keel_status keel_comm_exchange_noted(keel_comm *c);
 
-/* The same in steps, with a number other than 0, so that several are on their way. */
+/* The same in steps, with another number than KEEL_EXCHANGE_ALONE, so that several are on their
+ * way. */
 keel_status keel_comm_start(keel_comm *c, int number, const keel_exchange *e);
 keel_status keel_comm_test(keel_comm *c, int number, bool *done);
 keel_status keel_comm_wait(keel_comm *c, int number); /* tests with patience, and `meanwhile` */

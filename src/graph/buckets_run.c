@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { SCATTER = 1, SHARE = SCATTER + KEEL_BUCKETS_MAX }; /* numbers of exchanges */
-_Static_assert((int)SHARE + KEEL_BUCKETS_MAX < (int)KEEL_EXCHANGES_MAX - 2,
+enum { SCATTER = KEEL_EXCHANGE_BUCKETS, SHARE = SCATTER + KEEL_BUCKETS_MAX }; /* numbers */
+_Static_assert((int)SHARE + KEEL_BUCKETS_MAX <= (int)KEEL_EXCHANGE_RECORDS,
                "the last numbers are others'");
 
 /* ---- folded ---------------------------------------------------------------------------------- */

@@ -144,8 +144,6 @@ void keel_round_tables_free(keel_round_tables *x)
     *x = (keel_round_tables){ 0 };
 }
 
-enum { NUMBER = KEEL_EXCHANGES_MAX - 4 };
-
 static keel_status start(const keel_rounds_way *w)
 {
     const keel_round *r = &w->rounds->round[w->at];
@@ -161,7 +159,7 @@ static keel_status start(const keel_rounds_way *w)
         x->send[r->to[i]] = own;
         x->send_bytes[r->to[i]] = (size_t)r->nodes[r->own] * each;
     }
-    return keel_comm_start(w->comm, NUMBER,
+    return keel_comm_start(w->comm, KEEL_EXCHANGE_RECORDS,
                            &(keel_exchange){ x->send, x->send_bytes, x->receive, x->receive_bytes,
                                              r->with, r->n_with });
 }
@@ -209,7 +207,7 @@ keel_status keel_rounds_look(keel_rounds_way *w)
 {
     while (w->rounds) {
         bool done = false;
-        const keel_status s = keel_comm_test(w->comm, NUMBER, &done);
+        const keel_status s = keel_comm_test(w->comm, KEEL_EXCHANGE_RECORDS, &done);
         if (s >= 0 && !done) return KEEL_OK;
         KEEL_TRY(end_round(w, s));
     }
@@ -218,7 +216,7 @@ keel_status keel_rounds_look(keel_rounds_way *w)
 
 keel_status keel_rounds_end(keel_rounds_way *w)
 {
-    while (w->rounds) KEEL_TRY(end_round(w, keel_comm_wait(w->comm, NUMBER)));
+    while (w->rounds) KEEL_TRY(end_round(w, keel_comm_wait(w->comm, KEEL_EXCHANGE_RECORDS)));
     return KEEL_OK;
 }
 

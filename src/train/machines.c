@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FOLLOW = KEEL_EXCHANGES_MAX - 2 }; /* the exchange in which followers learn the end */
-enum { BEGINNING = 10 };                  /* timeouts that processes may take to begin */
+enum { FOLLOW = KEEL_EXCHANGE_FOLLOW }; /* in which followers learn the end */
+enum { BEGINNING = 10 };                /* timeouts that processes may take to begin */
 
 /* An exchange of the view, as the group of all wants it. */
 typedef struct arrays {
