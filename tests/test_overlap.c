@@ -1,4 +1,5 @@
-/* What is under way between processes while something else is waited for or computed. */
+/* What is under way between processes while something else is waited for or computed; and what the
+ * time of it is said to be. */
 #include "graph/buckets.h"
 #include "sharded_works.h"
 
@@ -163,11 +164,71 @@ static void gradients_leave_while_statistics_travel(void **unused)
                  first.with, first.all, (int)steps);
 }
 
+/* ---- what the time was spent on ---------------------------------------------------------------
+ */
+
+static keel_status fit_profiled(process *p, keel_strategy *s, const keel_callback *const *callbacks)
+{
+    (void)callbacks;
+    return keel_fit(p->outcome.model, s, p->data,
+                    &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 48, .profile = true },
+                    &p->outcome.history);
+}
+
+static keel_model *flat_model(void)
+{
+    keel_model *m;
+    keel_symbol x;
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 3));
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
+    x = dense(m, must_call(m, "Flatten", NULL, x), 600, "linear");
+    x = dense(m, x, CLASSES, "softmax");
+    must(keel_model_outputs(m, &x, 1));
+    must(keel_model_compile(m,
+                            &(keel_compile){ KEEL_COMPILE, .optimizer = { "SGD" },
+                                             .loss = { { "sparse_categorical_crossentropy" } } }));
+    return m;
+}
+
+/* The first layer has no input gradient. Owners make that of its weights, tile by tile, while they
+ * fold buckets. */
+static void gradients_made_for_others_are_time_of_their_layer(void **unused)
+{
+    enum { N = 2 };
+    thread_group group;
+    process x[N];
+    (void)unused;
+    thread_group_begin(&group, N);
+    for (int i = 0; i < N; i++)
+        x[i] = (process){ .recipe = &works[0].recipe,
+                          .group = thread_group_of(&group, i),
+                          .data = rows_of(&works[0].recipe),
+                          .outcome.model = flat_model(),
+                          .run = fit_profiled,
+                          .lanes = 1,
+                          .workers = 1,
+                          .timeout = PATIENT };
+    run_all(x, N);
+    for (int i = 0; i < N; i++) {
+        if (x[i].status < 0) fail_msg("process %d: %s", i, x[i].error);
+        const keel_profile *p = x[i].outcome.history.profile;
+        const keel_profile_row *row = p->row;
+        while (strcmp(row->layer, "dense")) assert_true(++row < p->row + p->count);
+        if (row->backward_seconds < row->forward_seconds / 4)
+            fail_msg("forward %g s, backward %g s, and reduce %g s", row->forward_seconds,
+                     row->backward_seconds, p->reduce_seconds[0]);
+        forget(&x[i].outcome);
+        keel_dataset_destroy(x[i].data);
+    }
+    thread_group_end(&group);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_else_is_under_way_moves_while_one_is_awaited),
         cmocka_unit_test(gradients_leave_while_statistics_travel),
+        cmocka_unit_test(gradients_made_for_others_are_time_of_their_layer),
     };
     return cmocka_run_group_tests(tests, start_apart, NULL);
 }

@@ -72,22 +72,25 @@ static void fold(const keel_program *p, const keel_bound *b, int worker, const k
 {
     const keel_buckets *x = p->across->buckets;
     const int64_t n = k->end - k->begin, n_worker = p->lanes->n_worker;
-    const int64_t begin = p->timing ? keel_clock_ns() : 0;
+    int64_t at = p->timing ? keel_clock_ns() : 0;
     if (b->n_busy == 0) return;
     p->workspace[worker].last_tiled = -1; /* calls have used the scratch since */
     for (int64_t i = n * worker / n_worker; i < n * (worker + 1) / n_worker; i++) {
         const keel_tile *t = &x->tile[k->begin + i];
         const keel_gradient_kind kind = p->gradient[t->variable].kind;
         if (!p->schedule.reached[t->variable]) continue;
-        if (p->tiled[t->variable].node >= 0)
+        const int node = p->tiled[t->variable].node;
+        if (node >= 0)
             make_nodes(p, b, worker, t);
         else if (kind == KEEL_GRADIENT_MERGED ? b->piece[0].row == 0 : kind != KEEL_GRADIENT_NONE)
             fold_parts(p, b, t);
         else
             continue;
+        if (p->timing && node >= 0)
+            at = keel_timing_call(p->timing, worker, node, KEEL_WEIGHTS, at);
         if (x->narrow) keel_compressed_round(p, t); /* while it is in the cache */
+        if (p->timing) at = keel_timing_phase(p->timing, worker, KEEL_PHASE_REDUCE, at);
     }
-    if (p->timing) keel_timing_phase(p->timing, worker, KEEL_PHASE_REDUCE, begin);
 }
 
 /* ---- exchanged ------------------------------------------------------------------------------- */
