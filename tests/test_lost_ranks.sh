@@ -71,9 +71,11 @@ looks() # MPI FAULT: at what a run has left
     grep -qa 'keel: \|Sanitizer\|Segmentation\|corrupted\|free()\|malloc' "$folder/err.txt" && fail "$what: $(head -c 900 "$folder/err.txt")"
     # a launcher that sees a process die may end the others before they can speak
     if [[ $kind != kill && $kind != after && $rank != 0 ]]; then
-        # who cannot hear the others names one of them, or says so and ends, and the launcher the others
+        # A process that cannot hear the others names one of them. One that cannot start an exchange says so
+        # and ends, and MPICH's launcher then ends the others, maybe before they speak.
         named="process $rank ("
-        [[ $kind == start || $kind == test ]] && named='process [0-9] (\|the other processes cannot be reached'
+        [[ $kind == start || $kind == test ]] && named='process [0-9] ('
+        [[ $kind == start && $1 == mpich ]] && named="$named\|the other processes cannot be reached"
         grep -q "$named" "$folder/err.txt" || fail "$what: process $rank is not named: $(head -c 900 "$folder/err.txt")"
         [[ -s $folder/x.keras || -s $folder/x.interrupted.keras ]] || fail "$what: nothing is saved: $(head -c 600 "$folder/err.txt")"
         # who saves has all of the state if it was gathered after that step, for a checkpoint or at the end

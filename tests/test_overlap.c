@@ -5,9 +5,9 @@
 
 /* ---- while one exchange is waited for, another moves ----------------------------------------- */
 
-/* Exchange 0 ends once `moved` has come to an end. */
+/* The exchange ends when `move` has found something often enough. */
 typedef struct pair {
-    int left, moved;
+    int left, moved; /* times that it has still to find something; calls of it */
 } pair;
 
 static int pair_start(void *context, int number, const keel_exchange *e, char *error, size_t size)
@@ -76,9 +76,10 @@ static void what_else_is_under_way_moves_while_one_is_awaited(void **unused)
  * gradients have left or TESTS were made. */
 typedef struct slow {
     keel_process_group real;
-    bool open;             /* statistics are on their way */
-    int tests, left_since; /* since these have started; buckets */
-    int with, all;         /* exchanges of statistics with gradients behind them; and all */
+    bool open;      /* statistics are on their way */
+    int tests;      /* of them */
+    int left_since; /* buckets that have left since they started */
+    int with, all;  /* exchanges of statistics with gradients behind them; and all */
 } slow;
 
 enum { STATISTICS = KEEL_EXCHANGE_RECORDS, TESTS = 2000 };

@@ -89,8 +89,8 @@ void keel_buckets_arrive(const keel_program *p, int worker, int segment);
 /* By each worker after that, behind a meeting if there is one; and once statistics that others wait
  * for are on their way, since they would queue behind gradients that are begun before them. */
 void keel_buckets_pass(const keel_program *p, const keel_bound *b, int worker);
-/* By worker 0, between two calls of a segment: most MPIs move bytes only while somebody looks, for
- * whatever it may be. */
+/* By worker 0, between two calls of a segment: buckets and statistics move on, since most MPIs move
+ * bytes only while somebody looks. */
 void keel_buckets_look(const keel_program *p, const keel_bound *b);
 /* By each worker, behind the last one: all meet, and fold what is left. */
 void keel_buckets_fold(const keel_program *p, const keel_bound *b, keel_team *team, int worker);

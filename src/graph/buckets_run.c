@@ -89,7 +89,8 @@ static void fold(const keel_program *p, const keel_bound *b, int worker, const k
         if (p->timing && node >= 0)
             at = keel_timing_call(p->timing, worker, node, KEEL_WEIGHTS, at);
         if (x->narrow) keel_compressed_round(p, t); /* while it is in the cache */
-        if (p->timing) at = keel_timing_phase(p->timing, worker, KEEL_PHASE_REDUCE, at);
+        if (p->timing && (node < 0 || x->narrow))
+            at = keel_timing_phase(p->timing, worker, KEEL_PHASE_REDUCE, at);
     }
 }
 
@@ -179,16 +180,20 @@ static keel_status start_sharing(const keel_program *p, keel_bucket *k)
     return start(p, SHARE + (int)(k - p->across->buckets->bucket), k);
 }
 
+/* The exchange of a bucket that is on its way. */
+static int number_of(const keel_buckets *x, const keel_bucket *k)
+{
+    return (k->stage == KEEL_BUCKET_SHARE ? SHARE : SCATTER) + (int)(k - x->bucket);
+}
+
 /* Moves on one bucket that is on its way, if it can. moved: it did. */
 static keel_status drive_one(const keel_program *p, const keel_bound *b, keel_bucket *k,
                              bool *moved)
 {
-    keel_buckets *x = p->across->buckets;
-    const int i = (int)(k - x->bucket);
-    const bool scatters = k->stage == KEEL_BUCKET_SCATTER;
-    KEEL_TRY(keel_comm_test(p->across->comm, (scatters ? SCATTER : SHARE) + i, moved));
+    const keel_buckets *x = p->across->buckets;
+    KEEL_TRY(keel_comm_test(p->across->comm, number_of(x, k), moved));
     if (!*moved) return KEEL_OK;
-    if (!scatters) {
+    if (k->stage == KEEL_BUCKET_SHARE) {
         k->stage = KEEL_BUCKET_DONE;
         return KEEL_OK;
     }
@@ -317,10 +322,8 @@ keel_status keel_buckets_finish(const keel_program *p, const keel_bound *b)
             patience = keel_patience_begin();
             continue;
         }
-        const keel_bucket *k = &x->bucket[x->done];
-        const keel_status s = keel_comm_patience(
-            p->across->comm, (k->stage == KEEL_BUCKET_SHARE ? SHARE : SCATTER) + x->done,
-            &patience);
+        const int number = number_of(x, &x->bucket[x->done]);
+        const keel_status s = keel_comm_patience(p->across->comm, number, &patience);
         if (s < 0) keel_failure_take(&x->failure, s);
     }
     if (p->timing) keel_timing_phase(p->timing, 0, KEEL_PHASE_WAIT, begin);
@@ -357,19 +360,9 @@ int keel_buckets_owner(const keel_program *p, const keel_tile *t)
 keel_status keel_buckets_share(const keel_program *p)
 {
     keel_buckets *x = p->across->buckets;
-    keel_comm *c = p->across->comm;
-    keel_patience patience = keel_patience_begin();
     keel_status s = KEEL_OK;
     for (int i = 0; i < x->n && s >= 0; i++) s = start_sharing(p, &x->bucket[i]);
-    for (int done = 0; done < x->n && s >= 0;) {
-        bool moved = false;
-        s = keel_comm_test(c, SHARE + done, &moved);
-        if (moved) {
-            done++;
-            patience = keel_patience_begin();
-        } else if (s >= 0)
-            s = keel_comm_patience(c, SHARE + done, &patience);
-    }
+    for (int i = 0; i < x->n && s >= 0; i++) s = keel_comm_wait(p->across->comm, SHARE + i);
     for (int i = 0; i < x->n; i++) x->bucket[i].stage = KEEL_BUCKET_FOLD;
     return s;
 }

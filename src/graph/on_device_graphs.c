@@ -151,7 +151,7 @@ static keel_status capture(const keel_program *p, const keel_bound *b, int worke
 }
 
 /* A device without graphs of these calls, or without memory for them, makes them one by one, and
- * says so. It needs none of those that it has. */
+ * says so. Those of the calls that it has are of no use. */
 static keel_status without(keel_device *d, const keel_bound_workspace *w, keel_status s)
 {
     if (s != KEEL_EUNSUP) return s;

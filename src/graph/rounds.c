@@ -198,8 +198,10 @@ keel_status keel_rounds_begin(keel_rounds_way *w)
 
 static keel_status end_round(keel_rounds_way *w, keel_status s)
 {
-    if (s >= 0) join_all(w);
-    w->at += s >= 0;
+    if (s >= 0) {
+        join_all(w);
+        w->at++;
+    }
     return go_on(w, s);
 }
 

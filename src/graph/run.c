@@ -59,16 +59,22 @@ static void failed_across(const keel_program *p, keel_status s)
     if (s < 0 && p->failure[0].status >= 0) keel_failure_take(&p->failure[0], s);
 }
 
+/* By worker 0: what it does for all, while the others wait for it. */
+static void exchange_for_all(const keel_program *p, int worker,
+                             keel_status (*exchange)(void *context), void *context)
+{
+    if (worker != 0) return;
+    const int64_t begin = p->timing ? keel_clock_ns() : 0;
+    failed_across(p, exchange(context));
+    if (p->timing) keel_timing_phase(p->timing, worker, KEEL_PHASE_WAIT, begin);
+}
+
 void keel_program_meet_across(const keel_program *p, keel_team *team, int worker,
                               keel_status (*exchange)(void *context), void *context)
 {
     if (!p->across) return;
     keel_program_meet(p, team, worker);
-    if (worker == 0) {
-        const int64_t begin = p->timing ? keel_clock_ns() : 0;
-        failed_across(p, exchange(context));
-        if (p->timing) keel_timing_phase(p->timing, worker, KEEL_PHASE_WAIT, begin);
-    }
+    exchange_for_all(p, worker, exchange, context);
     keel_program_meet(p, team, worker);
 }
 
@@ -78,11 +84,17 @@ typedef struct exchanging {
     int segment;
 } exchanging;
 
+static keel_status receive_records(void *context)
+{
+    const exchanging *x = context;
+    return keel_records_receive(x->p);
+}
+
 static keel_status exchange_records(void *context)
 {
     const exchanging *x = context;
     KEEL_TRY(keel_records_send(x->p, x->b, x->segment));
-    return keel_records_receive(x->p);
+    return receive_records(context);
 }
 
 static bool merges_after(const keel_program *p, int g)
@@ -106,15 +118,12 @@ static void send_early(const keel_program *p, const keel_bound *b, int g, keel_t
 }
 
 /* All have their gradients: these leave while statistics may still be on their way. */
-static void receive_early(const keel_program *p, const keel_bound *b, keel_team *team, int worker)
+static void receive_early(const keel_program *p, const keel_bound *b, int g, keel_team *team,
+                          int worker)
 {
     keel_program_meet(p, team, worker);
     keel_buckets_pass(p, b, worker);
-    if (worker == 0) {
-        const int64_t begin = p->timing ? keel_clock_ns() : 0;
-        failed_across(p, keel_records_receive(p));
-        if (p->timing) keel_timing_phase(p->timing, worker, KEEL_PHASE_WAIT, begin);
-    }
+    exchange_for_all(p, worker, receive_records, &(exchanging){ p, b, g + 1 });
     keel_program_meet(p, team, worker);
 }
 
@@ -123,7 +132,7 @@ static void meet_after(const keel_program *p, const keel_bound *b, int g, keel_t
                        int worker)
 {
     if (sends_early(p, g))
-        receive_early(p, b, team, worker);
+        receive_early(p, b, g, team, worker);
     else if (p->across && merges_after(p, g))
         keel_program_meet_across(p, team, worker, exchange_records, &(exchanging){ p, b, g + 1 });
     else
@@ -155,16 +164,18 @@ static void compute(const keel_program *p, const keel_bound *b, int g, keel_team
     if (s < 0) keel_failure_take(f, s);
 }
 
-/* What a device has computed of a segment goes where it is needed. */
+/* What a device has computed of a segment goes where it is needed. Devices do not wait for the sums
+ * of a worker that has failed. */
 static void end_on_device(keel_program *p, const keel_bound *b, int g, int worker)
 {
     keel_failure *f = &p->failure[worker];
-    if (f->status >= 0) {
+    const bool on_device = p->workspace[worker].on_device;
+    if (on_device && f->status >= 0) {
         const keel_status s = keel_on_device_segment(p, b, worker, g);
         if (s < 0) keel_failure_take(f, s);
     }
     if (f->status < 0) keel_on_device_give_up(p);
-    if (g + 1 < p->schedule.n_segment) return;
+    if (!on_device || g + 1 < p->schedule.n_segment) return;
     const keel_status s = keel_on_device_end(p, b, worker);
     if (s < 0 && f->status >= 0) keel_failure_take(f, s);
     if (s < 0) keel_on_device_give_up(p);
@@ -184,10 +195,7 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
     for (int g = 0; g < p->schedule.n_segment; g++) {
         merge(p, b, g, worker);
         compute(p, b, g, team, worker);
-        if (device)
-            end_on_device(p, b, g, worker);
-        else if (p->failure[worker].status < 0)
-            keel_on_device_give_up(p);
+        end_on_device(p, b, g, worker);
         if (exchanges) keel_buckets_arrive(p, worker, g);
         if (p->schedule.segment[g].meets) meet_after(p, b, g, team, worker);
         if (exchanges) keel_buckets_pass(p, b, worker);

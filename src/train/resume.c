@@ -287,8 +287,8 @@ static void stand_in(keel_resume *r, const keel_standing *st)
     r->on_line(r->context, line);
 }
 
-/* Whether a part of the optimizer's state is lost, so that this process has no checkpoint to write:
- * what was gathered has only process 0, who may be the lost one. */
+/* Whether a part of the optimizer's state is lost, so that this process has no checkpoint to write.
+ * Only process 0 has what was gathered, and it may be the lost one. */
 static bool state_is_lost(const keel_resume *r, const keel_standing *st)
 {
     const keel_trainer *t = st->trainer;
