@@ -1,7 +1,9 @@
 # libkeel_cuda.so, the plug-in for NVIDIA's GPUs, where there are nvcc and cuDNN's headers: all kernels
 # for CUDA and the device, for the GPUs that have bfloat16. It has its own copy of CUDA's runtime and
 # takes the rest from libkeel; cuBLASLt and cuDNN are loaded when a kernel asks for them
-# (src/device/cuda/libraries.cu). Every warning is an error. What ptxas says of registers and spills lies
+# (src/device/cuda/libraries.cu). nvcc makes multiply-adds only of what says fmaf: left to itself it
+# makes them in one of two loops over the same numbers and not in the other, and then the bits of a
+# row depend on where it lies. Every warning is an error. What ptxas says of registers and spills lies
 # in BUILD/cuda/NAME.log. cuda-kernels: the objects alone.
 set(KEEL_CUDA_GPUS 80 90 100 CACHE STRING
     "compute capabilities that libkeel_cuda.so has code for; later GPUs compile its PTX")
@@ -18,7 +20,7 @@ elseif(KEEL_NVCC AND KEEL_CUDA AND NOT KEEL_SANITIZE)
     get_filename_component(cuda_folder ${KEEL_NVCC} REALPATH)
     get_filename_component(cuda_folder ${cuda_folder}/../.. ABSOLUTE)
     find_library(KEEL_CUDART libcudart_static.a HINTS ${cuda_folder}/lib64 ${cuda_folder}/lib)
-    set(KEEL_NVCC_FLAGS -std=c++20 -O3 -lineinfo -Werror all-warnings -Xptxas -v -Xcompiler -fPIC,-Wall)
+    set(KEEL_NVCC_FLAGS -std=c++20 -O3 -fmad=false -lineinfo -Werror all-warnings -Xptxas -v -Xcompiler -fPIC,-Wall)
     foreach(gpu IN LISTS KEEL_CUDA_GPUS)
         list(APPEND KEEL_NVCC_FLAGS -gencode arch=compute_${gpu},code=sm_${gpu})
     endforeach()

@@ -18,6 +18,22 @@ if [[ $why ]]; then
     exit 77
 fi
 
+# Each op in a process of its own: what a kernel breaks on a GPU stays broken until its process ends.
+kernels()
+{
+    local folder=$logs/kernels
+    rm -rf "$folder" && mkdir -p "$folder" || return 1
+    "$BUILD/tests/gpu_kernels" --list | sort -u |
+        xargs -P "$JOBS" -I {} sh -c '"$0" {} >"$1/{}.log" 2>&1 || echo {}' "$BUILD/tests/gpu_kernels" "$folder" |
+        sort >"$folder.failed"
+    while read -r op; do echo "== $op"; grep -aE '^\[  FAILED|ERROR|rror:|: ' "$folder/$op.log" | tail -n 6; done <"$folder.failed"
+    cat "$folder"/*.log | awk '/^\[  PASSED  \] [0-9]+ test/ { passed += $4 }
+        END { printf "[  PASSED  ] %d test(s).\n", passed }'
+    local n
+    n=$(wc -l <"$folder.failed")
+    ((n == 0)) || { echo " $n FAILED TEST(S): $(paste -sd' ' "$folder.failed")"; return 1; }
+}
+
 stage() # NAME COMMAND...: the command's own tests are counted if it says how many passed
 {
     local name=$1 start=$SECONDS n=1 bad=0 status
@@ -52,7 +68,7 @@ one_file()
 
 cmake --build "$BUILD" -j "$JOBS" --target gpu-tests >"$logs/build.log" 2>&1 ||
     { tail -n 20 "$logs/build.log"; echo "0 passed, 1 failed"; exit 1; }
-stage kernels "$BUILD/tests/gpu_kernels"
+stage kernels kernels
 stage scores "$BUILD/tests/gpu_scores"
 stage fits env KEEL_GPU_FITS="${FITS:-1000}" "$BUILD/tests/gpu_fits"
 stage one-file-mlp one_file mlp 784

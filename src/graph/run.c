@@ -32,6 +32,15 @@ static void run_call(const keel_program *p, const keel_bound *b, const keel_boun
     for (int i = c->n_clear; i < c->n_add; i++) keel_gradients_add(p->options.real, &c->add[i]);
 }
 
+/* A device is told of a call and computes it later; a timer waits for that. */
+static void timed_call(const keel_program *p, const keel_bound_call *c, int worker, int64_t *at)
+{
+    const keel_on_device *x = p->workspace[worker].on_device;
+    const keel_status s = x ? keel_device_reach(x->device, KEEL_COMPUTE_STREAM) : KEEL_OK;
+    if (s < 0) keel_call_failed(&c->call, s);
+    *at = keel_timing_call(p->timing, worker, c->node, c->pass, *at);
+}
+
 static void run_calls(const keel_program *p, const keel_bound *b, int begin, int end, int worker)
 {
     const keel_bound_workspace *workspace = &b->workspace[worker];
@@ -40,7 +49,7 @@ static void run_calls(const keel_program *p, const keel_bound *b, int begin, int
     for (int i = begin; i < end; i++) {
         const keel_bound_call *c = &workspace->call[i];
         run_call(p, b, c, worker);
-        if (p->timing) at = keel_timing_call(p->timing, worker, c->node, c->pass, at);
+        if (p->timing) timed_call(p, c, worker, &at);
         if (!looks) continue;
         keel_buckets_look(p, b);
         if (p->timing) at = keel_clock_ns();

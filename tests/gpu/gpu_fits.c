@@ -35,20 +35,18 @@ static outcome run(const recipe *r, int devices)
     return o;
 }
 
-static void bits_do_not_depend_on_how_many_devices(void **unused)
+static void bits_do_not_depend_on_how_many_devices(void **state)
 {
-    (void)unused;
-    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
-        outcome one = run(&recipes[i], 1);
-        for (int n = 1; n <= DEVICES; n++) {
-            char how[48];
-            outcome many = run(&recipes[i], n);
-            snprintf(how, sizeof how, "%d logical devices", n);
-            compare(&one, &many, &recipes[i], how);
-            forget(&many);
-        }
-        forget(&one);
+    const recipe *r = *state;
+    outcome one = run(r, 1);
+    for (int n = 1; n <= DEVICES; n++) {
+        char how[48];
+        outcome many = run(r, n);
+        snprintf(how, sizeof how, "%d logical devices", n);
+        compare(&one, &many, r, how);
+        forget(&many);
     }
+    forget(&one);
 }
 
 static double at(const keel_tensor *t, int64_t i)
@@ -57,20 +55,17 @@ static double at(const keel_tensor *t, int64_t i)
 }
 
 /* Numbers are added in other orders, and bfloat16 rounds them to three digits. */
-static void numbers_are_those_of_the_host(void **unused)
+static void numbers_are_those_of_the_host(void **state)
 {
-    (void)unused;
-    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
-        const recipe *r = &recipes[i];
-        const double most = r->policy ? 0.2 : r->dtype == KEEL_FLOAT64 ? 1e-9 : 2e-3;
-        outcome host = run(r, 0), gpu = run(r, 1);
-        for (int64_t k = 0; k < keel_shape_count(&host.predicted.shape); k++)
-            if (!(fabs(at(&host.predicted, k) - at(&gpu.predicted, k)) <= most))
-                fail_msg("%s: prediction %d is %.9g, the host's is %.9g", r->name, (int)k,
-                         at(&gpu.predicted, k), at(&host.predicted, k));
-        forget(&host);
-        forget(&gpu);
-    }
+    const recipe *r = *state;
+    const double most = r->policy ? 0.2 : r->dtype == KEEL_FLOAT64 ? 1e-9 : 2e-3;
+    outcome host = run(r, 0), gpu = run(r, 1);
+    for (int64_t k = 0; k < keel_shape_count(&host.predicted.shape); k++)
+        if (!(fabs(at(&host.predicted, k) - at(&gpu.predicted, k)) <= most))
+            fail_msg("%s: prediction %d is %.9g, the host's is %.9g", r->name, (int)k,
+                     at(&gpu.predicted, k), at(&host.predicted, k));
+    forget(&host);
+    forget(&gpu);
 }
 
 static size_t free_bytes(void)
@@ -149,13 +144,24 @@ static void cuda_shows_what_was_planned(void **unused)
     keel_model_destroy(m);
 }
 
+enum { RECIPES = sizeof recipes / sizeof *recipes };
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bits_do_not_depend_on_how_many_devices),
-        cmocka_unit_test(numbers_are_those_of_the_host),
-        cmocka_unit_test(no_fit_keeps_memory),
-        cmocka_unit_test(cuda_shows_what_was_planned),
-    };
-    return cmocka_run_group_tests(tests, start, NULL);
+    static char names[2 * RECIPES][120];
+    struct CMUnitTest tests[2 * RECIPES + 2] = { 0 };
+    int n = 0;
+    for (int i = 0; i < RECIPES; i++)
+        for (int host = 0; host < 2; host++, n++) {
+            snprintf(names[n], sizeof *names, "%s: %s", recipes[i].name,
+                     host ? "the host's numbers" : "the bits of one device");
+            tests[n] = (struct CMUnitTest){ names[n],
+                                            host ? numbers_are_those_of_the_host
+                                                 : bits_do_not_depend_on_how_many_devices,
+                                            NULL, NULL, (void *)(uintptr_t)&recipes[i] };
+        }
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test(no_fit_keeps_memory);
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test(cuda_shows_what_was_planned);
+    if (getenv("KEEL_TEST_FILTER")) cmocka_set_test_filter(getenv("KEEL_TEST_FILTER"));
+    return _cmocka_run_group_tests("fits", tests, (size_t)n, start, NULL);
 }
