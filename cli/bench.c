@@ -354,7 +354,7 @@ static int check(job *j, const char *name)
     if (j->batch_size > 1 << 20) return keel_complain(EXIT_USAGE, "--batch-size: at most 1048576");
     /* whole batches, at least two, so that all steps are equal */
     j->rows = j->w->rows / j->batch_size * j->batch_size;
-    if (j->rows < 2 * j->batch_size) j->rows = 2 * j->batch_size;
+    if (j->rows < 4 * j->batch_size) j->rows = 4 * j->batch_size;
     return -1;
 }
 

@@ -805,18 +805,26 @@ static inline double half_unit(double x)
  * it would hide a fault. */
 static bool same_unbounded = false;
 
+/* How often a narrow result may be rounded, and whether gradients of weights beside narrow values
+ * are. */
+static int narrow_roundings = 1;
+static bool gradients_rounded = false;
+
 /* Within a hundred thousandth of the largest, for sums in another order; got is float, or narrow
- * where `narrow`: then rounded once more. */
-static inline void same(const char *what, const float *want, const void *got, bool narrow,
-                        int64_t n)
+ * where `narrow`: then rounded once more. rounded: got is float, but was narrow before it was
+ * added. */
+static inline void same_or_rounded(const char *what, const float *want, const void *got,
+                                   bool narrow, bool rounded, int64_t n)
 {
     double most = 0;
     for (int64_t i = 0; i < n; i++)
         if (isfinite(want[i])) most = fmax(most, fabs((double)want[i]));
+    const double more = rounded ? 2 * half_unit(most) : 0;
     for (int64_t i = 0; i < n; i++) {
         const double x = want[i];
         const double y = narrow ? wide_of(((const keel_bf16 *)got)[i]) : ((const float *)got)[i];
-        const double room = 1e-5 * most + 1e-30 + (narrow ? half_unit(x) * (1 + 1e-6) : 0);
+        const double room = 1e-5 * most + 1e-30 +
+                            (narrow ? narrow_roundings * half_unit(x) * (1 + 1e-6) : 0) + more;
         keel_bf16 stored = 0;
         if (narrow) narrow_to(&stored, &want[i], 1);
         const bool alike = same_unbounded && (x == y || (isnan(x) && isnan(y)) ||
@@ -826,6 +834,12 @@ static inline void same(const char *what, const float *want, const void *got, bo
                      "largest %.3g)",
                      what, (long long)i, y, x, room, most);
     }
+}
+
+static inline void same(const char *what, const float *want, const void *got, bool narrow,
+                        int64_t n)
+{
+    same_or_rounded(what, want, got, narrow, false, n);
 }
 
 static inline void same_doubles(const char *what, const double *want, const double *got, int64_t n)
@@ -864,7 +878,8 @@ static inline void compare(const bench *b, keel_pass pass, const char *name, con
     for (int i = 0; pass == KEEL_BACKWARD && i < n->n_in; i++)
         same(what, want->in_grad[i], got->in_grad[i], b->both, b->rows * keel_row_count(&n->in[i]));
     for (int i = 0; pass == KEEL_WEIGHTS && i < n->n_weight; i++)
-        same(what, want->weight_grad[i], got->weight_grad[i], false, keel_row_count(&n->weight[i]));
+        same_or_rounded(what, want->weight_grad[i], got->weight_grad[i], false,
+                        b->both && gradients_rounded, keel_row_count(&n->weight[i]));
     if (pass == KEEL_PARTIAL) same_doubles(what, want->partial, got->partial, n->partial * b->rows);
     if (pass == KEEL_PARTIAL_BACKWARD)
         same_doubles(what, want->partial, got->partial, n->partial_backward * b->rows);

@@ -60,7 +60,7 @@ def data(work, batch):
     import numpy as np
 
     shape, classes, rows, _ = WORKS[work]
-    rows = max(rows // batch * batch, 2 * batch)
+    rows = max(rows // batch * batch, 4 * batch)
     chance = np.random.default_rng(0)
     if work in VOCABULARY:
         x = chance.integers(0, VOCABULARY[work], (rows, *shape), dtype=np.int32)

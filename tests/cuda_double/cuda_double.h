@@ -13,8 +13,7 @@ enum {
     CUDA_DOUBLE_NO_MASK = 4,      /* cuBLASLt has no algorithm where a mask is set */
     CUDA_DOUBLE_NO_ALGORITHM = 8, /* nor any other; nor has cuDNN an engine */
     CUDA_DOUBLE_NO_EPILOGUE = 32, /* cuBLASLt adds no bias */
-    CUDA_DOUBLE_NO_NCCL = 64,
-    CUDA_DOUBLE_NO_WIDE_FILTER = 16 /* cuDNN: a filter gradient has the type of its inputs */
+    CUDA_DOUBLE_NO_NCCL = 64
 };
 void cuda_double_without(int what); /* from now on; 0: nothing */
 

@@ -376,8 +376,6 @@ cudnnStatus_t finish_plan(const char *f, const node *n)
         !is_finished(f, "the graph", config->graph) || !v.is(f, operation_of(config->graph)))
         return CUDNN_STATUS_BAD_PARAM;
     if (config->engine == REFUSING) return CUDNN_STATUS_NOT_SUPPORTED;
-    if (v.w.type != v.x.type && double_lacks(CUDA_DOUBLE_NO_WIDE_FILTER))
-        return CUDNN_STATUS_NOT_SUPPORTED;
     if (config->engine == CHANGING) {
         double_wrong(f, "an engine whose bits change from run to run");
         return CUDNN_STATUS_BAD_PARAM;

@@ -1,5 +1,5 @@
 /* See _conv.h: what is before and after cuDNN's call. */
-#include "ops/cuda/_conv_graph.h"
+#include "ops/cuda/_conv_products.h"
 extern "C" {
 #include "base/memory.h"
 }
@@ -8,9 +8,9 @@ namespace
 {
 struct plan {
     cuda_geometry g;
+    conv_products *products; /* or */
     conv_plan *conv;
     int64_t filter_at, sums_at; /* bytes into scratch; the workspace is at 0 */
-    bool narrow_gradient;       /* the filter's, in scratch */
 };
 
 /* ---- filters ----------------------------------------------------------------------------------
@@ -70,7 +70,6 @@ conv_graph graph_of(const keel_prepare *p, const cuda_geometry *g)
     x.g = g;
     x.rows = p->rows;
     x.type = n->held;
-    x.type_filter = p->pass == KEEL_WEIGHTS ? KEEL_FLOAT32 : n->held;
     x.aligned_x = cuda_alignment(n, g->transposed ? &n->out[0] : &n->in[0]);
     x.aligned_y = cuda_alignment(n, g->transposed ? &n->in[0] : &n->out[0]);
     x.adds = p->pass == KEEL_FORWARD    ? n->n_weight > 1 /* a bias is there */
@@ -80,17 +79,11 @@ conv_graph graph_of(const keel_prepare *p, const cuda_geometry *g)
     return x;
 }
 
-/* The filter's gradient is float32 in scratch. Where no engine has that beside narrow
- * values, it is rounded to their type, as in Keras. */
 keel_status make(const keel_prepare *p, const conv_graph *x, plan *pl, int64_t *scratch)
 {
-    conv_graph narrower = *x;
-    keel_status s = conv_plan_create(p, x, &pl->conv, scratch);
-    if (s != KEEL_EUNSUP || x->direction != CONV_FILTER || !keel_dtype_is_narrow(x->type)) return s;
-    narrower.type_filter = x->type;
-    s = conv_plan_create(p, &narrower, &pl->conv, scratch);
-    pl->narrow_gradient = s >= 0;
-    return s;
+    const bool bias = p->pass == KEEL_FORWARD && p->node->n_weight > 1;
+    const keel_status s = conv_products_create(p, x, bias, &pl->products, scratch);
+    return s == KEEL_EUNSUP ? conv_plan_create(p, x, &pl->conv, scratch) : s;
 }
 } // namespace
 
@@ -108,9 +101,9 @@ keel_status cuda_conv_prepare(keel_prepare *p, const cuda_geometry *g)
         keel_free(pl);
         return s;
     }
-    const keel_dtype filter = pl->narrow_gradient ? x.type : x.type_filter;
     pl->filter_at = at;
-    at += cuda_piece(keel_row_count(&n->weight[0]) * (int64_t)keel_dtype_size(filter));
+    if (pl->conv)
+        at += cuda_piece(keel_row_count(&n->weight[0]) * (int64_t)keel_dtype_size(x.type));
     pl->sums_at = at;
     if (p->pass == KEEL_WEIGHTS && n->n_weight > 1) {
         const int64_t k = channels_of(n);
@@ -125,6 +118,7 @@ void cuda_conv_release(void *at)
 {
     plan *pl = static_cast<plan *>(at);
     if (!pl) return;
+    conv_products_destroy(pl->products);
     conv_plan_destroy(pl->conv);
     keel_free(pl);
 }
@@ -165,38 +159,65 @@ bool run(const keel_call *c, const void *in, const void *out, void *filter)
     const bool turned = pl->g.transposed;
     return conv_plan_run(c, pl->conv, turned ? out : in, filter, turned ? in : out, c->scratch);
 }
+
+void run_products(const keel_call *c, const void *in, const void *filter, const void *out,
+                  const void *bias, bool adds)
+{
+    const plan *pl = static_cast<const plan *>(c->plan);
+    const bool turned = pl->g.transposed;
+    conv_products_run(c, pl->products, static_cast<const float *>(turned ? out : in),
+                      static_cast<const float *>(filter),
+                      static_cast<const float *>(turned ? in : out),
+                      static_cast<const float *>(bias), adds);
+}
+
+void filter_gradient(const keel_call *c)
+{
+    const plan *pl = static_cast<const plan *>(c->plan);
+    const int64_t rows = keel_row_count(&c->node->weight[0]) / pl->g.k;
+    float *dw = static_cast<float *>(c->weight_grad[0]);
+    char *filter = static_cast<char *>(c->scratch) + pl->filter_at;
+    if (pl->products) return run_products(c, c->in[0], dw, c->out_grad[0], nullptr, c->weight_adds);
+    if (!run(c, c->in[0], c->out_grad[0], filter)) return;
+    with_held(c, [&](auto held) {
+        turn(c, dw, reinterpret_cast<decltype(held) *>(filter), pl->g.k, rows, c->weight_adds);
+    });
+}
 } // namespace
 
 void cuda_conv_forward(const keel_call *c)
 {
-    void *filter = turned_filter(c);
-    if (c->node->n_weight > 1) with_held(c, [&](auto held) { cuda_fill<decltype(held)>(c); });
-    run(c, c->in[0], c->out[0], filter);
+    const plan *pl = static_cast<const plan *>(c->plan);
+    const bool bias = c->node->n_weight > 1;
+    const bool fills = bias && (!pl->products || conv_products_fills(pl->products));
+    if (fills) with_held(c, [&](auto held) { cuda_fill<decltype(held)>(c); });
+    if (!pl->products) {
+        run(c, c->in[0], c->out[0], turned_filter(c));
+        return;
+    }
+    run_products(c, c->in[0], c->weight[0], c->out[0], bias && !fills ? c->weight[1] : nullptr,
+                 fills);
 }
 
 void cuda_conv_backward(const keel_call *c)
 {
-    if (c->in_grad[0]) run(c, c->in_grad[0], c->out_grad[0], turned_filter(c));
+    const plan *pl = static_cast<const plan *>(c->plan);
+    if (!c->in_grad[0]) return;
+    if (pl->products)
+        run_products(c, c->in_grad[0], c->weight[0], c->out_grad[0], nullptr, c->in_adds[0]);
+    else
+        run(c, c->in_grad[0], c->out_grad[0], turned_filter(c));
 }
 
 void cuda_conv_weights(const keel_call *c)
 {
     const plan *pl = static_cast<const plan *>(c->plan);
-    char *scratch = static_cast<char *>(c->scratch), *filter = scratch + pl->filter_at;
-    float *dw = static_cast<float *>(c->weight_grad[0]);
     float *db = c->node->n_weight > 1 ? static_cast<float *>(c->weight_grad[1]) : nullptr;
-    const int64_t rows = keel_row_count(&c->node->weight[0]) / pl->g.k, k = channels_of(c->node);
-    if (dw && !run(c, c->in[0], c->out_grad[0], filter)) return;
-    if (dw && pl->narrow_gradient)
-        with_held(c, [&](auto held) {
-            turn(c, dw, reinterpret_cast<decltype(held) *>(filter), pl->g.k, rows, c->weight_adds);
-        });
-    else if (dw)
-        turn(c, dw, reinterpret_cast<float *>(filter), pl->g.k, rows, c->weight_adds);
+    if (c->weight_grad[0]) filter_gradient(c);
     if (!db) return;
-    const int64_t places = cuda_count(c) / k;
+    const int64_t k = channels_of(c->node), places = cuda_count(c) / k;
     with_held(c, [&](auto held) {
         places_sum(c, db, cuda_out_grad<decltype(held)>(c), places, k, c->weight_adds,
-                   scratch + pl->sums_at);
+                   static_cast<char *>(c->scratch) + pl->sums_at);
     });
 }

@@ -150,7 +150,7 @@ descriptor graph(maker *m, const conv_graph *x)
     const names *a = &names_of[x->direction];
     descriptor at[] = {
         channels_last(m, ID_X, x->type, x->aligned_x, g->dims, x->rows, g->c, g->x),
-        channels_last(m, ID_W, x->type_filter, 16, g->dims, g->k, g->c / g->groups, g->size),
+        channels_last(m, ID_W, x->type, 16, g->dims, g->k, g->c / g->groups, g->size),
         channels_last(m, ID_Y, x->type, x->aligned_y, g->dims, x->rows, g->k, g->y), window(m, g)
     };
     descriptor d = m->make(a->type);

@@ -10,8 +10,7 @@ struct conv_graph {
     conv_direction direction;
     const cuda_geometry *g;
     int64_t rows;
-    keel_dtype type;          /* of x and y */
-    keel_dtype type_filter;   /* of w: the same, or float32 */
+    keel_dtype type;          /* of x, y and w */
     int aligned_x, aligned_y; /* bytes; w has 16 */
     bool adds;                /* to what is there */
     keel_float32 float32;

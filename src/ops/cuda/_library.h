@@ -83,7 +83,7 @@ template <class T> static void cuda_fill(const keel_call *c)
  * stretches are places again, until one stretch is left.
  */
 
-static const int64_t PLACES_STRETCH = 512;
+static const int64_t PLACES_STRETCH = 128;
 static const int PLACES_LINES = CUDA_THREADS / GPU_WARP; /* threads that share a stretch */
 
 static __device__ __forceinline__ double place_value(double x)

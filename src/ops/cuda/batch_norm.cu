@@ -1,7 +1,7 @@
 /* See ops/batch_norm.c. Records are sums of doubles in one order of places. A thread has the same
  * eight channels of every place that it comes to, so it reads what belongs to them once; their bits
  * of a relu are one byte. */
-#include "ops/cuda/_columns.h"
+#include "ops/cuda/_kernel.h"
 
 namespace
 {
@@ -63,17 +63,20 @@ struct channel {
     double mean, invstd, r, d;
 };
 
+__device__ __forceinline__ double mean_of(const facts_args &f, int64_t k)
+{
+    return f.forward ? f.forward[1 + k] : (double)f.mean[k];
+}
+
 __device__ channel channel_of(const facts_args &f, int64_t k)
 {
     channel h = { 0, 0, 1, 0 };
     double variance;
-    if (f.forward) {
-        h.mean = f.forward[1 + k];
+    h.mean = mean_of(f, k);
+    if (f.forward)
         variance = f.forward[1 + f.c + k] / (f.forward[0] * f.per_row);
-    } else {
-        h.mean = f.mean[k];
+    else
         variance = f.variance[k];
-    }
     h.invstd = 1 / sqrt(variance + f.epsilon);
     if (!f.renorm) return h;
     const double deviation = fmax((double)f.renorm_stddev[k], sqrt(f.epsilon));
@@ -156,9 +159,9 @@ __global__ void __launch_bounds__(CUDA_THREADS)
     if (t >= threads) return;
     const int64_t group = t % a.groups, k = group * EIGHT, n = a.c - k;
     float mean[EIGHT], scale[EIGHT], offset[EIGHT];
-    load8(mean, f.mean + k, n, false);
-    load8(scale, f.scale + k, n, false);
-    load8(offset, f.offset + k, n, false);
+    load8(mean, f.mean + k, n, a.wide);
+    load8(scale, f.scale + k, n, a.wide);
+    load8(offset, f.offset + k, n, a.wide);
     for (int64_t place = t / a.groups; place < a.places; place += threads / a.groups) {
         const int64_t at = place * a.c + k;
         float x[EIGHT], z[EIGHT];
@@ -187,10 +190,10 @@ __global__ void __launch_bounds__(CUDA_THREADS)
     if (t >= threads) return;
     const int64_t group = t % a.groups, k = group * EIGHT, n = a.c - k;
     float mean[EIGHT], slope[EIGHT], less[EIGHT], by[EIGHT];
-    load8(mean, f.mean + k, n, false);
-    load8(slope, f.scale + k, n, false);
-    load8(less, f.a + k, n, false);
-    load8(by, f.b + k, n, false);
+    load8(mean, f.mean + k, n, a.wide);
+    load8(slope, f.scale + k, n, a.wide);
+    load8(less, f.a + k, n, a.wide);
+    load8(by, f.b + k, n, a.wide);
     for (int64_t place = t / a.groups; place < a.places; place += threads / a.groups) {
         const int64_t at = place * a.c + k;
         const unsigned bits = a.bits ? a.bits[place * a.groups + group] : 255;
@@ -228,7 +231,9 @@ template <class T> apply_args<T> apply_of(const keel_call *c, int64_t *threads)
     a.groups = a.bits ? keel_batch_norm_bits(a.c) : (a.c + EIGHT - 1) / EIGHT;
     a.x = cuda_in<T>(c, 0);
     a.wide = a.c % 4 == 0 && wide4(a.x);
-    const int64_t most = CUDA_BLOCKS * CUDA_THREADS / a.groups; /* places at a time */
+    /* Places at a time. A thread should have several, since it first reads what belongs to its
+     * channels. */
+    const int64_t most = CUDA_BLOCKS / 4 * CUDA_THREADS / a.groups;
     *threads = (a.places < most ? a.places : most > 0 ? most : 1) * a.groups;
     return a;
 }
@@ -262,84 +267,178 @@ template <class T> void backward(const keel_call *c)
 }
 
 /* ---- records ----------------------------------------------------------------------------------
+ *
+ * A block has some groups of four channels of one row; its threads share the places. How many
+ * depends on the number of channels alone.
  */
 
-/* A block has a warp of channels of one row; its threads share the places. */
-template <class T>
-__global__ void __launch_bounds__(CUDA_THREADS)
-    partial_kernel(double *records, const T *in, int64_t c, int64_t per_row, int64_t chunks,
-                   int64_t blocks)
+const int FOUR = 4, SUMS = 2, AT_ONCE = 4; /* AT_ONCE: places whose loads are under way together */
+
+struct row_layout {
+    int64_t c, per_row, chunks, blocks; /* chunks: of a row, each for a block */
+    int lanes;                          /* groups of channels of a block */
+    bool wide;
+};
+
+/* Where a thread of a block is. */
+struct row_part {
+    int64_t row, k,
+        n; /* k: its first channel; n: how many there are from there on, or fewer than 1 */
+    int line, lines; /* of the threads that share the places */
+};
+
+__device__ __forceinline__ row_part part_of(const row_layout &l, int64_t block)
 {
-    SHARED(double, room, CUDA_THREADS);
-    const int first = (int)threadIdx.x / GPU_WARP;
-    for (int64_t b = blockIdx.x; b < blocks; b += gridDim.x) {
-        const int64_t row = b / chunks, k = b % chunks * GPU_WARP + threadIdx.x % GPU_WARP;
-        const T *x = in + row * per_row * c + k;
-        double *mean_of = records + row * 2 * c + k;
-        double sum = 0, squares = 0;
-        for (int64_t p = first; k < c && p < per_row; p += PLACES) sum += to_f(x[p * c]);
-        const double mean = over_places(sum, room) / (double)per_row;
-        for (int64_t p = first; k < c && p < per_row; p += PLACES) {
-            const double d = to_f(x[p * c]) - mean;
-            squares += d * d;
+    const int lane = (int)threadIdx.x % l.lanes;
+    const int64_t k = (block % l.chunks * l.lanes + lane) * FOUR;
+    return { block / l.chunks, k, l.c - k, (int)threadIdx.x / l.lanes, CUDA_THREADS / l.lanes };
+}
+
+/* The sums of all threads that share the places: of channel e, sum s is *at(s, e), for the threads
+ * of line 0. All threads call it. */
+struct row_sums {
+    const double *total;
+    int lanes;
+
+    __device__ __forceinline__ double at(int s, int e) const
+    {
+        return total[(s * FOUR + e) * lanes + (int)threadIdx.x];
+    }
+};
+
+__device__ __forceinline__ row_sums over_lines(const double mine[SUMS][FOUR], double *room,
+                                               double *total, int lanes)
+{
+    const int t = (int)threadIdx.x, lines = CUDA_THREADS / lanes;
+    for (int s = 0; s < SUMS; s++)
+        for (int e = 0; e < FOUR; e++) room[(s * FOUR + e) * CUDA_THREADS + t] = mine[s][e];
+    __syncthreads();
+    if (t < SUMS * FOUR * lanes) {
+        const double *from = room + t / lanes * CUDA_THREADS + t % lanes;
+        double sum = 0;
+        for (int l = 0; l < lines; l++) sum += from[l * lanes];
+        total[t] = sum;
+    }
+    __syncthreads();
+    return { total, lanes };
+}
+
+/* The mean, and the sum of squares about it: by way of the sums about the first place's value,
+ * which in doubles lose nothing that a float has. */
+template <class T>
+__global__ void __launch_bounds__(CUDA_THREADS, 1)
+    partial_kernel(double *records, const T *in, const row_layout l)
+{
+    SHARED(double, room, SUMS *FOUR *CUDA_THREADS);
+    SHARED(double, total, CUDA_THREADS);
+    for (int64_t b = blockIdx.x; b < l.blocks; b += gridDim.x) {
+        const row_part at = part_of(l, b);
+        const T *x = in + at.row * l.per_row * l.c + at.k;
+        double sum[SUMS][FOUR] = {};
+        float pivot[FOUR], v[AT_ONCE][FOUR];
+        load_some(pivot, x, at.n, l.wide);
+        for (int64_t p = at.line; at.n > 0 && p < l.per_row; p += AT_ONCE * at.lines) {
+            for (int u = 0; u < AT_ONCE; u++)
+                if (p + u * at.lines < l.per_row)
+                    load_some(v[u], x + (p + u * at.lines) * l.c, at.n, l.wide);
+            for (int u = 0; u < AT_ONCE; u++)
+                for (int e = 0; e < FOUR && p + u * at.lines < l.per_row; e++) {
+                    const double d = (double)v[u][e] - (double)pivot[e];
+                    sum[0][e] += d;
+                    sum[1][e] = fma(d, d, sum[1][e]);
+                }
         }
-        squares = over_places(squares, room);
-        if (first != 0 || k >= c) continue;
-        mean_of[0] = mean;
-        mean_of[c] = squares;
+        const row_sums all = over_lines(sum, room, total, l.lanes);
+        double *to = records + at.row * 2 * l.c + at.k;
+        for (int e = 0; e < FOUR && at.line == 0; e++) {
+            if (e >= at.n) break;
+            const double mean = all.at(0, e) / (double)l.per_row;
+            to[e] = (double)pivot[e] + mean;
+            to[l.c + e] = fmax(all.at(1, e) - all.at(0, e) * mean, 0.0) + 0 * mean; /* NaN stays */
+        }
+        __syncthreads(); /* total is used again */
     }
 }
 
 template <class T>
-__global__ void __launch_bounds__(CUDA_THREADS)
+__global__ void __launch_bounds__(CUDA_THREADS, 1)
     partial_backward_kernel(double *records, const T *in, const T *out_grad, const uint8_t *bits,
-                            const facts_args f, int64_t per_row, int64_t bytes, int64_t chunks,
-                            int64_t blocks)
+                            const facts_args f, int64_t bytes, const row_layout l)
 {
-    SHARED(double, room, CUDA_THREADS);
-    const int first = (int)threadIdx.x / GPU_WARP;
-    const int64_t c = f.c;
-    for (int64_t b = blockIdx.x; b < blocks; b += gridDim.x) {
-        const int64_t row = b / chunks, k = b % chunks * GPU_WARP + threadIdx.x % GPU_WARP;
-        const channel h = k < c ? channel_of(f, k) : channel{ 0, 0, 1, 0 };
-        const T *x = in + row * per_row * c + k, *dy = out_grad + row * per_row * c + k;
-        double sum = 0, product = 0;
-        for (int64_t p = first; k < c && p < per_row; p += PLACES) {
-            if (bits && !(bits[(row * per_row + p) * bytes + k / 8] >> k % 8 & 1)) continue;
-            const double g = to_f(dy[p * c]);
-            sum += g;
-            product += g * (to_f(x[p * c]) - h.mean);
+    SHARED(double, room, SUMS *FOUR *CUDA_THREADS);
+    SHARED(double, total, CUDA_THREADS);
+    for (int64_t b = blockIdx.x; b < l.blocks; b += gridDim.x) {
+        const row_part at = part_of(l, b);
+        const int64_t first = at.row * l.per_row;
+        const T *x = in + first * l.c + at.k, *dy = out_grad + first * l.c + at.k;
+        const uint8_t *bit = bits ? bits + first * bytes + at.k / 8 : nullptr;
+        double sum[SUMS][FOUR] = {}, mean[FOUR];
+        float v[AT_ONCE][FOUR], g[AT_ONCE][FOUR];
+        unsigned kept[AT_ONCE];
+        for (int e = 0; e < FOUR; e++) mean[e] = e < at.n ? mean_of(f, at.k + e) : 0;
+        for (int64_t p = at.line; at.n > 0 && p < l.per_row; p += AT_ONCE * at.lines) {
+            for (int u = 0; u < AT_ONCE; u++) {
+                const int64_t q = p + u * at.lines;
+                if (q >= l.per_row) continue;
+                load_some(v[u], x + q * l.c, at.n, l.wide);
+                load_some(g[u], dy + q * l.c, at.n, l.wide);
+                kept[u] = bits ? bit[q * bytes] >> at.k % 8 : 15u;
+            }
+            for (int u = 0; u < AT_ONCE; u++)
+                for (int e = 0; e < FOUR && p + u * at.lines < l.per_row; e++) {
+                    if (!(kept[u] >> e & 1)) continue;
+                    sum[0][e] += (double)g[u][e];
+                    sum[1][e] = fma((double)g[u][e], (double)v[u][e] - mean[e], sum[1][e]);
+                }
         }
-        sum = over_places(sum, room);
-        product = over_places(product, room);
-        if (first != 0 || k >= c) continue;
-        records[row * 2 * c + k] = sum;
-        records[row * 2 * c + c + k] = product * h.invstd;
+        const row_sums all = over_lines(sum, room, total, l.lanes);
+        double *to = records + at.row * 2 * l.c + at.k;
+        for (int e = 0; e < FOUR && at.line == 0; e++) {
+            if (e >= at.n) break;
+            to[e] = all.at(0, e);
+            to[l.c + e] = all.at(1, e) * channel_of(f, at.k + e).invstd;
+        }
+        __syncthreads(); /* total is used again */
     }
+}
+
+row_layout layout_of(int64_t c, int64_t rows, int64_t per_row, bool wide)
+{
+    const int64_t groups = (c + FOUR - 1) / FOUR;
+    row_layout l = { c, per_row, 0, 0, 4, wide && c % FOUR == 0 };
+    while (l.lanes < GPU_WARP && l.lanes < groups) l.lanes *= 2;
+    l.chunks = (groups + l.lanes - 1) / l.lanes;
+    l.blocks = rows * l.chunks;
+    return l;
+}
+
+unsigned grid_of(const row_layout &l)
+{
+    const int64_t most = CUDA_BLOCKS * 8;
+    return (unsigned)(l.blocks < most ? l.blocks : most);
 }
 
 template <class T> void partial(const keel_call *c)
 {
-    const int64_t n = channels_of(c->node), chunks = (n + GPU_WARP - 1) / GPU_WARP;
-    const int64_t blocks = c->rows * chunks, most = CUDA_BLOCKS * 8;
-    cuda_launch(c, partial_kernel<T>, (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, 0,
-                c->partial, cuda_in<T>(c, 0), n, keel_row_count(&c->node->in[0]) / n, chunks,
-                blocks);
+    const T *x = cuda_in<T>(c, 0);
+    const int64_t n = channels_of(c->node);
+    const row_layout l = layout_of(n, c->rows, keel_row_count(&c->node->in[0]) / n, wide4(x));
+    cuda_launch(c, partial_kernel<T>, grid_of(l), CUDA_THREADS, 0, c->partial, x, l);
 }
 
 /* Records of `rows` rows of `per_row` places, which are those of the call. */
 template <class T>
 void records_backward(const keel_call *c, double *records, int64_t rows, int64_t per_row)
 {
-    const int64_t n = channels_of(c->node), chunks = (n + GPU_WARP - 1) / GPU_WARP;
-    const int64_t blocks = rows * chunks, most = CUDA_BLOCKS * 8;
+    const T *x = cuda_in<T>(c, 0), *dy = cuda_out_grad<T>(c);
+    const int64_t n = channels_of(c->node);
+    const row_layout l = layout_of(n, rows, per_row, wide4(x) && wide4(dy));
     const bool relu = cuda_args<keel_batch_norm_args>(c)->relu;
     const uint8_t *bits =
         relu && c->node->n_saved ? static_cast<const uint8_t *>(c->saved[0]) : nullptr;
-    facts_args f = args_of(c);
-    cuda_launch(c, partial_backward_kernel<T>, (unsigned)(blocks < most ? blocks : most),
-                CUDA_THREADS, 0, records, cuda_in<T>(c, 0), cuda_out_grad<T>(c), bits, f, per_row,
-                keel_batch_norm_bits(n), chunks, blocks);
+    const facts_args f = args_of(c);
+    cuda_launch(c, partial_backward_kernel<T>, grid_of(l), CUDA_THREADS, 0, records, x, dy, bits, f,
+                keel_batch_norm_bits(n), l);
 }
 
 template <class T> void partial_backward(const keel_call *c)
