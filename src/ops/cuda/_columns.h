@@ -55,18 +55,39 @@ template <int N> struct column_results {
     float *at[N]; /* NULL: not wanted */
 };
 
+static const int ENDS = 8; /* columns of a block; its other threads share the pieces */
+
 template <int N>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     column_ends_kernel(const column_results<N> to, const double *from, int64_t n, int64_t pieces,
-                       bool adds)
+                       int64_t chunks, bool adds)
 {
-    const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
-    for (int64_t k = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; k < n; k += step)
-        for (int s = 0; s < N; s++) {
-            double sum = 0;
-            for (int64_t p = 0; p < pieces; p++) sum += from[(p * N + s) * n + k];
-            if (to.at[s]) to.at[s][k] = (float)sum + (adds ? to.at[s][k] : 0);
+    SHARED(double, room, CUDA_THREADS);
+    const int lane = (int)threadIdx.x % ENDS, first = (int)threadIdx.x / ENDS;
+    for (int64_t b = blockIdx.x; b < chunks * N; b += gridDim.x) {
+        const int64_t s = b / chunks, k = b % chunks * ENDS + lane;
+        double sum = 0;
+        for (int64_t p = first; k < n && p < pieces; p += CUDA_THREADS / ENDS)
+            sum += from[(p * N + s) * n + k];
+        room[threadIdx.x] = sum;
+        __syncthreads();
+        float *at = first == 0 && k < n ? to.at[s] : nullptr;
+        if (at) {
+            for (int l = 1; l < CUDA_THREADS / ENDS; l++) sum += room[l * ENDS + lane];
+            at[k] = (float)sum + (adds ? at[k] : 0);
         }
+        __syncthreads(); /* room is used again */
+    }
+}
+
+/* The last step: to = the sums of pieces [pieces, N, n], or +=. */
+template <int N>
+static void column_ends(const keel_call *c, const column_results<N> &to, const double *from,
+                        int64_t n, int64_t pieces)
+{
+    const int64_t chunks = (n + ENDS - 1) / ENDS, most = CUDA_BLOCKS * 8;
+    cuda_launch(c, column_ends_kernel<N>, (unsigned)(chunks * N < most ? chunks * N : most),
+                CUDA_THREADS, 0, to, from, n, pieces, chunks, c->weight_adds);
 }
 
 /* to = the sums of the columns, or +=, as the call's weight gradients. Needs column_scratch. */
@@ -78,8 +99,7 @@ static void columns(const keel_call *c, const column_results<N> &to, int64_t pla
     double *room = static_cast<double *>(c->scratch);
     cuda_launch(c, columns_kernel<N, F>, (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, 0,
                 room, places, n, pieces, chunks, f);
-    cuda_launch(c, column_ends_kernel<N>, cuda_blocks(n), CUDA_THREADS, 0, to, room, n, pieces,
-                c->weight_adds);
+    column_ends<N>(c, to, room, n, pieces);
 }
 
 #endif
