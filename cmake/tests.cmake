@@ -107,7 +107,7 @@ if(CMOCKA_FOUND AND NOT KEEL_SANITIZE STREQUAL "fuzzer")
         if(name STREQUAL "test_cudnn_graphs") # the kernels by libraries, as nvcc compiles them
             keel_nvcc(${PROJECT_SOURCE_DIR}/tests/cudnn/graphs.cu object)
             set(convolutions ${cuda_objects})
-            list(FILTER convolutions INCLUDE REGEX "/(_?conv|_product|dense|matmul)[^/]*$")
+            list(FILTER convolutions INCLUDE REGEX "/(_?conv|_depthwise|_product|dense|matmul)[^/]*$")
             target_sources(${name} PRIVATE ${object} ${convolutions})
             set_source_files_properties(${object} ${convolutions} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
             set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
