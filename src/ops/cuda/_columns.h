@@ -19,16 +19,18 @@ static __device__ __forceinline__ double over_places(double mine, double *room)
     return sum;
 }
 
-static inline int64_t column_pieces(int64_t places)
+/* As many as keep a large GPU busy with n columns, and at least 64 of many places. */
+static inline int64_t column_pieces(int64_t places, int64_t n)
 {
-    const int64_t pieces = (places + 127) / 128;
-    return pieces < 64 ? pieces : 64;
+    const int64_t chunks = (n + GPU_WARP - 1) / GPU_WARP, pieces = (places + 127) / 128;
+    const int64_t busy = CUDA_BLOCKS / 4 / chunks, most = busy > 64 ? busy : 64;
+    return pieces < most ? pieces : most;
 }
 
 /* Bytes of scratch for n columns with N sums each. */
 static inline int64_t column_scratch(int64_t places, int64_t n, int sums)
 {
-    return column_pieces(places) * n * sums * (int64_t)sizeof(double);
+    return column_pieces(places, n) * n * sums * (int64_t)sizeof(double);
 }
 
 /* f(place, column, sum) adds to the N sums of a column. */
@@ -71,7 +73,9 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
             sum += from[(p * N + s) * n + k];
         room[threadIdx.x] = sum;
         __syncthreads();
-        float *at = first == 0 && k < n ? to.at[s] : nullptr;
+        float *at = nullptr;
+        for (int i = 0; i < N; i++)
+            if (s == i && first == 0 && k < n) at = to.at[i];
         if (at) {
             for (int l = 1; l < CUDA_THREADS / ENDS; l++) sum += room[l * ENDS + lane];
             at[k] = (float)sum + (adds ? at[k] : 0);
@@ -94,10 +98,58 @@ static void column_ends(const keel_call *c, const column_results<N> &to, const d
 template <int N, class F>
 static void columns(const keel_call *c, const column_results<N> &to, int64_t places, int64_t n, F f)
 {
-    const int64_t chunks = (n + GPU_WARP - 1) / GPU_WARP, pieces = column_pieces(places);
+    const int64_t chunks = (n + GPU_WARP - 1) / GPU_WARP, pieces = column_pieces(places, n);
     const int64_t blocks = chunks * pieces, most = CUDA_BLOCKS * 8;
     double *room = static_cast<double *>(c->scratch);
     cuda_launch(c, columns_kernel<N, F>, (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, 0,
+                room, places, n, pieces, chunks, f);
+    column_ends<N>(c, to, room, n, pieces);
+}
+
+/* ---- four columns a thread --------------------------------------------------------------------
+ */
+
+static const int FOURS = GPU_WARP / 4; /* threads that have a warp of columns */
+static const int FOURS_PLACES = CUDA_THREADS / FOURS;
+
+/* f(place, column, sum) adds to the N sums of four neighbouring columns, of which the last may not
+ * exist. */
+template <int N, class F>
+static __global__ void __launch_bounds__(CUDA_THREADS)
+    fours_kernel(double *to, int64_t places, int64_t n, int64_t pieces, int64_t chunks, const F f)
+{
+    const int PITCH = GPU_WARP + 1;
+    SHARED(double, room, N *FOURS_PLACES *(GPU_WARP + 1));
+    const int lane = (int)threadIdx.x % FOURS, first = (int)threadIdx.x / FOURS;
+    for (int64_t b = blockIdx.x; b < pieces * chunks; b += gridDim.x) {
+        const int64_t piece = b / chunks, k0 = b % chunks * GPU_WARP, k = k0 + 4 * lane;
+        const int64_t begin = piece * places / pieces, end = (piece + 1) * places / pieces;
+        double sum[N][4];
+        for (int i = 0; i < N * 4; i++) sum[i / 4][i % 4] = 0;
+        for (int64_t p = begin + first; k < n && p < end; p += FOURS_PLACES) f(p, k, sum);
+        for (int i = 0; i < N * 4; i++)
+            room[(i / 4 * FOURS_PLACES + first) * PITCH + 4 * lane + i % 4] = sum[i / 4][i % 4];
+        __syncthreads();
+        const int s = (int)threadIdx.x / GPU_WARP, column = (int)threadIdx.x % GPU_WARP;
+        if (s < N && k0 + column < n) {
+            double all = 0;
+            for (int p = 0; p < FOURS_PLACES; p++)
+                all += room[(s * FOURS_PLACES + p) * PITCH + column];
+            to[(piece * N + s) * n + k0 + column] = all;
+        }
+        __syncthreads(); /* room is used again */
+    }
+}
+
+/* As columns(). */
+template <int N, class F>
+static void column_fours(const keel_call *c, const column_results<N> &to, int64_t places, int64_t n,
+                         F f)
+{
+    const int64_t chunks = (n + GPU_WARP - 1) / GPU_WARP, pieces = column_pieces(places, n);
+    const int64_t blocks = chunks * pieces, most = CUDA_BLOCKS * 8;
+    double *room = static_cast<double *>(c->scratch);
+    cuda_launch(c, fours_kernel<N, F>, (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, 0,
                 room, places, n, pieces, chunks, f);
     column_ends<N>(c, to, room, n, pieces);
 }

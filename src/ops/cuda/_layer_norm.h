@@ -74,8 +74,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS, 1) norm_kernel(const norm
         for (int64_t k = 4 * threads::number(); a.y && k < a.n; k += 4 * threads::WIDTH) {
             float gamma[4] = { 1, 1, 1, 1 }, beta[4] = { 0, 0, 0, 0 };
             norm_load(x, a, begin + k, a.n - k);
-            if (a.gamma) load_some(gamma, a.gamma + k, a.n - k, false);
-            if (a.beta) load_some(beta, a.beta + k, a.n - k, false);
+            if (a.gamma) load_some(gamma, a.gamma + k, a.n - k, a.wide);
+            if (a.beta) load_some(beta, a.beta + k, a.n - k, a.wide);
             for (int e = 0; e < 4; e++) x[e] = (float)((x[e] - mean) * r) * gamma[e] + beta[e];
             store_some(a.y + begin + k, x, a.n - k, a.wide);
         }
@@ -92,7 +92,7 @@ static __device__ __forceinline__ void norm_gradient(float g[4], const norm_back
     else
         for (int e = 0; e < 4; e++) g[e] = 0;
     if (!a.gamma) return;
-    load_some(gamma, a.gamma + k, a.n - k, false);
+    load_some(gamma, a.gamma + k, a.n - k, a.wide);
     for (int e = 0; e < 4; e++) g[e] *= gamma[e];
 }
 
@@ -137,15 +137,21 @@ static __global__ void __launch_bounds__(CUDA_THREADS) norm_back_kernel(const no
 }
 
 /* dgamma, dbeta */
-template <class T> struct norm_columns {
+template <class T, bool WIDE> struct norm_columns {
     const T *x, *dy;
     const float *stats;
     int64_t n;
-    __device__ __forceinline__ void operator()(int64_t place, int64_t k, double *sum) const
+    __device__ __forceinline__ void operator()(int64_t place, int64_t k, double sum[2][4]) const
     {
-        const float g = to_f(dy[place * n + k]);
-        sum[0] += g * (to_f(x[place * n + k]) - stats[2 * place]) * stats[2 * place + 1];
-        sum[1] += g;
+        const float mean = stats[2 * place], r = stats[2 * place + 1];
+        const int64_t at = place * n + k, left = WIDE ? 4 : n - k;
+        float g[4], v[4];
+        load_some(g, dy + at, left, WIDE);
+        load_some(v, x + at, left, WIDE);
+        for (int e = 0; e < 4; e++) {
+            sum[0][e] += g[e] * (v[e] - mean) * r;
+            sum[1][e] += g[e];
+        }
     }
 };
 
@@ -163,15 +169,11 @@ template <class T> static norm_args<T> norm_args_of(const keel_call *c)
     return f;
 }
 
-template <class T> static bool norm_wide(const T *at)
-{
-    return !at || wide4(at);
-}
-
 template <class T> static void norm_forward(const keel_call *c, norm_args<T> a)
 {
     const bool is_long = a.n > LINE_LONG;
-    a.wide = a.n % 4 == 0 && wide4(a.a) && norm_wide(a.b) && norm_wide(a.sum) && norm_wide(a.y);
+    a.wide = a.n % 4 == 0 && wide4(a.a) && wide4(a.b) && wide4(a.sum) && wide4(a.y) &&
+             wide4(a.gamma) && wide4(a.beta);
     cuda_launch(c, is_long ? norm_kernel<true, T> : norm_kernel<false, T>,
                 line_blocks(a.places, is_long), CUDA_THREADS, 0, a);
 }
@@ -188,8 +190,8 @@ static void norm_backward(const keel_call *c, const T *x, const T *dy, const T *
         a.adds[k] = c->in_adds[k];
     }
     if (!a.dx[0] && !a.dx[1]) return;
-    a.wide = a.n % 4 == 0 && wide4(x) && norm_wide(dy) && norm_wide(more) && norm_wide(a.dx[0]) &&
-             norm_wide(a.dx[1]);
+    a.wide = a.n % 4 == 0 && wide4(x) && wide4(dy) && wide4(more) && wide4(a.dx[0]) &&
+             wide4(a.dx[1]) && wide4(a.gamma);
     cuda_launch(c, is_long ? norm_back_kernel<true, T> : norm_back_kernel<false, T>,
                 line_blocks(a.places, is_long), CUDA_THREADS, 0, a);
 }
@@ -202,8 +204,12 @@ template <class T> static void norm_weights(const keel_call *c, const T *x, cons
     column_results<2> to = {};
     to.at[0] = a->scale ? static_cast<float *>(c->weight_grad[0]) : nullptr;
     to.at[1] = a->center ? static_cast<float *>(c->weight_grad[a->scale]) : nullptr;
-    if (to.at[0] || to.at[1])
-        columns<2>(c, to, dy ? f.places : 0, f.n, norm_columns<T>{ x, dy, f.stats, f.n });
+    if (!to.at[0] && !to.at[1]) return;
+    const int64_t places = dy ? f.places : 0;
+    if (f.n % 4 == 0 && wide4(x) && wide4(dy))
+        column_fours<2>(c, to, places, f.n, norm_columns<T, true>{ x, dy, f.stats, f.n });
+    else
+        column_fours<2>(c, to, places, f.n, norm_columns<T, false>{ x, dy, f.stats, f.n });
 }
 
 static inline keel_status norm_prepare(keel_prepare *p)

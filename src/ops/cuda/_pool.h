@@ -16,13 +16,16 @@ struct pool_dim {
     /* The windows [first, end) that have pixel i. */
     __device__ __forceinline__ int64_t first_with(int64_t i) const
     {
-        const int64_t at = i + pad - size + 1;
-        return at > 0 ? (at + stride - 1) / stride : 0;
+        int64_t at = i + pad - size + stride;
+        if (at < stride) return 0;
+        take(&at, stride);
+        return at;
     }
     __device__ __forceinline__ int64_t end_with(int64_t i) const
     {
-        const int64_t end = (i + pad) / stride + 1;
-        return end < out ? end : out;
+        int64_t last = i + pad;
+        take(&last, stride);
+        return last < out ? last + 1 : out;
     }
     /* How many pixels of the image window o has. */
     __device__ __forceinline__ int64_t covers(int64_t o) const

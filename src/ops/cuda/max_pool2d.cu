@@ -66,31 +66,41 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
     }
 }
 
+const int TILE = 4; /* neighbouring pixels of a thread, which mostly are in the same windows */
+
 template <class T, class K>
-__global__ void __launch_bounds__(CUDA_THREADS)
-    backward_kernel(T *dx, const T *dy, const K *taps, const pool_shape s, int64_t all, bool wide,
-                    bool adds)
+__global__ void __launch_bounds__(CUDA_THREADS, 1)
+    backward_kernel(T *dx, const T *dy, const K *taps, const pool_shape s, int64_t tiles,
+                    int64_t all, bool wide, bool adds)
 {
     const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
     for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < all; t += step) {
-        const pool_place at(s, t, s.h.in, s.w.in);
-        const int64_t n = s.c - at.channel;
-        const int64_t in = ((at.row * s.h.in + at.h) * s.w.in + at.w) * s.c + at.channel;
+        const pool_place at(s, t, s.h.in, tiles);
+        const int64_t n = s.c - at.channel, w0 = TILE * at.w, left = s.w.in - w0;
         const int64_t row = at.row * s.h.out * s.w.out * s.c + at.channel;
-        float sum[4] = { 0, 0, 0, 0 };
-        if (adds) load_some(sum, dx + in, n, wide);
-        for (int64_t h = s.h.first_with(at.h); h < s.h.end_with(at.h); h++)
-            for (int64_t w = s.w.first_with(at.w); w < s.w.end_with(at.w); w++) {
-                const int64_t i = at.h - s.h.first(h), j = at.w - s.w.first(w);
+        T *to = dx + ((at.row * s.h.in + at.h) * s.w.in + w0) * s.c + at.channel;
+        float sum[TILE][4];
+        for (int p = 0; p < TILE; p++)
+            load_some(sum[p], to + p * s.c, adds && p < left ? n : 0, wide);
+        const int64_t end_h = s.h.end_with(at.h);
+        const int64_t end_w = s.w.end_with(w0 + (left < TILE ? left : TILE) - 1);
+        for (int64_t h = s.h.first_with(at.h); h < end_h; h++)
+            for (int64_t w = s.w.first_with(w0); w < end_w; w++) {
                 const int64_t out = row + (h * s.w.out + w) * s.c;
+                const int size = (int)s.w.size, i = (int)(at.h - s.h.first(h)) * size;
                 K won[4];
                 float g[4];
                 load_taps(won, taps + out, n, wide);
                 load_some(g, dy + out, n, wide);
-                for (int e = 0; e < 4; e++)
-                    if (won[e] == (K)(i * s.w.size + j)) sum[e] += g[e];
+                for (int p = 0; p < TILE; p++) {
+                    const int j = (int)(w0 - s.w.first(w)) + p;
+                    const int tap = j >= 0 && j < size ? i + j : -2; /* no window's */
+                    for (int e = 0; e < 4; e++)
+                        if ((int)won[e] == tap) sum[p][e] += g[e];
+                }
             }
-        store_some(dx + in, sum, n, wide);
+        for (int p = 0; p < TILE; p++)
+            if (p < left) store_some(to + p * s.c, sum[p], n, wide);
     }
 }
 
@@ -109,14 +119,14 @@ template <class T, class K> void forward_as(const keel_call *c)
 template <class T, class K> void backward_as(const keel_call *c)
 {
     const pool_shape s = pool_shape_of(c);
-    const int64_t all = s.rows * s.h.in * s.w.in * s.groups;
+    const int64_t tiles = (s.w.in + TILE - 1) / TILE, all = s.rows * s.h.in * tiles * s.groups;
     T *dx = cuda_in_grad<T>(c, 0);
     const T *dy = cuda_out_grad<T>(c);
     const K *taps = static_cast<const K *>(c->saved[0]);
     const bool wide = s.c % 4 == 0 && wide4(dx) && wide4(dy) && wide4(taps);
     if (dx)
         cuda_launch(c, backward_kernel<T, K>, cuda_blocks(all), CUDA_THREADS, 0, dx, dy, taps, s,
-                    all, wide, c->in_adds[0]);
+                    tiles, all, wide, c->in_adds[0]);
 }
 
 bool has_many_taps(const keel_node *n)
