@@ -62,7 +62,8 @@ static void bits_are_those_of_the_host(void **unused)
 {
     static const struct {
         int channels, rows, call;
-    } cases[] = { { 1, 1, 1 }, { 3, 7, 7 }, { 64, 16, 5 }, { 200, 33, 33 }, { 5, 100, 1 } };
+    } cases[] = { { 1, 1, 1 },   { 3, 7, 7 },      { 64, 16, 5 },    { 200, 33, 33 },
+                  { 5, 100, 1 }, { 40, 256, 256 }, { 33, 500, 300 }, { 2, 512, 512 } };
     (void)unused;
     for (size_t i = 0; i < 4 * sizeof cases / sizeof *cases; i++) {
         const int channels = cases[i / 4].channels, rows = cases[i / 4].rows;

@@ -50,7 +50,7 @@ enum { KEEL_DEVICE_EVENTS = 32, KEEL_DEVICE_PATIENCE = 60 };
 
 /* Records of rows are pushed on a stack, in the order of the step's tree: as keel_records_push of
  * the graph, for several rows. */
-enum { KEEL_FOLD_ROWS = 1024, KEEL_FOLD_STACK = 64 };
+enum { KEEL_FOLD_ROWS = 512, KEEL_FOLD_STACK = 64 };
 typedef struct keel_device_fold {
     const struct keel_node *node;
     bool moments; /* records are {mean [length / 2], sum of squared deviations}; else they are added

@@ -205,7 +205,7 @@ static keel_status rows_of_call(binder *x, const keel_instruction *in, int64_t b
                                 bool upward, int64_t *rows)
 {
     const keel_node *n = &x->p->graph->node[in->node].node;
-    const int64_t most = keel_records_rows(keel_records_of(n, pass_of[in->kind]));
+    const int64_t most = keel_records_rows(x->p->lanes, keel_records_of(n, pass_of[in->kind]));
     *rows = end - begin < most ? end - begin : most;
     if (!shards_of(x) || is_skipped(x->p, in)) return KEEL_OK;
     const int64_t border =
@@ -251,7 +251,7 @@ static void count_calls(const binder *x, size_t *calls, size_t *patches)
             const int64_t length =
                 keel_records_of(&x->p->graph->node[node].node, pass_of[in->kind]);
             const int64_t most = at < segment->weights
-                                     ? blocks + x->s->rows / keel_records_rows(length)
+                                     ? blocks + x->s->rows / keel_records_rows(x->p->lanes, length)
                                      : x->s->n_shard;
             *calls += (size_t)most;
             *patches += (size_t)most * (size_t)x->p->graph->node[node].node.n_in;

@@ -14,7 +14,9 @@
 
 KEEL_USES_OP(batch_norm);
 
-enum { RECORD_BYTES = 256 << 10 }; /* which one call may write before they are folded */
+/* Which one call may write before they are folded: what stays in a core's cache, and more for a
+ * device, which small calls would leave idle. */
+enum { RECORD_BYTES = 256 << 10, RECORD_BYTES_THERE = 32 << 20 };
 
 int64_t keel_records_of(const keel_node *n, keel_pass pass)
 {
@@ -33,9 +35,10 @@ keel_combine keel_records_combine(const keel_program *p, const keel_node *n, kee
                                                                        : n->op->combine;
 }
 
-int64_t keel_records_rows(int64_t length)
+int64_t keel_records_rows(const keel_lanes *l, int64_t length)
 {
-    const int64_t rows = length > 0 ? RECORD_BYTES / (int64_t)sizeof(double) / length : INT64_MAX;
+    const int64_t bytes = keel_lanes_device(l) ? RECORD_BYTES_THERE : RECORD_BYTES;
+    const int64_t rows = length > 0 ? bytes / (int64_t)sizeof(double) / length : INT64_MAX;
     return rows > 1 ? rows : 1;
 }
 
@@ -67,7 +70,7 @@ static keel_status measure_node(keel_program *p, const keel_node *n, int64_t len
     const int64_t most = INT64_MAX / 64;
     const int64_t levels =
         (p->lanes->n_process > 1 ? 2 : 1) * (keel_tree_levels(p->options.max_rows) + 1);
-    int64_t stack, rows = keel_records_rows(length), merge;
+    int64_t stack, rows = keel_records_rows(p->lanes, length), merge;
     if (rows > p->max_local_rows) rows = p->max_local_rows;
     if (length >= most || !keel_mul_i64(length + 1, p->slots, &stack) || stack >= most ||
         !keel_mul_i64(length, rows, &rows) || rows >= most ||
