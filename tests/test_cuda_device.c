@@ -131,9 +131,9 @@ static void the_plan_has_what_libraries_take_and_cuda_shows_no_more(void **unuse
         const char *work;
         bool convolves;
         int without;
-    } cases[] = { { "convolutions", true, 0 },
+    } cases[] = { { "convolutions, full steps", true, 0 },
                   { "products", false, 0 },
-                  { "convolutions", false, CUDA_DOUBLE_NO_CUDNN } };
+                  { "convolutions, full steps", false, CUDA_DOUBLE_NO_CUDNN } };
     (void)unused;
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         const recipe *r = recipe_of(cases[c].work);
