@@ -15,13 +15,27 @@ static void wrong_calls_are_found_and_no_others(void **state)
     assert_int_equal(cuda_double_live(), 0);
 }
 
-/* One pass of the op's first case at two rows, by the library: the status of what failed first, its
+/* The op's first case, or one that is large enough for the library. */
+static const keel_case *case_of(const keel_kernel *k)
+{
+    static const struct {
+        const char *op;
+        keel_case c;
+    } large[] = { { "lstm", { "2,304", "76,304", NULL } },
+                  { "gru", { "2,231", "77,231|2,231", "reset_after" } },
+                  { "simple_rnn", { "2,76", "76,76", NULL } } };
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+        if (!strcmp(large[i].op, k->op->name)) return &large[i].c;
+    return &k->op->cases[0];
+}
+
+/* One pass of the op's case at two rows, by the library: the status of what failed first, its
  * prepare or its run. */
 static keel_status attempt(const keel_kernel *k, keel_pass pass, bool narrow)
 {
     bench b;
     results r;
-    if (bench_open(&b, k->op, &k->op->cases[0], true, 2, narrow) < 0) fail_msg("%s", keel_error());
+    if (bench_open(&b, k->op, case_of(k), true, 2, narrow) < 0) fail_msg("%s", keel_error());
     results_open(&r, &b, narrow);
     keel_prepare p = { .node = narrow ? &b.narrow : &b.wide, .pass = pass, .rows = 2 };
     cuda_kernel = k;
@@ -78,9 +92,11 @@ static void float32_is_exact_unless_it_shall_be_fast(void **state)
     for (int i = 0; keel_cuda_kernels[i]; i++) {
         const keel_kernel *k = keel_cuda_kernels[i];
         if (!k->vendor) continue;
+        const int64_t calls = cuda_double_calls();
         /* a recurrent layer's gates have the functions of the device */
         assert_true(distance(k, KEEL_FLOAT32_EXACT) < 5e-7);
         assert_true(distance(k, KEEL_FLOAT32_FMA) < 5e-7);
+        if (cuda_double_calls() == calls) continue; /* its first case needs no library */
         const double fast = distance(k, KEEL_FLOAT32_FAST);
         if (!(fast > 2e-6 && fast < 1e-2)) fail_msg("%s: %g", k->op->name, fast);
         checked++;
@@ -164,7 +180,7 @@ static void without_memory(const keel_kernel *k, keel_pass pass, bool narrow)
 {
     bench b;
     keel_status s = KEEL_ENOMEM;
-    if (bench_open(&b, k->op, &k->op->cases[0], true, 2, narrow) < 0) fail_msg("%s", keel_error());
+    if (bench_open(&b, k->op, case_of(k), true, 2, narrow) < 0) fail_msg("%s", keel_error());
     const int64_t live = keel_memory_live();
     for (int call = 0; s != KEEL_OK; call++) {
         keel_prepare p = { .node = narrow ? &b.narrow : &b.wide, .pass = pass, .rows = 2 };

@@ -24,7 +24,7 @@ extern const keel_kernel *const keel_cuda_kernels[];
 /* Of a row: cases with more are for the kernels of the processor, since the emulator runs only some
  * ten million instructions a second. On a GPU it is the reference that is slow. */
 #ifdef KEEL_ON_GPU
-static const double FLOPS_MAX = 1e7;
+static const double FLOPS_MAX = 3e6;
 static const bool on_gpu = true;
 #else
 static const double FLOPS_MAX = 1e5;

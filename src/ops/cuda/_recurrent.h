@@ -1,92 +1,21 @@
-/* Going through time: what lstm, gru and simple_rnn share. A step is one product of all rows of the
- * call with recurrent_kernel, by cuBLASLt, and then one launch for the cell's gates, in which a
+/* Going through time: what lstm, gru and simple_rnn share. Up to some number of units one launch
+ * takes all steps: _recurrent_sequence.h. With more, as here, a step is one product of all rows of
+ * the call with recurrent_kernel, by cuBLASLt, and then one launch for the cell's gates, in which a
  * thread has a unit of a row. The gradient of recurrent_kernel is one product over all steps of all
  * rows. States and products are float32, however values are stored.
  *
  * Each gate has its own product where the state is dropped, because the factors differ: they are
  * one batch. A GRU without reset_after multiplies its last gate, the tail, by the state that the
  * reset gate has left, so that gate comes before it; the head are the gates that multiply the state
- * itself.
- *
- * A cell is a struct of what a thread does, with the numbers of its keel_cell:
- *
- *     forward      the gates and states after the step
- *     backward     the gradients of what the gates were given, and of the states before the step
- *     HAS_TAIL     whether there may be a tail: then it has tail_forward and tail_backward, and the
- *                  gradient of a bias, as gru.cu shows                                          */
+ * itself. A cell that HAS_TAIL has tail_forward and tail_backward, and the gradient of a bias, as
+ * gru.cu shows; what else a cell has is in _recurrent_unit.h.                                 */
 #ifndef KEEL_OPS_CUDA_RECURRENT_H
 #define KEEL_OPS_CUDA_RECURRENT_H
-#include "ops/cuda/_gates.h"
 #include "ops/cuda/_move.h"
 #include "ops/cuda/_product.h"
+#include "ops/cuda/_recurrent_sequence.h"
 extern "C" {
 #include "base/memory.h"
-#include "ops/recurrent.h"
-}
-
-/* ---- what all steps of a call share -----------------------------------------------------------
- */
-
-template <class T> struct recurrent_call {
-    int64_t rows, u, steps, width, all; /* width: of z; all: of what is saved of gates */
-    gate_kind activation, recurrent;
-    bool sequences, backwards, zeros, reset_after;
-    const T *z, *mask, *drop;     /* [rows, T, width], [rows, T], [rows, gates, U]; NULL: none */
-    const T *first_carry;         /* [rows, U]; NULL: 0 */
-    const float *bias;            /* [2, width]; NULL: none */
-    float *of, *before, *carries; /* saved; NULL: nobody saves, or the cell has no carry */
-
-    __device__ __forceinline__ int64_t time(int64_t at) const
-    {
-        return backwards ? steps - 1 - at : at;
-    }
-    __device__ __forceinline__ bool counts(int64_t row, int64_t at) const
-    {
-        return !mask || to_f(mask[row * steps + time(at)]) > 0.5f;
-    }
-    /* The factor of the state for a gate. */
-    __device__ __forceinline__ float factor(int64_t row, int gate, int64_t k) const
-    {
-        return drop ? to_f(drop[row * width + gate * u + k]) : 1;
-    }
-    /* Where step `at` has its output; the last one only, if the layer gives no sequences. */
-    __device__ __forceinline__ bool gives(int64_t at) const
-    {
-        return sequences || at == steps - 1;
-    }
-    __device__ __forceinline__ int64_t out_at(int64_t row, int64_t at, int64_t k) const
-    {
-        return (sequences ? row * steps + at : row) * u + k;
-    }
-};
-
-template <class C, class T> static recurrent_call<T> recurrent_call_of(const keel_call *c)
-{
-    const keel_recurrent_args *a = cuda_args<keel_recurrent_args>(c);
-    const keel_steps s = keel_recurrent_steps(c->node, C::cell());
-    const bool saves = c->node->n_saved > 0;
-    recurrent_call<T> o = {};
-    o.rows = c->rows;
-    o.u = s.units;
-    o.steps = s.steps;
-    o.width = C::GATES * s.units;
-    o.all = C::PARTS * s.units;
-    o.activation = gate_kind_of(&a->activation);
-    o.recurrent = gate_kind_of(&a->recurrent);
-    o.sequences = a->sequences;
-    o.backwards = a->backwards;
-    o.zeros = a->zeros;
-    o.reset_after = a->reset_after;
-    o.z = cuda_in<T>(c, 0);
-    if (s.mask >= 0) o.mask = cuda_in<T>(c, s.mask);
-    if (s.drop >= 0) o.drop = cuda_in<T>(c, s.drop);
-    if (s.state >= 0 && C::STATES > 1) o.first_carry = cuda_in<T>(c, s.state + 1);
-    if (c->node->n_weight > 1) o.bias = static_cast<const float *>(c->weight[1]);
-    if (!saves) return o;
-    o.of = static_cast<float *>(c->saved[KEEL_SAVED_GATES]);
-    o.before = static_cast<float *>(c->saved[KEEL_SAVED_BEFORE]);
-    if (C::STATES > 1) o.carries = static_cast<float *>(c->saved[KEEL_SAVED_CELL]);
-    return o;
 }
 
 /* Gates that multiply the state itself. */
@@ -101,9 +30,11 @@ template <class C> static inline int head_of(const keel_recurrent_args *a)
 /* Of forward h, carry, shown, sums [width], left; of backward dh, dc, shown, parts, ddrop: each a
  * number of vectors of U for each row. */
 enum { ROOM_H, ROOM_CARRY, ROOM_SHOWN, ROOM_SUMS, ROOM_LEFT, ROOMS };
+/* Where one launch takes all steps, backward has the turned matrix at ROOM_SUMS. */
 static const int ROOM_BIAS = ROOMS; /* what the gradient of a bias needs */
 
 struct recurrent_plan {
+    bool sequence; /* one launch takes all steps, and there are no products but that of weights */
     cuda_product_plan *head, *tail; /* tail: NULL, if there is none */
     int64_t at[ROOMS + 1];          /* bytes into scratch; the products' own is at 0 */
 };
@@ -191,32 +122,17 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < o.rows * o.u;
          t += step) {
         int64_t row = t;
-        const int64_t k = take(&row, o.u), place = row * o.steps + at;
-        const bool counting = o.counts(row, at);
-        float x[C::GATES], product[C::GATES], of[C::PARTS];
+        const int64_t k = take(&row, o.u);
+        float x = 0, of[C::PARTS];
         for (int g = 0; g < C::GATES; g++) {
             const int64_t e = g * o.u + k;
-            x[g] = to_f(o.z[(row * o.steps + o.time(at)) * o.width + e]);
-            product[g] = f.sums[row * o.width + e];
-            if (o.bias) x[g] += o.bias[e], product[g] += o.bias[o.width + e];
+            float product = f.sums[row * o.width + e];
+            x = to_f(o.z[(row * o.steps + o.time(at)) * o.width + e]);
+            if (o.bias) x += o.bias[e], product += o.bias[o.width + e];
+            of[g] = C::gate(o, g, x, product);
         }
-        const float before = f.h[t], carry = C::STATES > 1 ? f.carry[t] : 0;
-        const float dropped = before * o.factor(row, C::GATES - 1, k);
-        float h, next = carry;
-        C::forward(o, x, product, before, dropped, of, &h, &next);
-        if (o.of)
-            for (int p = 0; p < C::PARTS; p++) o.of[place * o.all + p * o.u + k] = of[p];
-        if (o.before) o.before[place * o.u + k] = before;
-        if (o.carries) o.carries[place * o.u + k] = counting ? next : carry;
-        if (counting) {
-            f.h[t] = h;
-            if (C::STATES > 1) f.carry[t] = next;
-            if (f.shown) f.shown[t] = h;
-        }
-        if (y && o.gives(at))
-            y[o.out_at(row, at, k)] = to_value<T>(counting              ? h
-                                                  : !o.zeros && f.shown ? f.shown[t]
-                                                                        : 0);
+        unit_forward<C>(o, { row, at, k }, o.counts(o.mask_of(row, at)), of, x,
+                        { f.h + t, f.carry + t, f.shown ? f.shown + t : nullptr }, y);
     }
 }
 
@@ -241,6 +157,10 @@ static bool forward_step(const keel_call *c, const recurrent_call<T> &o, const f
 
 template <class C, class T> static void recurrent_forward(const keel_call *c)
 {
+    if (static_cast<const recurrent_plan *>(c->plan)->sequence) {
+        forward_sequence<C, T>(c);
+        return;
+    }
     const recurrent_call<T> o = recurrent_call_of<C, T>(c);
     const keel_steps s = keel_recurrent_steps(c->node, C::cell());
     const forward_room f = { room_of(c, ROOM_H), room_of(c, ROOM_CARRY),
@@ -269,40 +189,16 @@ struct backward_room {
 template <class C, class T>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     step_back_kernel(const recurrent_call<T> o, const backward_room b, const T *dy, T *dz,
-                     bool adds, bool has_tail, int64_t at)
+                     bool adds, int64_t at)
 {
     const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
     for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < o.rows * o.u;
          t += step) {
         int64_t row = t;
-        const int64_t k = take(&row, o.u), place = row * o.steps + at;
-        const bool counting = o.counts(row, at);
-        float of[C::PARTS], d[C::GATES], shown = b.shown[t];
-        if (dy && o.gives(at)) shown += to_f(dy[o.out_at(row, at, k)]);
-        for (int p = 0; p < C::PARTS; p++) {
-            float *from = o.of + place * o.all + p * o.u + k;
-            of[p] = counting ? *from : 0;
-        }
-        for (int g = 0; g < C::GATES; g++) d[g] = 0;
-        if (counting) {
-            float carry = 0, cell = 0, dc = 0, dh = b.dh[t] + shown;
-            if (C::STATES > 1) {
-                cell = o.carries[place * o.u + k];
-                carry = at > 0          ? o.carries[(place - 1) * o.u + k]
-                        : o.first_carry ? to_f(o.first_carry[t])
-                                        : 0;
-                dc = b.dc[t];
-            }
-            C::backward(o, of, o.before[place * o.u + k], carry, cell, &dh, &dc, d);
-            b.dh[t] = dh;
-            if (C::STATES > 1) b.dc[t] = dc;
-        }
-        b.shown[t] = counting || o.zeros ? 0 : shown;
-        for (int p = 0; p < C::PARTS; p++) o.of[place * o.all + p * o.u + k] = of[p];
-        T *to = dz + (row * o.steps + o.time(at)) * o.width + k;
-        for (int g = 0; dz && g < C::GATES; g++)
-            if (!has_tail || g != C::GATES - 2) /* which comes from the tail */
-                to[g * o.u] = to_value<T>(adds ? to_f(to[g * o.u]) + d[g] : d[g]);
+        const int64_t k = take(&row, o.u);
+        const unit_place p = { row, at, k };
+        unit_past<C, T> x = unit_past_of<C>(o, p, dy);
+        unit_backward<C>(o, p, &x, { b.dh + t, b.dc + t, b.shown + t }, dz, adds);
     }
 }
 
@@ -315,14 +211,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < n; t += step) {
         int64_t row = t;
         const int64_t k = take(&row, o.u);
-        const float before = o.before[(row * o.steps + at) * o.u + k];
-        float dh = b.dh[t];
-        for (int g = 0; g < head; g++) {
-            const float one = b.parts[g * n + t];
-            dh += one * o.factor(row, g, k);
-            if (b.ddrop) b.ddrop[row * o.width + g * o.u + k] += one * before;
-        }
-        b.dh[t] = dh;
+        unit_products_back(o, { row, at, k }, o.before[(row * o.steps + at) * o.u + k], b.parts + t,
+                           n, head, b.dh + t, b.ddrop);
     }
 }
 
@@ -333,7 +223,7 @@ static bool backward_step(const keel_call *c, const recurrent_call<T> &o, const 
     const recurrent_plan *pl = static_cast<const recurrent_plan *>(c->plan);
     const unsigned blocks = cuda_blocks(o.rows * o.u);
     cuda_launch(c, step_back_kernel<C, T>, blocks, CUDA_THREADS, 0, o, b, cuda_out_grad<T>(c),
-                cuda_in_grad<T>(c, 0), c->in_adds[0], pl->tail != nullptr, at);
+                cuda_in_grad<T>(c, 0), c->in_adds[0], at);
     if constexpr (C::HAS_TAIL)
         if (pl->tail && !C::tail_backward(c, o, b, at)) return false;
     if (!cuda_product_run(c, pl->head, o.of + at * o.all, c->weight[0], nullptr,
@@ -345,24 +235,36 @@ static bool backward_step(const keel_call *c, const recurrent_call<T> &o, const 
     return true;
 }
 
-template <class C, class T> static void recurrent_backward(const keel_call *c)
+/* false: a product could not be launched. */
+template <class C, class T>
+static bool backward_steps(const keel_call *c, const recurrent_call<T> &o, float *ddrop)
 {
-    const recurrent_call<T> o = recurrent_call_of<C, T>(c);
     const keel_steps s = keel_recurrent_steps(c->node, C::cell());
     const int64_t n = o.rows * o.u;
-    const bool asked = o.drop && c->in_grad[s.drop];
     const backward_room b = { room_of(c, ROOM_H), room_of(c, ROOM_CARRY), room_of(c, ROOM_SHOWN),
-                              room_of(c, ROOM_SUMS), asked ? room_of(c, ROOM_LEFT) : nullptr };
+                              room_of(c, ROOM_SUMS), ddrop };
     const bool given = c->node->n_out > 1;
     widen<T>(c, b.dh, given ? c->out_grad[1] : nullptr, n);
     if (C::STATES > 1) widen<T>(c, b.dc, given ? c->out_grad[2] : nullptr, n);
     widen<T>(c, b.shown, nullptr, n);
-    if (b.ddrop) widen<T>(c, b.ddrop, nullptr, o.rows * o.width);
     for (int64_t at = o.steps - 1; at >= 0; at--)
-        if (!backward_step<C>(c, o, b, at)) return;
+        if (!backward_step<C>(c, o, b, at)) return false;
     for (int k = 0; s.state >= 0 && k < C::STATES; k++)
         give<T>(c, c->in_grad[s.state + k], k ? b.dc : b.dh, n, c->in_adds[s.state + k]);
-    if (b.ddrop) give<T>(c, c->in_grad[s.drop], b.ddrop, o.rows * o.width, c->in_adds[s.drop]);
+    return true;
+}
+
+template <class C, class T> static void recurrent_backward(const keel_call *c)
+{
+    const recurrent_call<T> o = recurrent_call_of<C, T>(c);
+    const keel_steps s = keel_recurrent_steps(c->node, C::cell());
+    float *const ddrop = o.drop && c->in_grad[s.drop] ? room_of(c, ROOM_LEFT) : nullptr;
+    if (ddrop) widen<T>(c, ddrop, nullptr, o.rows * o.width);
+    if (static_cast<const recurrent_plan *>(c->plan)->sequence)
+        backward_sequence<C, T>(c, o, room_of(c, ROOM_SUMS), ddrop);
+    else if (!backward_steps<C, T>(c, o, ddrop))
+        return;
+    if (ddrop) give<T>(c, c->in_grad[s.drop], ddrop, o.rows * o.width, c->in_adds[s.drop]);
     if (s.mask >= 0) no_gradient<T>(c, s.mask);
 }
 
@@ -441,51 +343,66 @@ static cuda_product recurrent_product(const keel_prepare *p, int gates, bool apa
     }
 }
 
-/* Vectors of U for each row, or for each place. */
-template <class C> static void recurrent_rooms(const keel_prepare *p, int64_t vectors[ROOMS])
+/* Bytes of the rooms: of vectors of U for each row, or for each place. */
+template <class C>
+static void recurrent_rooms(const keel_prepare *p, bool sequence, int64_t bytes[ROOMS])
 {
     const keel_recurrent_args *a = static_cast<const keel_recurrent_args *>(p->node->args);
-    const bool tail = head_of<C>(a) < C::GATES;
-    for (int i = 0; i < ROOMS; i++) vectors[i] = 0;
-    if (p->pass == KEEL_WEIGHTS) {
-        vectors[ROOM_LEFT] = a->dropped ? p->node->in[0].shape.dim[0] : 0;
-        return;
+    const bool tail = head_of<C>(a) < C::GATES, weights = p->pass == KEEL_WEIGHTS;
+    const int64_t u = p->node->weight[0].shape.dim[0], vector = p->rows * u * 4;
+    for (int i = 0; i < ROOMS; i++) bytes[i] = 0;
+    if (sequence && p->pass == KEEL_BACKWARD) {
+        bytes[ROOM_SUMS] = C::GATES * u * u * 4;
+        bytes[ROOM_LEFT] = a->dropped ? C::GATES * vector : 0;
     }
-    vectors[ROOM_H] = 1;
-    vectors[ROOM_CARRY] = C::STATES > 1;
-    vectors[ROOM_SHOWN] = p->pass == KEEL_BACKWARD || a->masked;
-    vectors[ROOM_SUMS] = p->pass == KEEL_FORWARD || a->dropped ? C::GATES : tail;
-    vectors[ROOM_LEFT] = a->dropped ? C::GATES : p->pass == KEEL_FORWARD && tail;
+    if (weights) bytes[ROOM_LEFT] = a->dropped ? p->node->in[0].shape.dim[0] * vector : 0;
+    if (weights || sequence) return;
+    bytes[ROOM_H] = vector;
+    bytes[ROOM_CARRY] = C::STATES > 1 ? vector : 0;
+    bytes[ROOM_SHOWN] = p->pass == KEEL_BACKWARD || a->masked ? vector : 0;
+    bytes[ROOM_SUMS] = (p->pass == KEEL_FORWARD || a->dropped ? C::GATES : tail) * vector;
+    bytes[ROOM_LEFT] = (a->dropped ? C::GATES : p->pass == KEEL_FORWARD && tail) * vector;
+}
+
+/* The plan's products; *at: bytes that they need. */
+template <class C>
+static keel_status recurrent_products(keel_prepare *p, recurrent_plan *pl, int64_t *at)
+{
+    const keel_recurrent_args *a = static_cast<const keel_recurrent_args *>(p->node->args);
+    const int head = head_of<C>(a);
+    const bool weights = p->pass == KEEL_WEIGHTS;
+    int64_t more = 0;
+    cuda_product x =
+        recurrent_product<C>(p, weights && a->dropped ? 1 : head, a->dropped && !weights);
+    KEEL_TRY(cuda_product_prepare(p, &x, &pl->head, at));
+    if (head == C::GATES) return KEEL_OK;
+    x = recurrent_product<C>(p, 1, false);
+    if (weights) x.a.row = C::PARTS * x.m;
+    KEEL_TRY(cuda_product_prepare(p, &x, &pl->tail, &more));
+    *at = *at > more ? *at : more;
+    return KEEL_OK;
 }
 
 template <class C> static keel_status recurrent_prepare(keel_prepare *p)
 {
     const keel_recurrent_args *a = static_cast<const keel_recurrent_args *>(p->node->args);
-    const int head = head_of<C>(a);
     if (!cuda_asked(p) || gate_kind_of(&a->activation) == GATE_OTHER ||
         gate_kind_of(&a->recurrent) == GATE_OTHER)
         return KEEL_EUNSUP;
     recurrent_plan *pl = static_cast<recurrent_plan *>(keel_calloc(1, sizeof *pl));
     if (!pl) return KEEL_ENOMEM;
     const bool weights = p->pass == KEEL_WEIGHTS;
-    cuda_product x =
-        recurrent_product<C>(p, weights && a->dropped ? 1 : head, a->dropped && !weights);
-    int64_t at = 0, more = 0, vectors[ROOMS];
-    keel_status s = cuda_product_prepare(p, &x, &pl->head, &at);
-    if (s >= 0 && head < C::GATES) {
-        x = recurrent_product<C>(p, 1, false);
-        if (weights) x.a.row = C::PARTS * x.m;
-        s = cuda_product_prepare(p, &x, &pl->tail, &more);
-    }
+    int64_t at = 0, bytes[ROOMS];
+    pl->sequence = !weights && p->node->weight[0].shape.dim[0] <= LARGE_UNITS;
+    const keel_status s = pl->sequence ? KEEL_OK : recurrent_products<C>(p, pl, &at);
     if (s < 0) {
         recurrent_release(pl);
         return s;
     }
-    at = at > more ? at : more;
-    recurrent_rooms<C>(p, vectors);
+    recurrent_rooms<C>(p, pl->sequence, bytes);
     for (int i = 0; i < ROOMS; i++) {
         pl->at[i] = at;
-        at += cuda_piece(vectors[i] * p->rows * p->node->weight[0].shape.dim[0] * 4);
+        at += cuda_piece(bytes[i]);
     }
     pl->at[ROOM_BIAS] = at;
     if constexpr (C::HAS_TAIL)

@@ -20,9 +20,8 @@ __global__ void __launch_bounds__(CUDA_THREADS)
     }
 }
 
-/* The gradients of the reset gate, of the state and of its factors, from that of what the last gate
- * multiplies, which is in `parts`. */
-template <class T>
+/* From what the last gate multiplies, whose gradient is in `parts`, to the reset gate. */
+template <class C, class T>
 __global__ void __launch_bounds__(CUDA_THREADS)
     reset_back_kernel(const recurrent_call<T> o, const backward_room b, T *dz, bool adds,
                       int64_t at)
@@ -32,17 +31,8 @@ __global__ void __launch_bounds__(CUDA_THREADS)
          t += step) {
         int64_t row = t;
         const int64_t k = take(&row, o.u), place = row * o.steps + at;
-        const float before = o.before[place * o.u + k], factor = o.factor(row, 2, k);
-        float *of = o.of + place * o.all + o.u + k; /* of a masked step 0, as all that follows */
-        const float r = *of, inner = b.parts[t];
-        const float d =
-            o.counts(row, at) ? inner * before * factor * gate_slope(o.recurrent, r) : 0;
-        *of = d;
-        b.dh[t] += inner * r * factor;
-        if (b.ddrop) b.ddrop[row * o.width + 2 * o.u + k] += inner * r * before;
-        if (!dz) continue;
-        T *to = dz + (row * o.steps + o.time(at)) * o.width + o.u + k;
-        *to = to_value<T>(adds ? to_f(*to) + d : d);
+        C::tail_back(o, { row, at, k }, o.counts(o.mask_of(row, at)), o.before[place * o.u + k],
+                     o.of[place * o.all + o.u + k], b.parts[t], b.dh + t, b.ddrop, dz, adds);
     }
 }
 
@@ -67,14 +57,20 @@ struct gru {
     }
 
     template <class T>
-    static __device__ __forceinline__ void forward(const recurrent_call<T> &o, const float *x,
-                                                   const float *product, float before,
-                                                   float dropped, float *of, float *h, float *)
+    static __device__ __forceinline__ float gate(const recurrent_call<T> &o, int g, float x,
+                                                 float product)
     {
-        of[0] = gate_value(o.recurrent, x[0] + product[0]);
-        of[1] = gate_value(o.recurrent, x[1] + product[1]);
-        of[3] = o.reset_after ? product[2] : of[1] * dropped;
-        of[2] = gate_value(o.activation, x[2] + (o.reset_after ? of[1] * of[3] : product[2]));
+        return g == 2 ? product : gate_value(o.recurrent, x + product);
+    }
+
+    template <class T>
+    static __device__ __forceinline__ void forward(const recurrent_call<T> &o, float x,
+                                                   float before, float dropped, float *of, float *h,
+                                                   float *)
+    {
+        const float product = of[2];
+        of[3] = o.reset_after ? product : of[1] * dropped;
+        of[2] = gate_value(o.activation, x + (o.reset_after ? of[1] * of[3] : product));
         *h = of[0] * before + (1 - of[0]) * of[2];
     }
 
@@ -94,6 +90,24 @@ struct gru {
         of[2] = d[2] * of[1];
         of[1] = d[1];
         of[3] = d[2];
+    }
+
+    /* The gradient of the reset gate r, and those of the state and of its factors, from `inner`,
+     * that of what the last gate multiplies. */
+    template <class T>
+    static __device__ __forceinline__ float
+    tail_back(const recurrent_call<T> &o, const unit_place &p, bool counts, float before, float r,
+              float inner, float *dh, float *ddrop, T *dz, bool adds)
+    {
+        const float factor = o.factor(p.row, 2, p.k); /* r: of a masked step 0 */
+        const float d = counts ? inner * before * factor * gate_slope(o.recurrent, r) : 0;
+        o.of[(p.row * o.steps + p.at) * o.all + o.u + p.k] = d;
+        *dh += inner * r * factor;
+        if (ddrop) ddrop[p.row * o.width + 2 * o.u + p.k] += inner * r * before;
+        if (!dz) return d;
+        T *to = dz + (p.row * o.steps + o.time(p.at)) * o.width + o.u + p.k;
+        *to = to_value<T>(adds ? to_f(*to) + d : d);
+        return d;
     }
 
     template <class T>
@@ -116,7 +130,7 @@ struct gru {
         if (!cuda_product_run(c, pl->tail, o.of + at * o.all + 2 * o.u, w, nullptr, b.parts, false,
                               c->scratch))
             return false;
-        cuda_launch(c, reset_back_kernel<T>, cuda_blocks(o.rows * o.u), CUDA_THREADS, 0, o, b,
+        cuda_launch(c, reset_back_kernel<gru, T>, cuda_blocks(o.rows * o.u), CUDA_THREADS, 0, o, b,
                     cuda_in_grad<T>(c, 0), c->in_adds[0], at);
         return true;
     }

@@ -13,12 +13,16 @@ struct lstm {
     }
 
     template <class T>
-    static __device__ __forceinline__ void forward(const recurrent_call<T> &o, const float *x,
-                                                   const float *product, float, float, float *of,
-                                                   float *h, float *carry)
+    static __device__ __forceinline__ float gate(const recurrent_call<T> &o, int g, float x,
+                                                 float product)
     {
-        for (int g = 0; g < GATES; g++)
-            of[g] = gate_value(g == 2 ? o.activation : o.recurrent, x[g] + product[g]);
+        return gate_value(g == 2 ? o.activation : o.recurrent, x + product);
+    }
+
+    template <class T>
+    static __device__ __forceinline__ void forward(const recurrent_call<T> &o, float, float, float,
+                                                   float *of, float *h, float *carry)
+    {
         *carry = of[1] * *carry + of[0] * of[2];
         *h = of[3] * gate_value(o.activation, *carry);
     }

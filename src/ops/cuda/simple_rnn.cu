@@ -13,11 +13,16 @@ struct simple_rnn {
     }
 
     template <class T>
-    static __device__ __forceinline__ void forward(const recurrent_call<T> &o, const float *x,
-                                                   const float *product, float, float, float *of,
-                                                   float *h, float *)
+    static __device__ __forceinline__ float gate(const recurrent_call<T> &o, int, float x,
+                                                 float product)
     {
-        of[0] = gate_value(o.activation, x[0] + product[0]);
+        return gate_value(o.activation, x + product);
+    }
+
+    template <class T>
+    static __device__ __forceinline__ void forward(const recurrent_call<T> &, float, float, float,
+                                                   float *of, float *h, float *)
+    {
         *h = of[0];
     }
 
