@@ -17,6 +17,8 @@ template <class T> struct attention {
     const T *q, *k, *v;
     int64_t rows, outer, t, s, heads, shared, d, e; /* e: numbers of a value */
     int64_t lines;                                  /* of scores in a row */
+    int64_t share;                                  /* heads that have the same keys */
+    bool wide_d, wide_e;                            /* load4 may be used: of lines of d, of e */
     float scale, less;
     bool uniform, drops;
     unsigned least; /* of dropout */

@@ -1,5 +1,7 @@
-/* See ops/dot_product_attention.c, and _attention.h for who does what. */
-#include "ops/cuda/_attention.h"
+/* See ops/dot_product_attention.c. Who does what is in _attention_blocks.h for heads of at most 64
+ * numbers, and in _attention.h for wider ones, whose tiles have no room there. */
+#include "ops/cuda/_attention_blocks.h"
+#include <initializer_list>
 
 namespace
 {
@@ -213,6 +215,14 @@ keel_attention_dims dims_of(const keel_node *n)
     return keel_attention_dims_of(&n->in[QUERY].shape, &n->in[KEY].shape, &n->in[VALUE].shape);
 }
 
+/* Whether load4 may be used for lines of n numbers that begin there. */
+template <class T> bool wide_lines(int64_t n, std::initializer_list<const T *> arrays)
+{
+    bool wide = n % 4 == 0;
+    for (const T *at : arrays) wide = wide && wide4(at);
+    return wide;
+}
+
 template <class T> attention<T> attention_of(const keel_call *c)
 {
     const keel_dot_product_attention_args *args = cuda_args<keel_dot_product_attention_args>(c);
@@ -227,6 +237,7 @@ template <class T> attention<T> attention_of(const keel_call *c)
     a.s = d.s;
     a.heads = d.heads;
     a.shared = d.shared;
+    a.share = d.heads / d.shared;
     a.d = d.d;
     a.e = d.v;
     a.lines = d.lines;
@@ -246,6 +257,26 @@ unsigned grid_of(int64_t blocks)
     return (unsigned)(blocks < CUDA_BLOCKS * 8 ? blocks : CUDA_BLOCKS * 8);
 }
 
+/* The blocks of all heads; a head has `lines`. */
+template <class T> block_order order_of(const attention<T> &a, int64_t heads, int64_t lines)
+{
+    const int64_t cache = 16 << 20, all = a.rows * a.outer * heads;
+    const int64_t most = cache / ((a.t > a.s ? a.t : a.s) * (a.d + a.e) * (int64_t)sizeof(T));
+    return { all, (lines + LINES - 1) / LINES, most < 1 ? 1 : most < all ? most : all };
+}
+
+template <int W, class T> void forward_in_blocks(const keel_call *c, attention<T> a)
+{
+    T *y = cuda_out<T>(c);
+    const block_order order = order_of(a, a.heads, a.t);
+    const int64_t blocks = order.heads * order.pieces;
+    a.wide_d = wide_lines<T>(a.d, { a.q, a.k });
+    a.wide_e = wide_lines<T>(a.e, { a.v, y });
+    cuda_launch(c, block_forward_kernel<W, T>, grid_of(blocks), BLOCK_THREADS,
+                sizeof(float) * block_forward_room(W), y,
+                c->node->n_saved ? static_cast<float *>(c->saved[0]) : nullptr, a, order, blocks);
+}
+
 template <int R, class T> void forward_as(const keel_call *c, const attention<T> &a)
 {
     const int64_t blocks = a.rows * a.outer * a.heads * ((a.t + OWN - 1) / OWN);
@@ -254,44 +285,72 @@ template <int R, class T> void forward_as(const keel_call *c, const attention<T>
                 blocks);
 }
 
-template <int R, class T> void backward_as(const keel_call *c, const attention<T> &a)
+/* What backward reads and writes, beside the inputs. */
+template <class T> struct gradients {
+    const T *g;         /* of the output */
+    const float *saved; /* by forward */
+    const float *mean;  /* sum(y g) of each line */
+    T *dq, *dk, *dv;    /* NULL: not wanted */
+};
+
+template <int W, class T>
+void backward_in_blocks(const keel_call *c, attention<T> a, const gradients<T> &x)
+{
+    const block_order of_q = order_of(a, a.heads, a.t), of_k = order_of(a, a.shared, a.s);
+    const int64_t queries = of_q.heads * of_q.pieces, keys = of_k.heads * of_k.pieces;
+    a.wide_d = wide_lines<T>(a.d, { a.q, a.k, x.dq, x.dk });
+    a.wide_e = wide_lines<T>(a.e, { a.v, x.g, x.dv });
+    if (x.dq)
+        cuda_launch(c, block_query_kernel<W, T>, grid_of(queries), BLOCK_THREADS,
+                    sizeof(float) * block_query_room(W), x.dq, x.g, x.saved, x.mean, a, of_q,
+                    queries, c->in_adds[QUERY]);
+    if (x.dk || x.dv)
+        cuda_launch(c, block_key_kernel<W, T>, grid_of(keys), BLOCK_THREADS,
+                    sizeof(float) * block_key_room(W), x.dk, x.dv, x.g, x.saved, x.mean, a, of_k,
+                    keys, c->in_adds[KEY], c->in_adds[VALUE]);
+}
+
+template <int R, class T>
+void backward_as(const keel_call *c, const attention<T> &a, const gradients<T> &x)
 {
     const int64_t queries = a.rows * a.outer * a.heads * ((a.t + OWN - 1) / OWN);
     const int64_t keys = a.rows * a.outer * a.shared * ((a.s + OWN - 1) / OWN);
     const size_t shared = attention_shared(a.d, a.e);
-    const float *saved = static_cast<const float *>(c->saved[0]);
-    float *mean = static_cast<float *>(c->scratch);
-    const T *g = cuda_out_grad<T>(c);
-    T *dq = cuda_in_grad<T>(c, QUERY), *dk = cuda_in_grad<T>(c, KEY);
-    T *dv = cuda_in_grad<T>(c, VALUE);
-    cuda_launch(c, mean_kernel<T>, grid_of((a.rows * a.lines + OWN - 1) / OWN), CUDA_THREADS, 0,
-                mean, cuda_out<T>(c), g, a);
-    if (dq)
-        cuda_launch(c, query_kernel<R, T>, grid_of(queries), CUDA_THREADS, shared, dq, g, saved,
-                    mean, a, queries, c->in_adds[QUERY]);
-    if (dk || dv)
-        cuda_launch(c, key_kernel<R, T>, grid_of(keys), CUDA_THREADS, shared, dk, dv, g, saved,
-                    mean, a, keys, c->in_adds[KEY], c->in_adds[VALUE]);
+    if (x.dq)
+        cuda_launch(c, query_kernel<R, T>, grid_of(queries), CUDA_THREADS, shared, x.dq, x.g,
+                    x.saved, x.mean, a, queries, c->in_adds[QUERY]);
+    if (x.dk || x.dv)
+        cuda_launch(c, key_kernel<R, T>, grid_of(keys), CUDA_THREADS, shared, x.dk, x.dv, x.g,
+                    x.saved, x.mean, a, keys, c->in_adds[KEY], c->in_adds[VALUE]);
 }
 
 template <class T> void forward(const keel_call *c)
 {
     const attention<T> a = attention_of<T>(c);
     const int64_t most = a.d > a.e ? a.d : a.e;
-    most <= GPU_WARP       ? forward_as<1, T>(c, a)
-    : most <= 2 * GPU_WARP ? forward_as<2, T>(c, a)
-    : most <= 4 * GPU_WARP ? forward_as<4, T>(c, a)
-                           : forward_as<8, T>(c, a);
+    most <= BLOCK_WIDTH_MOST / 2 ? forward_in_blocks<BLOCK_WIDTH_MOST / 2, T>(c, a)
+    : most <= BLOCK_WIDTH_MOST   ? forward_in_blocks<BLOCK_WIDTH_MOST, T>(c, a)
+    : most <= 4 * GPU_WARP       ? forward_as<4, T>(c, a)
+                                 : forward_as<8, T>(c, a);
 }
 
 template <class T> void backward(const keel_call *c)
 {
     const attention<T> a = attention_of<T>(c);
     const int64_t most = a.d > a.e ? a.d : a.e;
-    most <= GPU_WARP       ? backward_as<1, T>(c, a)
-    : most <= 2 * GPU_WARP ? backward_as<2, T>(c, a)
-    : most <= 4 * GPU_WARP ? backward_as<4, T>(c, a)
-                           : backward_as<8, T>(c, a);
+    float *mean = static_cast<float *>(c->scratch);
+    const gradients<T> x = { cuda_out_grad<T>(c),
+                             static_cast<const float *>(c->saved[0]),
+                             mean,
+                             cuda_in_grad<T>(c, QUERY),
+                             cuda_in_grad<T>(c, KEY),
+                             cuda_in_grad<T>(c, VALUE) };
+    cuda_launch(c, mean_kernel<T>, grid_of((a.rows * a.lines + OWN - 1) / OWN), CUDA_THREADS, 0,
+                mean, cuda_out<T>(c), x.g, a);
+    most <= BLOCK_WIDTH_MOST / 2 ? backward_in_blocks<BLOCK_WIDTH_MOST / 2, T>(c, a, x)
+    : most <= BLOCK_WIDTH_MOST   ? backward_in_blocks<BLOCK_WIDTH_MOST, T>(c, a, x)
+    : most <= 4 * GPU_WARP       ? backward_as<4, T>(c, a, x)
+                                 : backward_as<8, T>(c, a, x);
     for (int k = MASKS; k < c->node->n_in; k++) no_gradient<T>(c, k);
 }
 
