@@ -22,10 +22,11 @@
 
 /* ---- the shards of a step ------------------------------------------------------------------- */
 
-/* With at most two workers, the two halves of a step are summed separately, whoever has them. */
+/* With at most two workers, the two halves of a step are summed separately, whoever has them. A
+ * device would need twice as many launches for that, of half the size. */
 static bool has_halves(const keel_lanes *l)
 {
-    return l->shards == 0 && l->all_workers <= 2;
+    return l->shards == 0 && l->all_workers <= 2 && !keel_lanes_device(l);
 }
 
 int64_t keel_shards_common(const keel_lanes *l, int64_t rows)

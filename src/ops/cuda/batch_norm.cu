@@ -268,105 +268,97 @@ template <class T> void backward(const keel_call *c)
 
 /* ---- records ----------------------------------------------------------------------------------
  *
- * A block has some groups of four channels of one row; its threads share the places. How many
- * depends on the number of channels alone.
+ * A block has some groups of four channels, of a piece of one row; its threads share the places.
+ * How many, and how a row is cut into pieces, depends on the numbers of channels and places alone.
+ * Sums of pieces are added in their order, by a launch of its own.
  */
 
 const int FOUR = 4, SUMS = 2, AT_ONCE = 4; /* AT_ONCE: places whose loads are under way together */
+const int64_t PIECE_PLACES = 784, PIECES_MOST = 16;
 
 struct row_layout {
-    int64_t c, per_row, chunks, blocks; /* chunks: of a row, each for a block */
-    int lanes;                          /* groups of channels of a block */
+    int64_t c, per_row, pieces;
+    int64_t chunks, blocks; /* chunks: of a piece, each for a block */
+    int lanes;              /* groups of channels of a block */
     bool wide;
 };
 
 /* Where a thread of a block is. */
 struct row_part {
-    int64_t row, k,
-        n; /* k: its first channel; n: how many there are from there on, or fewer than 1 */
-    int line, lines; /* of the threads that share the places */
+    int64_t row, piece;
+    int64_t first, end; /* places */
+    int64_t k, n;       /* its first channel; how many there are from there on, or fewer than 1 */
+    int line, lines;    /* of the threads that share the places */
 };
 
 __device__ __forceinline__ row_part part_of(const row_layout &l, int64_t block)
 {
     const int lane = (int)threadIdx.x % l.lanes;
-    const int64_t k = (block % l.chunks * l.lanes + lane) * FOUR;
-    return { block / l.chunks, k, l.c - k, (int)threadIdx.x / l.lanes, CUDA_THREADS / l.lanes };
+    row_part at = {};
+    at.k = (take(&block, l.chunks) * l.lanes + lane) * FOUR;
+    at.n = l.c - at.k;
+    at.piece = take(&block, l.pieces);
+    at.row = block;
+    at.first = at.piece * PIECE_PLACES;
+    at.end = at.piece + 1 < l.pieces ? at.first + PIECE_PLACES : l.per_row;
+    at.line = (int)threadIdx.x / l.lanes;
+    at.lines = CUDA_THREADS / l.lanes;
+    return at;
 }
 
-/* The sums of all threads that share the places: of channel e, sum s is *at(s, e), for the threads
- * of line 0. All threads call it. */
-struct row_sums {
-    const double *total;
-    int lanes;
-
-    __device__ __forceinline__ double at(int s, int e) const
-    {
-        return total[(s * FOUR + e) * lanes + (int)threadIdx.x];
-    }
-};
-
-__device__ __forceinline__ row_sums over_lines(const double mine[SUMS][FOUR], double *room,
-                                               double *total, int lanes)
+/* Adds up what all threads have that share the places; the threads of line 0 leave the sums of
+ * their channels at `to`, with a step of c from one sum to the next. All threads call it. */
+__device__ __forceinline__ void over_lines(double *to, const double mine[SUMS][FOUR], double *room,
+                                           const row_layout &l, const row_part &at)
 {
-    const int t = (int)threadIdx.x, lines = CUDA_THREADS / lanes;
+    const int t = (int)threadIdx.x;
     for (int s = 0; s < SUMS; s++)
         for (int e = 0; e < FOUR; e++) room[(s * FOUR + e) * CUDA_THREADS + t] = mine[s][e];
     __syncthreads();
-    if (t < SUMS * FOUR * lanes) {
-        const double *from = room + t / lanes * CUDA_THREADS + t % lanes;
+    for (int j = at.line; j < SUMS * FOUR; j += at.lines) {
+        const double *from = room + j * CUDA_THREADS + t % l.lanes;
         double sum = 0;
-        for (int l = 0; l < lines; l++) sum += from[l * lanes];
-        total[t] = sum;
+        for (int i = 0; i < at.lines; i++) sum += from[i * l.lanes];
+        if (j % FOUR < at.n) to[j / FOUR * l.c + j % FOUR] = sum;
     }
-    __syncthreads();
-    return { total, lanes };
+    __syncthreads(); /* room is used again */
 }
 
-/* The mean, and the sum of squares about it: by way of the sums about the first place's value,
- * which in doubles lose nothing that a float has. */
+/* The sums about the first place's value, of values and of squares: in doubles these lose nothing
+ * that a float has. */
 template <class T>
 __global__ void __launch_bounds__(CUDA_THREADS, 1)
-    partial_kernel(double *records, const T *in, const row_layout l)
+    partial_kernel(double *to, const T *in, const row_layout l)
 {
     SHARED(double, room, SUMS *FOUR *CUDA_THREADS);
-    SHARED(double, total, CUDA_THREADS);
     for (int64_t b = blockIdx.x; b < l.blocks; b += gridDim.x) {
         const row_part at = part_of(l, b);
         const T *x = in + at.row * l.per_row * l.c + at.k;
         double sum[SUMS][FOUR] = {};
         float pivot[FOUR], v[AT_ONCE][FOUR];
         load_some(pivot, x, at.n, l.wide);
-        for (int64_t p = at.line; at.n > 0 && p < l.per_row; p += AT_ONCE * at.lines) {
+        for (int64_t p = at.first + at.line; at.n > 0 && p < at.end; p += AT_ONCE * at.lines) {
             for (int u = 0; u < AT_ONCE; u++)
-                if (p + u * at.lines < l.per_row)
+                if (p + u * at.lines < at.end)
                     load_some(v[u], x + (p + u * at.lines) * l.c, at.n, l.wide);
             for (int u = 0; u < AT_ONCE; u++)
-                for (int e = 0; e < FOUR && p + u * at.lines < l.per_row; e++) {
+                for (int e = 0; e < FOUR && p + u * at.lines < at.end; e++) {
                     const double d = (double)v[u][e] - (double)pivot[e];
                     sum[0][e] += d;
                     sum[1][e] = fma(d, d, sum[1][e]);
                 }
         }
-        const row_sums all = over_lines(sum, room, total, l.lanes);
-        double *to = records + at.row * 2 * l.c + at.k;
-        for (int e = 0; e < FOUR && at.line == 0; e++) {
-            if (e >= at.n) break;
-            const double mean = all.at(0, e) / (double)l.per_row;
-            to[e] = (double)pivot[e] + mean;
-            to[l.c + e] = fmax(all.at(1, e) - all.at(0, e) * mean, 0.0) + 0 * mean; /* NaN stays */
-        }
-        __syncthreads(); /* total is used again */
+        over_lines(to + (at.row * l.pieces + at.piece) * SUMS * l.c + at.k, sum, room, l, at);
     }
 }
 
+/* Sums of the gradient, and of its products with x - mean. */
 template <class T>
 __global__ void __launch_bounds__(CUDA_THREADS, 1)
-    partial_backward_kernel(double *records, const T *in, const T *out_grad, const uint8_t *bits,
+    partial_backward_kernel(double *to, const T *in, const T *out_grad, const uint8_t *bits,
                             const facts_args f, int64_t bytes, const row_layout l)
 {
     SHARED(double, room, SUMS *FOUR *CUDA_THREADS);
-    SHARED(double, total, CUDA_THREADS);
     for (int64_t b = blockIdx.x; b < l.blocks; b += gridDim.x) {
         const row_part at = part_of(l, b);
         const int64_t first = at.row * l.per_row;
@@ -376,39 +368,85 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
         float v[AT_ONCE][FOUR], g[AT_ONCE][FOUR];
         unsigned kept[AT_ONCE];
         for (int e = 0; e < FOUR; e++) mean[e] = e < at.n ? mean_of(f, at.k + e) : 0;
-        for (int64_t p = at.line; at.n > 0 && p < l.per_row; p += AT_ONCE * at.lines) {
+        for (int64_t p = at.first + at.line; at.n > 0 && p < at.end; p += AT_ONCE * at.lines) {
             for (int u = 0; u < AT_ONCE; u++) {
                 const int64_t q = p + u * at.lines;
-                if (q >= l.per_row) continue;
+                if (q >= at.end) continue;
                 load_some(v[u], x + q * l.c, at.n, l.wide);
                 load_some(g[u], dy + q * l.c, at.n, l.wide);
                 kept[u] = bits ? bit[q * bytes] >> at.k % 8 : 15u;
             }
             for (int u = 0; u < AT_ONCE; u++)
-                for (int e = 0; e < FOUR && p + u * at.lines < l.per_row; e++) {
+                for (int e = 0; e < FOUR && p + u * at.lines < at.end; e++) {
                     if (!(kept[u] >> e & 1)) continue;
                     sum[0][e] += (double)g[u][e];
                     sum[1][e] = fma((double)g[u][e], (double)v[u][e] - mean[e], sum[1][e]);
                 }
         }
-        const row_sums all = over_lines(sum, room, total, l.lanes);
-        double *to = records + at.row * 2 * l.c + at.k;
-        for (int e = 0; e < FOUR && at.line == 0; e++) {
-            if (e >= at.n) break;
-            to[e] = all.at(0, e);
-            to[l.c + e] = all.at(1, e) * channel_of(f, at.k + e).invstd;
-        }
-        __syncthreads(); /* total is used again */
+        over_lines(to + (at.row * l.pieces + at.piece) * SUMS * l.c + at.k, sum, room, l, at);
     }
 }
 
-row_layout layout_of(int64_t c, int64_t rows, int64_t per_row, bool wide)
+/* A row's sums of all pieces. */
+struct row_sums {
+    double of[SUMS];
+};
+
+__device__ __forceinline__ row_sums over_pieces(const double *sums, const row_layout &l,
+                                                int64_t row, int64_t k)
 {
-    const int64_t groups = (c + FOUR - 1) / FOUR;
-    row_layout l = { c, per_row, 0, 0, 4, wide && c % FOUR == 0 };
-    while (l.lanes < GPU_WARP && l.lanes < groups) l.lanes *= 2;
+    row_sums all = {};
+    for (int64_t p = 0; p < l.pieces; p++)
+        for (int s = 0; s < SUMS; s++)
+            all.of[s] += sums[((row * l.pieces + p) * SUMS + s) * l.c + k];
+    return all;
+}
+
+/* The mean, and the sum of squares about it. */
+template <class T>
+__global__ void __launch_bounds__(CUDA_THREADS)
+    mean_kernel(double *records, const double *sums, const T *in, const row_layout l, int64_t rows)
+{
+    const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
+    for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < rows * l.c; t += step) {
+        int64_t row = t;
+        const int64_t k = take(&row, l.c);
+        const row_sums all = over_pieces(sums, l, row, k);
+        const double mean = all.of[0] / (double)l.per_row;
+        double *to = records + row * SUMS * l.c + k;
+        to[0] = (double)to_f(in[row * l.per_row * l.c + k]) + mean;
+        to[l.c] = fmax(all.of[1] - all.of[0] * mean, 0.0) + 0 * mean; /* NaN stays */
+    }
+}
+
+__global__ void __launch_bounds__(CUDA_THREADS)
+    normalize_kernel(double *records, const double *sums, const facts_args f, const row_layout l,
+                     int64_t rows)
+{
+    const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
+    for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < rows * l.c; t += step) {
+        int64_t row = t;
+        const int64_t k = take(&row, l.c);
+        const row_sums all = over_pieces(sums, l, row, k);
+        double *to = records + row * SUMS * l.c + k;
+        to[0] = all.of[0];
+        to[l.c] = all.of[1] * channel_of(f, k).invstd;
+    }
+}
+
+/* `narrow`: 16 lanes then read 128 bytes of a place, as 8 of floats do. */
+row_layout layout_of(int64_t c, int64_t rows, int64_t per_row, bool narrow, bool wide)
+{
+    const int64_t groups = (c + FOUR - 1) / FOUR, pieces = per_row / PIECE_PLACES;
+    row_layout l = {};
+    l.c = c;
+    l.per_row = per_row;
+    l.pieces = pieces < 1 ? 1 : pieces < PIECES_MOST ? pieces : PIECES_MOST;
+    l.lanes = 4;
+    while (l.lanes < (narrow ? 16 : 8) && l.lanes < groups) l.lanes *= 2;
     l.chunks = (groups + l.lanes - 1) / l.lanes;
-    l.blocks = rows * l.chunks;
+    l.blocks = rows * l.pieces * l.chunks;
+    l.wide = wide && c % FOUR == 0;
     return l;
 }
 
@@ -418,33 +456,49 @@ unsigned grid_of(const row_layout &l)
     return (unsigned)(l.blocks < most ? l.blocks : most);
 }
 
+/* Bytes of scratch for the sums of pieces. */
+int64_t sums_bytes(int64_t c, int64_t rows, int64_t per_row)
+{
+    const row_layout l = layout_of(c, rows, per_row, false, false);
+    return rows * l.pieces * SUMS * c * (int64_t)sizeof(double);
+}
+
 template <class T> void partial(const keel_call *c)
 {
     const T *x = cuda_in<T>(c, 0);
     const int64_t n = channels_of(c->node);
-    const row_layout l = layout_of(n, c->rows, keel_row_count(&c->node->in[0]) / n, wide4(x));
-    cuda_launch(c, partial_kernel<T>, grid_of(l), CUDA_THREADS, 0, c->partial, x, l);
+    const row_layout l = layout_of(n, c->rows, keel_row_count(&c->node->in[0]) / n,
+                                   sizeof(T) < sizeof(float), wide4(x));
+    double *sums = static_cast<double *>(c->scratch);
+    cuda_launch(c, partial_kernel<T>, grid_of(l), CUDA_THREADS, 0, sums, x, l);
+    cuda_launch(c, mean_kernel<T>, cuda_blocks(c->rows * n), CUDA_THREADS, 0, c->partial, sums, x,
+                l, c->rows);
 }
 
 /* Records of `rows` rows of `per_row` places, which are those of the call. */
 template <class T>
-void records_backward(const keel_call *c, double *records, int64_t rows, int64_t per_row)
+void records_backward(const keel_call *c, double *records, double *sums, int64_t rows,
+                      int64_t per_row)
 {
     const T *x = cuda_in<T>(c, 0), *dy = cuda_out_grad<T>(c);
     const int64_t n = channels_of(c->node);
-    const row_layout l = layout_of(n, rows, per_row, wide4(x) && wide4(dy));
+    const row_layout l =
+        layout_of(n, rows, per_row, sizeof(T) < sizeof(float), wide4(x) && wide4(dy));
     const bool relu = cuda_args<keel_batch_norm_args>(c)->relu;
     const uint8_t *bits =
         relu && c->node->n_saved ? static_cast<const uint8_t *>(c->saved[0]) : nullptr;
     const facts_args f = args_of(c);
-    cuda_launch(c, partial_backward_kernel<T>, grid_of(l), CUDA_THREADS, 0, records, x, dy, bits, f,
+    cuda_launch(c, partial_backward_kernel<T>, grid_of(l), CUDA_THREADS, 0, sums, x, dy, bits, f,
                 keel_batch_norm_bits(n), l);
+    cuda_launch(c, normalize_kernel, cuda_blocks(rows * n), CUDA_THREADS, 0, records, sums, f, l,
+                rows);
 }
 
 template <class T> void partial_backward(const keel_call *c)
 {
     const int64_t n = channels_of(c->node);
-    records_backward<T>(c, c->partial, c->rows, keel_row_count(&c->node->in[0]) / n);
+    records_backward<T>(c, c->partial, static_cast<double *>(c->scratch), c->rows,
+                        keel_row_count(&c->node->in[0]) / n);
 }
 
 /* ---- weights ----------------------------------------------------------------------------------
@@ -475,7 +529,7 @@ template <class T> void weights(const keel_call *c)
     if (!dgamma && !dbeta) return;
     if (!f.forward) {
         double *own = static_cast<double *>(c->scratch);
-        records_backward<T>(c, own, 1, c->rows * (int64_t)f.per_row);
+        records_backward<T>(c, own, own + SUMS * f.c, 1, c->rows * (int64_t)f.per_row);
         sums = own;
     }
     cuda_launch(c, weights_kernel, cuda_blocks(f.c), CUDA_THREADS, 0, dgamma, dbeta, sums, f,
@@ -484,8 +538,12 @@ template <class T> void weights(const keel_call *c)
 
 keel_status prepare(keel_prepare *p)
 {
-    const int64_t c = channels_of(p->node);
-    return cuda_prepare(p, c * (p->pass == KEEL_WEIGHTS ? 16 : 20)); /* sums, facts */
+    const int64_t c = channels_of(p->node), per_row = keel_row_count(&p->node->in[0]) / c;
+    if (p->pass == KEEL_PARTIAL || p->pass == KEEL_PARTIAL_BACKWARD)
+        return cuda_prepare(p, sums_bytes(c, p->rows, per_row));
+    if (p->pass == KEEL_WEIGHTS) /* a record of all rows, and what it is made of */
+        return cuda_prepare(p, c * 16 + sums_bytes(c, 1, p->rows * per_row));
+    return cuda_prepare(p, c * 20); /* facts */
 }
 } // namespace
 
