@@ -14,6 +14,7 @@
 #include "tensor/shape.h"
 
 extern const char *keel_cuda_move(void *stream, const keel_device_move *m);
+extern const char *keel_cuda_moves(void *stream, const keel_device_move *m, int n);
 extern const char *keel_cuda_check(void *stream, const keel_device_check *c);
 extern const char *keel_cuda_project(void *stream, const keel_device_project *p);
 extern const char *keel_cuda_measure(void *stream, const keel_device_measure *m);
@@ -99,6 +100,39 @@ static void compare(keel_rule rule, keel_dtype real, int64_t count, double clip)
         free(host[k]);
     }
     free(got);
+    emu_release_all();
+}
+
+/* More weights than a launch may have, some without elements, and rules that take turns. */
+static void weights_that_move_together_move_as_alone(void **unused)
+{
+    enum { WEIGHTS = 60, LONGEST = 700 };
+    float start[LONGEST], got[LONGEST], alone[LONGEST];
+    keel_device_move m[WEIGHTS];
+    (void)unused;
+    for (int i = 0; i < LONGEST; i++) start[i] = (float)(i % 13) - 6;
+    for (int k = 0; k < WEIGHTS; k++) {
+        const int64_t bytes = sizeof start;
+        m[k] = (keel_device_move){ .rule = k < 45 ? KEEL_RULE_AVERAGE : KEEL_RULE_SUM,
+                                   .real = KEEL_FLOAT32,
+                                   .count = k % 7 ? (int64_t)k * 37 % LONGEST : 0,
+                                   .w = emu_allocate(bytes, "w"),
+                                   .g = emu_allocate(bytes, "g"),
+                                   .number = { .momentum = 0.5 + k } };
+        emu_copy_in(m[k].w, start, bytes);
+        emu_copy_in((void *)(uintptr_t)m[k].g, start, bytes);
+    }
+    assert_null(keel_cuda_moves(NULL, m, WEIGHTS));
+    for (int k = 0; k < WEIGHTS; k++) {
+        keel_device_move one = m[k];
+        memcpy(alone, start, sizeof alone);
+        one.w = alone;
+        one.g = start;
+        if (one.count > 0) keel_move(&one);
+        emu_copy_out(got, m[k].w, sizeof got);
+        assert_memory_equal(got, alone, sizeof got);
+    }
+    assert_null(emu_report());
     emu_release_all();
 }
 
@@ -301,6 +335,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_are_those_of_the_host),
+        cmocka_unit_test(weights_that_move_together_move_as_alone),
         cmocka_unit_test(every_rule_moves_weights),
         cmocka_unit_test(sums_are_those_of_the_host),
         cmocka_unit_test(constraints_are_those_of_the_host),

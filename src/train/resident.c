@@ -156,6 +156,10 @@ keel_status keel_resident_create(keel_trainer *t)
     if (!t->options.dry) r->room = keel_calloc((size_t)(range_bytes(t) + r->slots), 1);
     if (!r->others || (!t->options.dry && !r->room)) return KEEL_ENOMEM;
     if (!t->options.dry) KEEL_TRY(keel_device_memory_check(t->train.program));
+    for (int w = 0; w < n_worker && !t->options.dry; w++) {
+        r->on[w].move = keel_calloc((size_t)t->store->n_weight, sizeof *r->on[w].move);
+        if (!r->on[w].move) return KEEL_ENOMEM;
+    }
     for (int w = 0; w < n_worker && !t->options.dry && r->slots + report > 0; w++) {
         void *at;
         KEEL_TRY(keel_arenas_take(t->arenas, w, KEEL_ARENA_SLOTS, r->slots + report, 1, &at));
@@ -177,6 +181,8 @@ int64_t keel_resident_bytes(const keel_trainer *t)
 void keel_resident_free(keel_trainer *t)
 {
     if (!t->resident) return;
+    for (int w = 0; t->resident->on && w < t->strategy->lanes.n_worker; w++)
+        keel_free(t->resident->on[w].move);
     keel_free(t->resident->on);
     keel_free(t->resident->mover);
     keel_free(t->resident->others);
@@ -304,12 +310,23 @@ static keel_status read_lengths(const keel_trainer *t, int worker)
     return KEEL_OK;
 }
 
+/* Makes the moves that have been put off, which belong to different weights. */
+static void make_moves(const keel_trainer *t, int worker)
+{
+    keel_device *d = t->train.program->workspace[worker].on_device->device;
+    struct resident_on *on = &t->resident->on[worker];
+    if (d->type->moves && on->n_move > 0) d->type->moves(d, on->move, on->n_move);
+    for (int i = 0; i < on->n_move && !d->type->moves; i++) d->type->move(d, &on->move[i]);
+    on->n_move = 0;
+}
+
 /* By its gradient there, as step.c does tile by tile. */
 static void move_weight(const keel_trainer *t, int worker, const keel_mover *x, keel_variable v,
                         double of_all)
 {
     const keel_updater *u = &x->update;
     const keel_workspace *s = &t->train.program->workspace[worker];
+    struct resident_on *on = &t->resident->on[worker];
     const int64_t at = t->store->weight[v].offset * keel_resident_element(t);
     const int64_t bytes = t->store->weight[v].count * keel_resident_element(t);
     keel_device *d = s->on_device->device;
@@ -325,6 +342,10 @@ static void move_weight(const keel_trainer *t, int worker, const keel_mover *x, 
     m.g = g;
     for (int k = 0; k < keel_rule_slots(m.rule); k++)
         m.slot[k] = keel_resident_slot(t, worker, x, v, k);
+    if (!sum && u->n_pass == 1) { /* nothing follows it */
+        on->move[on->n_move++] = m;
+        return;
+    }
     d->type->move(d, &m);
     if (sum) d->type->clear(d, sum, bytes);
     if (u->n_pass > 1) make_step(t, worker, x, v, &m);
@@ -430,6 +451,7 @@ static keel_status move_all(const keel_trainer *t, int worker, const keel_mover 
     for (int v = 0; v < t->store->n_weight; v++)
         if (u->weight[v].n_tile > 0 && keel_mover_has_gradient(t, v))
             move_weight(t, worker, x, v, of_all);
+    make_moves(t, worker);
     if (by_step) KEEL_TRY(read_lengths(t, worker));
     for (int v = 0; v < t->store->n_weight; v++) {
         if (u->weight[v].n_tile == 0) continue;

@@ -32,6 +32,8 @@ struct keel_resident {
         char *slots;
         char *report;   /* on the host, as above; the sums are those of the weights that it has */
         bool has_tiles; /* they are on the device */
+        keel_device_move *move; /* [n_weight] that wait until they are made together */
+        int n_move;
         bool lost;
         keel_failure failure;
     } * on;       /* [n_worker] */

@@ -210,6 +210,14 @@ void move(keel_device *d, const keel_device_move *m)
     enqueue(d, keel_cuda_move, m, "weights were moved");
 }
 
+void moves(keel_device *d, const keel_device_move *m, int n)
+{
+    gpu *g = gpu_of(d);
+    const char *what = "weights were moved";
+    if (use(g, what) && keel_cuda_moves(g->stream[KEEL_COMPUTE_STREAM], m, n))
+        note(g, cudaErrorLaunchFailure, what);
+}
+
 void measure(keel_device *d, const keel_device_measure *m)
 {
     enqueue(d, keel_cuda_measure, m, "weights were measured");
@@ -405,6 +413,7 @@ keel_device_type make_type()
     t.add = add;
     t.copy = copy;
     t.move = move;
+    t.moves = moves;
     t.measure = measure;
     t.project = project;
     t.check = check;
