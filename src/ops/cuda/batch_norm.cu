@@ -268,18 +268,21 @@ template <class T> void backward(const keel_call *c)
 
 /* ---- records ----------------------------------------------------------------------------------
  *
- * A block has some groups of four channels, of a piece of one row; its threads share the places.
- * How many, and how a row is cut into pieces, depends on the numbers of channels and places alone.
- * Sums of pieces are added in their order, by a launch of its own.
+ * A block has some groups of four channels, of a piece of one row or of several small rows. As many
+ * threads share the places that each has some dozens. Both, and how a row is cut into pieces,
+ * depend on the numbers of channels and places alone. Sums of pieces are added in their order, by a
+ * launch of its own.
  */
 
-const int FOUR = 4, SUMS = 2, AT_ONCE = 4; /* AT_ONCE: places whose loads are under way together */
-const int64_t PIECE_PLACES = 784, PIECES_MOST = 16;
+/* AT_ONCE: places whose loads are under way together; of two arrays fewer, so that a
+ * multiprocessor has registers for several blocks. */
+const int FOUR = 4, SUMS = 2, AT_ONCE = 4, BACK_AT_ONCE = 3;
+const int64_t PIECE_PLACES = 784, PIECES_MOST = 16, THREAD_PLACES = 24;
 
 struct row_layout {
-    int64_t c, per_row, pieces;
+    int64_t rows, c, per_row, pieces;
     int64_t chunks, blocks; /* chunks: of a piece, each for a block */
-    int lanes;              /* groups of channels of a block */
+    int lanes, lines;       /* of a block, for a row: groups of channels; threads of each */
     bool wide;
 };
 
@@ -288,26 +291,25 @@ struct row_part {
     int64_t row, piece;
     int64_t first, end; /* places */
     int64_t k, n;       /* its first channel; how many there are from there on, or fewer than 1 */
-    int line, lines;    /* of the threads that share the places */
+    int line;           /* of the threads that share the places */
 };
 
 __device__ __forceinline__ row_part part_of(const row_layout &l, int64_t block)
 {
-    const int lane = (int)threadIdx.x % l.lanes;
+    const int t = (int)threadIdx.x, each = l.lanes * l.lines;
     row_part at = {};
-    at.k = (take(&block, l.chunks) * l.lanes + lane) * FOUR;
-    at.n = l.c - at.k;
+    at.k = (take(&block, l.chunks) * l.lanes + t % l.lanes) * FOUR;
     at.piece = take(&block, l.pieces);
-    at.row = block;
+    at.row = block * (CUDA_THREADS / each) + t / each;
+    at.n = at.row < l.rows ? l.c - at.k : 0;
     at.first = at.piece * PIECE_PLACES;
     at.end = at.piece + 1 < l.pieces ? at.first + PIECE_PLACES : l.per_row;
-    at.line = (int)threadIdx.x / l.lanes;
-    at.lines = CUDA_THREADS / l.lanes;
+    at.line = t / l.lanes % l.lines;
     return at;
 }
 
-/* Adds up what all threads have that share the places; the threads of line 0 leave the sums of
- * their channels at `to`, with a step of c from one sum to the next. All threads call it. */
+/* Adds up what all threads have that share the places, at `to`, with a step of c from one sum to
+ * the next. All threads call it. */
 __device__ __forceinline__ void over_lines(double *to, const double mine[SUMS][FOUR], double *room,
                                            const row_layout &l, const row_part &at)
 {
@@ -315,10 +317,10 @@ __device__ __forceinline__ void over_lines(double *to, const double mine[SUMS][F
     for (int s = 0; s < SUMS; s++)
         for (int e = 0; e < FOUR; e++) room[(s * FOUR + e) * CUDA_THREADS + t] = mine[s][e];
     __syncthreads();
-    for (int j = at.line; j < SUMS * FOUR; j += at.lines) {
-        const double *from = room + j * CUDA_THREADS + t % l.lanes;
+    for (int j = at.line; j < SUMS * FOUR; j += l.lines) {
+        const double *from = room + j * CUDA_THREADS + t - at.line * l.lanes;
         double sum = 0;
-        for (int i = 0; i < at.lines; i++) sum += from[i * l.lanes];
+        for (int i = 0; i < l.lines; i++) sum += from[i * l.lanes];
         if (j % FOUR < at.n) to[j / FOUR * l.c + j % FOUR] = sum;
     }
     __syncthreads(); /* room is used again */
@@ -337,12 +339,12 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
         double sum[SUMS][FOUR] = {};
         float pivot[FOUR], v[AT_ONCE][FOUR];
         load_some(pivot, x, at.n, l.wide);
-        for (int64_t p = at.first + at.line; at.n > 0 && p < at.end; p += AT_ONCE * at.lines) {
+        for (int64_t p = at.first + at.line; at.n > 0 && p < at.end; p += AT_ONCE * l.lines) {
             for (int u = 0; u < AT_ONCE; u++)
-                if (p + u * at.lines < at.end)
-                    load_some(v[u], x + (p + u * at.lines) * l.c, at.n, l.wide);
+                if (p + u * l.lines < at.end)
+                    load_some(v[u], x + (p + u * l.lines) * l.c, at.n, l.wide);
             for (int u = 0; u < AT_ONCE; u++)
-                for (int e = 0; e < FOUR && p + u * at.lines < at.end; e++) {
+                for (int e = 0; e < FOUR && p + u * l.lines < at.end; e++) {
                     const double d = (double)v[u][e] - (double)pivot[e];
                     sum[0][e] += d;
                     sum[1][e] = fma(d, d, sum[1][e]);
@@ -354,7 +356,7 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
 
 /* Sums of the gradient, and of its products with x - mean. */
 template <class T>
-__global__ void __launch_bounds__(CUDA_THREADS, 1)
+__global__ void __launch_bounds__(CUDA_THREADS, 2)
     partial_backward_kernel(double *to, const T *in, const T *out_grad, const uint8_t *bits,
                             const facts_args f, int64_t bytes, const row_layout l)
 {
@@ -365,19 +367,19 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
         const T *x = in + first * l.c + at.k, *dy = out_grad + first * l.c + at.k;
         const uint8_t *bit = bits ? bits + first * bytes + at.k / 8 : nullptr;
         double sum[SUMS][FOUR] = {}, mean[FOUR];
-        float v[AT_ONCE][FOUR], g[AT_ONCE][FOUR];
-        unsigned kept[AT_ONCE];
+        float v[BACK_AT_ONCE][FOUR], g[BACK_AT_ONCE][FOUR];
+        unsigned kept[BACK_AT_ONCE];
         for (int e = 0; e < FOUR; e++) mean[e] = e < at.n ? mean_of(f, at.k + e) : 0;
-        for (int64_t p = at.first + at.line; at.n > 0 && p < at.end; p += AT_ONCE * at.lines) {
-            for (int u = 0; u < AT_ONCE; u++) {
-                const int64_t q = p + u * at.lines;
+        for (int64_t p = at.first + at.line; at.n > 0 && p < at.end; p += BACK_AT_ONCE * l.lines) {
+            for (int u = 0; u < BACK_AT_ONCE; u++) {
+                const int64_t q = p + u * l.lines;
                 if (q >= at.end) continue;
                 load_some(v[u], x + q * l.c, at.n, l.wide);
                 load_some(g[u], dy + q * l.c, at.n, l.wide);
                 kept[u] = bits ? bit[q * bytes] >> at.k % 8 : 15u;
             }
-            for (int u = 0; u < AT_ONCE; u++)
-                for (int e = 0; e < FOUR && p + u * at.lines < at.end; e++) {
+            for (int u = 0; u < BACK_AT_ONCE; u++)
+                for (int e = 0; e < FOUR && p + u * l.lines < at.end; e++) {
                     if (!(kept[u] >> e & 1)) continue;
                     sum[0][e] += (double)g[u][e];
                     sum[1][e] = fma((double)g[u][e], (double)v[u][e] - mean[e], sum[1][e]);
@@ -405,10 +407,10 @@ __device__ __forceinline__ row_sums over_pieces(const double *sums, const row_la
 /* The mean, and the sum of squares about it. */
 template <class T>
 __global__ void __launch_bounds__(CUDA_THREADS)
-    mean_kernel(double *records, const double *sums, const T *in, const row_layout l, int64_t rows)
+    mean_kernel(double *records, const double *sums, const T *in, const row_layout l)
 {
-    const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
-    for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < rows * l.c; t += step) {
+    const int64_t step = (int64_t)gridDim.x * CUDA_THREADS, n = l.rows * l.c;
+    for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < n; t += step) {
         int64_t row = t;
         const int64_t k = take(&row, l.c);
         const row_sums all = over_pieces(sums, l, row, k);
@@ -420,11 +422,10 @@ __global__ void __launch_bounds__(CUDA_THREADS)
 }
 
 __global__ void __launch_bounds__(CUDA_THREADS)
-    normalize_kernel(double *records, const double *sums, const facts_args f, const row_layout l,
-                     int64_t rows)
+    normalize_kernel(double *records, const double *sums, const facts_args f, const row_layout l)
 {
-    const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
-    for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < rows * l.c; t += step) {
+    const int64_t step = (int64_t)gridDim.x * CUDA_THREADS, n = l.rows * l.c;
+    for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < n; t += step) {
         int64_t row = t;
         const int64_t k = take(&row, l.c);
         const row_sums all = over_pieces(sums, l, row, k);
@@ -434,18 +435,22 @@ __global__ void __launch_bounds__(CUDA_THREADS)
     }
 }
 
-/* `narrow`: 16 lanes then read 128 bytes of a place, as 8 of floats do. */
-row_layout layout_of(int64_t c, int64_t rows, int64_t per_row, bool narrow, bool wide)
+row_layout layout_of(int64_t c, int64_t rows, int64_t per_row, bool wide)
 {
     const int64_t groups = (c + FOUR - 1) / FOUR, pieces = per_row / PIECE_PLACES;
+    const int most = per_row < PIECE_PLACES ? GPU_WARP : GPU_WARP / 2; /* else too few blocks */
     row_layout l = {};
+    l.rows = rows;
     l.c = c;
     l.per_row = per_row;
     l.pieces = pieces < 1 ? 1 : pieces < PIECES_MOST ? pieces : PIECES_MOST;
     l.lanes = 4;
-    while (l.lanes < (narrow ? 16 : 8) && l.lanes < groups) l.lanes *= 2;
+    while (l.lanes < most && l.lanes < groups) l.lanes *= 2;
+    l.lines = 1;
+    while (l.lines * l.lanes < CUDA_THREADS && 2 * l.lines * THREAD_PLACES <= per_row) l.lines *= 2;
+    const int64_t together = CUDA_THREADS / (l.lanes * l.lines); /* rows of a block */
     l.chunks = (groups + l.lanes - 1) / l.lanes;
-    l.blocks = rows * l.pieces * l.chunks;
+    l.blocks = (rows + together - 1) / together * l.pieces * l.chunks;
     l.wide = wide && c % FOUR == 0;
     return l;
 }
@@ -459,7 +464,7 @@ unsigned grid_of(const row_layout &l)
 /* Bytes of scratch for the sums of pieces. */
 int64_t sums_bytes(int64_t c, int64_t rows, int64_t per_row)
 {
-    const row_layout l = layout_of(c, rows, per_row, false, false);
+    const row_layout l = layout_of(c, rows, per_row, false);
     return rows * l.pieces * SUMS * c * (int64_t)sizeof(double);
 }
 
@@ -467,12 +472,11 @@ template <class T> void partial(const keel_call *c)
 {
     const T *x = cuda_in<T>(c, 0);
     const int64_t n = channels_of(c->node);
-    const row_layout l = layout_of(n, c->rows, keel_row_count(&c->node->in[0]) / n,
-                                   sizeof(T) < sizeof(float), wide4(x));
+    const row_layout l = layout_of(n, c->rows, keel_row_count(&c->node->in[0]) / n, wide4(x));
     double *sums = static_cast<double *>(c->scratch);
     cuda_launch(c, partial_kernel<T>, grid_of(l), CUDA_THREADS, 0, sums, x, l);
     cuda_launch(c, mean_kernel<T>, cuda_blocks(c->rows * n), CUDA_THREADS, 0, c->partial, sums, x,
-                l, c->rows);
+                l);
 }
 
 /* Records of `rows` rows of `per_row` places, which are those of the call. */
@@ -482,16 +486,14 @@ void records_backward(const keel_call *c, double *records, double *sums, int64_t
 {
     const T *x = cuda_in<T>(c, 0), *dy = cuda_out_grad<T>(c);
     const int64_t n = channels_of(c->node);
-    const row_layout l =
-        layout_of(n, rows, per_row, sizeof(T) < sizeof(float), wide4(x) && wide4(dy));
+    const row_layout l = layout_of(n, rows, per_row, wide4(x) && wide4(dy));
     const bool relu = cuda_args<keel_batch_norm_args>(c)->relu;
     const uint8_t *bits =
         relu && c->node->n_saved ? static_cast<const uint8_t *>(c->saved[0]) : nullptr;
     const facts_args f = args_of(c);
     cuda_launch(c, partial_backward_kernel<T>, grid_of(l), CUDA_THREADS, 0, sums, x, dy, bits, f,
                 keel_batch_norm_bits(n), l);
-    cuda_launch(c, normalize_kernel, cuda_blocks(rows * n), CUDA_THREADS, 0, records, sums, f, l,
-                rows);
+    cuda_launch(c, normalize_kernel, cuda_blocks(rows * n), CUDA_THREADS, 0, records, sums, f, l);
 }
 
 template <class T> void partial_backward(const keel_call *c)
