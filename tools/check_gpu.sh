@@ -72,7 +72,7 @@ stage kernels kernels
 stage scores "$BUILD/tests/gpu_scores"
 stage fits env KEEL_GPU_FITS="${FITS:-1000}" "$BUILD/tests/gpu_fits"
 stage one-file-mlp one_file mlp 784
-stage one-file-cnn one_file mnist-cnn 28x28x1
+stage one-file-cnn one_file cnn 28x28x1
 if [[ ${TOOLS:-} != none ]]; then
     sanitizer=$(PATH=$PATH:/usr/local/cuda/bin command -v compute-sanitizer)
     [[ $sanitizer ]] || echo "(no compute-sanitizer: its four tools did not run)"

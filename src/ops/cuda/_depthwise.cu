@@ -312,7 +312,7 @@ __device__ __forceinline__ void add_tiles(float sum[KW][4], const T *x, const T 
 
 /* to: [pieces, KH, KW, K] */
 template <int KW, int S, bool WIDE, class T>
-__global__ void __launch_bounds__(CUDA_THREADS)
+__global__ void __launch_bounds__(CUDA_THREADS, 1)
     taps_kernel(double *to, const T *x, const T *dy, const window s, const tap_sums f)
 {
     const int COLUMNS = KW * 4 * LANES, PITCH = COLUMNS + 1;

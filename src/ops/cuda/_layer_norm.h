@@ -98,7 +98,8 @@ static __device__ __forceinline__ void norm_gradient(float g[4], const norm_back
 
 /* dx = more + r (g - mean(g) - xhat mean(g xhat)) */
 template <bool LONG, class T>
-static __global__ void __launch_bounds__(CUDA_THREADS) norm_back_kernel(const norm_back_args<T> a)
+static __global__ void __launch_bounds__(CUDA_THREADS, 1)
+    norm_back_kernel(const norm_back_args<T> a)
 {
     typedef line_threads<LONG> threads;
     SHARED(double, room, 33);

@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(CUDA_THREADS) warp_kernel(T *y, const T *x, co
 
 /* s[j] = dy[j] + x[j + 1] s[j + 1]; dx[j] = s[j] times what is before j. */
 template <class T>
-__global__ void __launch_bounds__(CUDA_THREADS)
+__global__ void __launch_bounds__(CUDA_THREADS, 1)
     apart_back_kernel(T *dx, double *s, const T *x, const T *dy, const axis_lines l, bool adds)
 {
     const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(CUDA_THREADS)
  * sum + by * (that of the place behind). A lane takes in what is behind it, twice as much each
  * time. */
 template <class T>
-__global__ void __launch_bounds__(CUDA_THREADS)
+__global__ void __launch_bounds__(CUDA_THREADS, 1)
     warp_back_kernel(T *dx, double *s, const T *x, const T *dy, const axis_lines l, bool adds)
 {
     for (int64_t line = warps::first_line(); line < l.lines; line += warps::step()) {
