@@ -23,10 +23,12 @@
 /* ---- the shards of a step ------------------------------------------------------------------- */
 
 /* With at most two workers, the two halves of a step are summed separately, whoever has them. A
- * device would need twice as many launches for that, of half the size. */
+ * device would need twice as many launches for that, of half the size; of several processes one
+ * may have none. */
 static bool has_halves(const keel_lanes *l)
 {
-    return l->shards == 0 && l->all_workers <= 2 && !keel_lanes_device(l);
+    const bool there = l->n_process <= 1 && keel_lanes_device(l);
+    return l->shards == 0 && l->all_workers <= 2 && !there;
 }
 
 int64_t keel_shards_common(const keel_lanes *l, int64_t rows)
