@@ -222,7 +222,7 @@ static int check(const options *o, keel_simulate_options *s, machines *m)
     int code = read_machines(m, o->machines);
     if (code >= 0) return code;
     if (keel_network_parse(&s->network, o->network) < 0)
-        return keel_complain(EXIT_USAGE, "--network: %s", keel_error());
+        return keel_complain(EXIT_USAGE, "--%s", keel_error()); /* it begins with "network: " */
     if (!o->batch_size == !o->process_batch_size)
         return keel_complain(EXIT_USAGE, "give either --batch-size N, the rows of a step over all "
                                          "machines, or --batch-size-per-process N");

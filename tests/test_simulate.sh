@@ -65,7 +65,7 @@ for text in '' 0 1025 1,,2 4-2 2- a 1-4x 1,2,; do
 done
 want 2 'more than 64 numbers' m.keras --batch-size 64 --machines "$(seq -s, 1 65)"
 want 2 '600 processes on each of 2 machines' m.keras --batch-size 64 --machines 2 --processes-per-machine 600
-want 2 '^keel simulate: --network: network: .25GB. is not a rate' m.keras --batch-size 64 --network 25GB,5us
+want 2 '^keel simulate: --network: .25GB. is not a rate' m.keras --batch-size 64 --network 25GB,5us
 want 2 '--seconds 0' m.keras --batch-size 64 --seconds 0
 want 2 'must end in .svg or .html' m.keras --batch-size 64 -o curve.png
 want 1 'not writable' m.keras --batch-size 64 -o no/such/curve.svg
