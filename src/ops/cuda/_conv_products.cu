@@ -82,6 +82,23 @@ __global__ void __launch_bounds__(CUDA_THREADS)
     }
 }
 
+/* The same where the taps of a line are neighbours: a thread has an element, and so have its
+ * neighbours, of x and of the windows. For channels that are no fours, such as those of images. */
+__global__ void __launch_bounds__(CUDA_THREADS)
+    lines_kernel(float *to, const float *x, const window_args a, int elements)
+{
+    const int step = (int)gridDim.x * CUDA_THREADS, line = a.size[2] * a.c;
+    for (int t = (int)blockIdx.x * CUDA_THREADS + (int)threadIdx.x; t < elements; t += step) {
+        int row = t, at[3];
+        const int e = part(&row, line), j = part(&row, a.size[1]), i = part(&row, a.size[0]);
+        for (int d = 2; d >= 0; d--) at[d] = part(&row, a.y[d]) * a.stride[d] - a.before[d];
+        const int p = at[0] + i * a.dilation[0], q = at[1] + j * a.dilation[1];
+        const int r = at[2] * a.c + e, width = a.x[2] * a.c; /* elements of a line of x */
+        const bool there = p >= 0 && p < a.x[0] && q >= 0 && q < a.x[1] && r >= 0 && r < width;
+        to[t] = there ? x[(int64_t)((row * a.x[0] + p) * a.x[1] + q) * width + r] : 0;
+    }
+}
+
 /* The place of y whose window has x's place at this tap; -1: there is none. */
 __device__ __forceinline__ int place_of(const window_args &a, int d, int place, int tap)
 {
@@ -293,7 +310,13 @@ const float *fill_windows(const run_args &r, const float *x, int64_t rows)
     const window_args &a = r.pl->at;
     if (r.pl->plain) return x;
     float *to = windows_of(r);
-    const int64_t threads = rows * a.y[0] * a.y[1] * a.y[2] * (a.c / a.per);
+    const int64_t places = rows * a.y[0] * a.y[1] * a.y[2], threads = places * (a.c / a.per);
+    if (a.per == 1 && a.dilation[2] == 1) {
+        const int64_t elements = places * a.taps * a.c;
+        cuda_launch(r.c, lines_kernel, cuda_blocks(elements), CUDA_THREADS, 0, to, x, a,
+                    (int)elements);
+        return to;
+    }
     cuda_launch(r.c, a.per == 4 ? windows_kernel<4> : windows_kernel<1>, cuda_blocks(threads),
                 CUDA_THREADS, 0, to, x, a, (int)threads);
     return to;
