@@ -28,15 +28,15 @@ start() # MPI N KEEL-ARGUMENT... [: N KEEL-ARGUMENT...]: out.txt, err.txt withou
         fi
         shift
     done
-    for try in 1 2 3 4; do
+    for try in {1..15}; do
         if [[ $mpi == openmpi ]]; then
             timeout -k 5 60 mpirun.openmpi $( (($(id -u))) || echo --allow-run-as-root) --oversubscribe "${words[@]}" >out.txt 2>all.txt
         else
             timeout -k 5 60 mpiexec.mpich "${words[@]}" >out.txt 2>all.txt
         fi
         got=$?
-        # with AddressSanitizer: gcc 12's search for leaks crashes itself, now and then, where a thread of
-        # Open MPI has just ended
+        # with AddressSanitizer: gcc 12's search for leaks crashes itself where a thread of Open MPI has just
+        # ended: now and then, and on some days four times in a row
         grep -q 'LeakSanitizer has encountered a fatal error' all.txt || break
     done
     grep -E '^(rank [0-9]+ \([^)]*\): )?keel' all.txt >err.txt
