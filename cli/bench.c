@@ -352,7 +352,7 @@ static int check(job *j, const char *name)
     if (!(o->seconds > 0)) return keel_complain(EXIT_USAGE, "--seconds: must be above 0");
     j->batch_size = o->batch_size ? o->batch_size : j->w->batch_size;
     if (j->batch_size > 1 << 20) return keel_complain(EXIT_USAGE, "--batch-size: at most 1048576");
-    /* whole batches, at least two, so that all steps are equal */
+    /* whole batches, so that all steps are equal, and four, so that most steps end no epoch */
     j->rows = j->w->rows / j->batch_size * j->batch_size;
     if (j->rows < 4 * j->batch_size) j->rows = 4 * j->batch_size;
     return -1;

@@ -624,9 +624,8 @@ static void standin_fold(keel_device *d, const keel_device_fold *f)
     standin_give(s, KEEL_COMPUTE_STREAM, (standin_work){ .kind = STANDIN_FOLD, .fold = own });
 }
 
-static void standin_move(keel_device *d, const keel_device_move *m)
+static void standin_move_one(standin *s, const keel_device_move *m)
 {
-    standin *s = standin_of(d);
     const int64_t bytes = m->count * (int64_t)keel_dtype_size(m->real);
     if (!standin_takes(s)) return;
     keel_device_move *own = malloc(sizeof *own);
@@ -643,6 +642,11 @@ static void standin_move(keel_device *d, const keel_device_move *m)
         own->slot[k] = standin_at(s, m->slot[k], bytes);
     }
     standin_give(s, KEEL_COMPUTE_STREAM, (standin_work){ .kind = STANDIN_MOVE, .move = own });
+}
+
+static void standin_move(keel_device *d, const keel_device_move *m, int n)
+{
+    for (int i = 0; i < n; i++) standin_move_one(standin_of(d), &m[i]);
 }
 
 static void standin_measure(keel_device *d, const keel_device_measure *m)

@@ -13,8 +13,7 @@
 #include "optimizers/move.h"
 #include "tensor/shape.h"
 
-extern const char *keel_cuda_move(void *stream, const keel_device_move *m);
-extern const char *keel_cuda_moves(void *stream, const keel_device_move *m, int n);
+extern const char *keel_cuda_move(void *stream, const keel_device_move *m, int n);
 extern const char *keel_cuda_check(void *stream, const keel_device_check *c);
 extern const char *keel_cuda_project(void *stream, const keel_device_project *p);
 extern const char *keel_cuda_measure(void *stream, const keel_device_measure *m);
@@ -88,7 +87,7 @@ static void compare(keel_rule rule, keel_dtype real, int64_t count, double clip)
             m.g = at[1];
             for (int k = 0; k < KEEL_MOVE_SLOTS; k++) m.slot[k] = at[2 + k];
             if (there)
-                assert_null(keel_cuda_move(NULL, &m));
+                assert_null(keel_cuda_move(NULL, &m, 1));
             else
                 keel_move(&m);
         }
@@ -122,7 +121,7 @@ static void weights_that_move_together_move_as_alone(void **unused)
         emu_copy_in(m[k].w, start, bytes);
         emu_copy_in((void *)(uintptr_t)m[k].g, start, bytes);
     }
-    assert_null(keel_cuda_moves(NULL, m, WEIGHTS));
+    assert_null(keel_cuda_move(NULL, m, WEIGHTS));
     for (int k = 0; k < WEIGHTS; k++) {
         keel_device_move one = m[k];
         memcpy(alone, start, sizeof alone);

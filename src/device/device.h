@@ -100,11 +100,9 @@ typedef struct keel_device_type {
     void (*add)(keel_device *d, keel_dtype real, void *to, const void *from, int64_t count);
 
     void (*copy)(keel_device *d, void *to, const void *from, int64_t bytes); /* within it */
-    /* Moves weights that are on the device. m is used until this returns. NULL: the host does, and
-     * weights are copied in. */
-    void (*move)(keel_device *d, const keel_device_move *m);
-    /* The same of n weights, of which none is that of another. NULL: one by one. */
-    void (*moves)(keel_device *d, const keel_device_move *m, int n);
+    /* Moves n different weights that are on the device. m [n] is used until this returns. NULL: the
+     * host does, and weights are copied in. */
+    void (*move)(keel_device *d, const keel_device_move *m, int n);
     /* The same of penalties of weights. NULL: the host moves weights that have some. */
     void (*measure)(keel_device *d, const keel_device_measure *m);
     /* The same of constraints of weights. NULL: the host moves weights that have some. */

@@ -14,8 +14,8 @@
 
 KEEL_USES_OP(batch_norm);
 
-/* Which one call may write before they are folded: what stays in a core's cache, and more for a
- * device, which small calls would leave idle. */
+/* Bytes of records that one call may write before they are folded: what stays in a core's cache,
+ * and more for a device, which small calls would leave idle. */
 enum { RECORD_BYTES = 256 << 10, RECORD_BYTES_THERE = 32 << 20 };
 
 int64_t keel_records_of(const keel_node *n, keel_pass pass)

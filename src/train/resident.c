@@ -245,12 +245,14 @@ void keel_resident_change(const keel_trainer *t, int worker, keel_variable v, ke
                           char *to, const char *from, keel_rule_numbers number)
 {
     keel_device *d = t->train.program->workspace[worker].on_device->device;
-    d->type->move(d, &(keel_device_move){ .rule = rule,
-                                          .real = t->store->real,
-                                          .count = t->store->weight[v].count,
-                                          .w = to,
-                                          .g = from,
-                                          .number = number });
+    d->type->move(d,
+                  &(keel_device_move){ .rule = rule,
+                                       .real = t->store->real,
+                                       .count = t->store->weight[v].count,
+                                       .w = to,
+                                       .g = from,
+                                       .number = number },
+                  1);
 }
 
 /* Bytes into the report: the sums of a tile, of weights (0) or steps (1). */
@@ -293,7 +295,7 @@ static void make_step(const keel_trainer *t, int worker, const keel_mover *x, ke
     m.w = g;
     m.g = first->w;
     for (int k = 0; k < keel_rule_slots(m.rule); k++) m.slot[k] = first->slot[k];
-    s->on_device->device->type->move(s->on_device->device, &m);
+    s->on_device->device->type->move(s->on_device->device, &m, 1);
     measure(t, worker, x, v, first->w, report + length_at(t, x, tile, 0));
     measure(t, worker, x, v, g, report + length_at(t, x, tile, 1));
 }
@@ -315,8 +317,7 @@ static void make_moves(const keel_trainer *t, int worker)
 {
     keel_device *d = t->train.program->workspace[worker].on_device->device;
     struct resident_on *on = &t->resident->on[worker];
-    if (d->type->moves && on->n_move > 0) d->type->moves(d, on->move, on->n_move);
-    for (int i = 0; i < on->n_move && !d->type->moves; i++) d->type->move(d, &on->move[i]);
+    if (on->n_move > 0) d->type->move(d, on->move, on->n_move);
     on->n_move = 0;
 }
 
@@ -346,7 +347,7 @@ static void move_weight(const keel_trainer *t, int worker, const keel_mover *x, 
         on->move[on->n_move++] = m;
         return;
     }
-    d->type->move(d, &m);
+    d->type->move(d, &m, 1);
     if (sum) d->type->clear(d, sum, bytes);
     if (u->n_pass > 1) make_step(t, worker, x, v, &m);
 }
@@ -365,7 +366,7 @@ static void move_by_step(const keel_trainer *t, int worker, const keel_mover *x,
     keel_updater_describe(u, v, KEEL_MOVE_LAST, sum, 1, &m);
     m.w = s->on_device->weights + at;
     m.g = (char *)s->grad + at;
-    s->on_device->device->type->move(s->on_device->device, &m);
+    s->on_device->device->type->move(s->on_device->device, &m, 1);
 }
 
 static void average_weight(const keel_trainer *t, int worker, const keel_mover *x, keel_variable v)

@@ -205,16 +205,11 @@ void fold(keel_device *d, const keel_device_fold *f)
     enqueue(d, keel_cuda_fold, f, "records were folded");
 }
 
-void move(keel_device *d, const keel_device_move *m)
-{
-    enqueue(d, keel_cuda_move, m, "weights were moved");
-}
-
-void moves(keel_device *d, const keel_device_move *m, int n)
+void move(keel_device *d, const keel_device_move *m, int n)
 {
     gpu *g = gpu_of(d);
     const char *what = "weights were moved";
-    if (use(g, what) && keel_cuda_moves(g->stream[KEEL_COMPUTE_STREAM], m, n))
+    if (use(g, what) && keel_cuda_move(g->stream[KEEL_COMPUTE_STREAM], m, n))
         note(g, cudaErrorLaunchFailure, what);
 }
 
@@ -413,7 +408,6 @@ keel_device_type make_type()
     t.add = add;
     t.copy = copy;
     t.move = move;
-    t.moves = moves;
     t.measure = measure;
     t.project = project;
     t.check = check;

@@ -6,8 +6,7 @@ extern "C" {
 #include "device/move.h"
 
 /* NULL, or why the launch failed. */
-const char *keel_cuda_move(cudaStream_t stream, const keel_device_move *m);
-const char *keel_cuda_moves(cudaStream_t stream, const keel_device_move *m, int n);
+const char *keel_cuda_move(cudaStream_t stream, const keel_device_move *m, int n);
 const char *keel_cuda_measure(cudaStream_t stream, const keel_device_measure *m);
 const char *keel_cuda_project(cudaStream_t stream, const keel_device_project *p);
 const char *keel_cuda_check(cudaStream_t stream, const keel_device_check *c);

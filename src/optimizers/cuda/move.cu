@@ -40,7 +40,7 @@ const int BATCH_BYTES = 4000;                /* of the parameters of a launch */
 #include "ops/real.h"
 } // namespace
 
-const char *keel_cuda_moves(cudaStream_t stream, const keel_device_move *m, int n)
+const char *keel_cuda_move(cudaStream_t stream, const keel_device_move *m, int n)
 {
     const char *why = nullptr;
     for (int i = 0; i < n && !why;) {
@@ -50,11 +50,6 @@ const char *keel_cuda_moves(cudaStream_t stream, const keel_device_move *m, int 
         i += took;
     }
     return why;
-}
-
-const char *keel_cuda_move(cudaStream_t stream, const keel_device_move *m)
-{
-    return keel_cuda_moves(stream, m, 1);
 }
 
 #else
