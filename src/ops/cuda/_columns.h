@@ -94,16 +94,24 @@ static void column_ends(const keel_call *c, const column_results<N> &to, const d
                 CUDA_THREADS, 0, to, from, n, pieces, chunks, c->weight_adds);
 }
 
-/* to = the sums of the columns, or +=, as the call's weight gradients. Needs column_scratch. */
+/* to = the sums of the columns, or +=, as the call's weight gradients, with f by such a kernel.
+ * Needs column_scratch. */
 template <int N, class F>
-static void columns(const keel_call *c, const column_results<N> &to, int64_t places, int64_t n, F f)
+static void column_sums(const keel_call *c, const column_results<N> &to, int64_t places, int64_t n,
+                        void (*kernel)(double *, int64_t, int64_t, int64_t, int64_t, F), const F &f)
 {
     const int64_t chunks = (n + GPU_WARP - 1) / GPU_WARP, pieces = column_pieces(places, n);
     const int64_t blocks = chunks * pieces, most = CUDA_BLOCKS * 8;
     double *room = static_cast<double *>(c->scratch);
-    cuda_launch(c, columns_kernel<N, F>, (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, 0,
-                room, places, n, pieces, chunks, f);
+    cuda_launch(c, kernel, (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, 0, room, places,
+                n, pieces, chunks, f);
     column_ends<N>(c, to, room, n, pieces);
+}
+
+template <int N, class F>
+static void columns(const keel_call *c, const column_results<N> &to, int64_t places, int64_t n, F f)
+{
+    column_sums<N, F>(c, to, places, n, columns_kernel<N, F>, f);
 }
 
 /* ---- four columns a thread --------------------------------------------------------------------
@@ -141,17 +149,11 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     }
 }
 
-/* As columns(). */
 template <int N, class F>
 static void column_fours(const keel_call *c, const column_results<N> &to, int64_t places, int64_t n,
                          F f)
 {
-    const int64_t chunks = (n + GPU_WARP - 1) / GPU_WARP, pieces = column_pieces(places, n);
-    const int64_t blocks = chunks * pieces, most = CUDA_BLOCKS * 8;
-    double *room = static_cast<double *>(c->scratch);
-    cuda_launch(c, fours_kernel<N, F>, (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, 0,
-                room, places, n, pieces, chunks, f);
-    column_ends<N>(c, to, room, n, pieces);
+    column_sums<N, F>(c, to, places, n, fours_kernel<N, F>, f);
 }
 
 #endif
