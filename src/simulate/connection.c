@@ -1,11 +1,12 @@
 /* Measures what connects processes: see keel_network_measure in keel/simulate.h. Of each kind of
  * connection (between machines, within one) exchanges of some lengths are timed as a step makes
  * them: in pieces of the size of buckets, all processes send and receive at once, what is sent has
- * just been written, and who waits polls. Each length is twice the one before, and what a doubling
- * adds gives a rate. Within a machine the last one counts, whose bytes come from no cache, as those
- * of a step. Between machines the median does, since single lengths may take much longer. An
- * exchange of a few bytes gives the latency. Processes find by themselves who takes part, since all
- * know the names of all machines, and agree on each time, so all end with the same numbers. */
+ * just been written, and who waits polls. Each length is twice the one before; what a doubling
+ * adds gives a rate, of which the median counts, since single lengths may take much longer. What
+ * another core has read is written again more slowly than what no other has seen, and a process
+ * writes its gradients anew in each step, so within a machine this time counts as one of copies.
+ * An exchange of a few bytes gives the latency. Processes find by themselves who takes part, since
+ * all know the names of all machines, and agree on each time, so all end with the same numbers. */
 #include "base/ascending.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -33,7 +34,8 @@ typedef struct line {
     double latency;          /* seconds of an exchange of a few bytes */
     double seconds[LENGTHS]; /* [n]: of FIRST << i bytes to all peers together; n >= 2 */
     double own[LENGTHS];     /* [n]: of them in calls that moved bytes */
-    int n, peers;            /* peers: the most of any process; 0: there is no such connection */
+    double again[LENGTHS]; /* [n]: more for writing what others have read than what they have not */
+    int n, peers;          /* peers: the most of any process; 0: there is no such connection */
 } line;
 
 /* ---- exchanges ------------------------------------------------------------------------------- */
@@ -85,25 +87,39 @@ static double median(double *of, int n)
     return of[(n - 1) / 2];
 }
 
-/* The median of some exchanges of so many bytes with all peers together, in the process where it is
- * longest. */
-static keel_status time_exchanges(connection *x, int64_t bytes, double *seconds, double *own)
+/* As a kernel that has just written it. */
+static double write_own(connection *x, int value, int64_t bytes)
 {
-    double took[TIMES] = { 0 }, busy[TIMES] = { 0 }, ignored;
-    int64_t all[2 * KEEL_PROCESSES_MAX], most[2] = { 0 };
+    const double begin = keel_seconds();
+    memset(x->own, value, (size_t)bytes);
+    return keel_seconds() - begin;
+}
+
+/* Medians of some exchanges of so many bytes with all peers together, each of the process where it
+ * is longest. */
+static keel_status time_exchanges(connection *x, int64_t bytes, double *seconds, double *own,
+                                  double *again)
+{
+    enum { VALUES = 3 };
+    double took[TIMES] = { 0 }, busy[TIMES] = { 0 }, more[TIMES] = { 0 }, ignored;
+    int64_t all[VALUES * KEEL_PROCESSES_MAX], most[VALUES] = { 0 };
     for (int i = -1; i < TIMES && x->n_peer; i++) { /* the first one warms up */
-        memset(x->own, i, (size_t)bytes);           /* as a kernel that has just written it */
+        const double seen = write_own(x, i, bytes), unseen = write_own(x, i, bytes);
         KEEL_TRY(exchange(x, (int64_t)SHORT * x->n_peer, &ignored)); /* all begin together */
         const int64_t before = x->comm->busy;
         KEEL_TRY(exchange(x, bytes, i < 0 ? &ignored : &took[i]));
-        if (i >= 0) busy[i] = (double)(x->comm->busy - before);
+        if (i < 0) continue;
+        busy[i] = (double)(x->comm->busy - before);
+        more[i] = fmax(seen - unseen, 0);
     }
-    const int64_t ns[2] = { (int64_t)(1e9 * median(took, TIMES)), (int64_t)median(busy, TIMES) };
-    KEEL_TRY(keel_comm_agree(x->comm, KEEL_OK, ns, 2, all));
-    for (int i = 0; i < 2 * x->comm->group.count; i++)
-        if (all[i] > most[i % 2]) most[i % 2] = all[i];
+    const int64_t ns[VALUES] = { (int64_t)(1e9 * median(took, TIMES)), (int64_t)median(busy, TIMES),
+                                 (int64_t)(1e9 * median(more, TIMES)) };
+    KEEL_TRY(keel_comm_agree(x->comm, KEEL_OK, ns, VALUES, all));
+    for (int i = 0; i < VALUES * x->comm->group.count; i++)
+        if (all[i] > most[i % VALUES]) most[i % VALUES] = all[i];
     *seconds = 1e-9 * (double)most[0];
     *own = 1e-9 * (double)most[1];
+    *again = 1e-9 * (double)most[2];
     return KEEL_OK;
 }
 
@@ -122,8 +138,8 @@ static keel_status measure(connection *x, line *out)
     for (int q = 0; q < x->comm->group.count; q++)
         if (all[q] > l.peers) l.peers = (int)all[q];
     if (l.peers) {
-        KEEL_TRY(time_exchanges(x, (int64_t)SHORT * x->n_peer, &l.latency, &ignored));
-        do KEEL_TRY(time_exchanges(x, bytes_of(l.n), &l.seconds[l.n], &l.own[l.n]));
+        KEEL_TRY(time_exchanges(x, (int64_t)SHORT * x->n_peer, &l.latency, &ignored, &ignored));
+        do KEEL_TRY(time_exchanges(x, bytes_of(l.n), &l.seconds[l.n], &l.own[l.n], &l.again[l.n]));
         while (++l.n < 2 || (l.n < LENGTHS && l.seconds[l.n - 1] < ENOUGH));
     }
     *out = l;
@@ -195,6 +211,13 @@ static double slope(const line *l, int i)
                     : fmax(l->seconds[i], 1e-9) / (double)bytes_of(i);
 }
 
+static double seconds_of_byte(const line *l)
+{
+    double each[LENGTHS];
+    for (int i = 1; i < l->n; i++) each[i - 1] = slope(l, i);
+    return median(each, l->n - 1);
+}
+
 static double less_messages(const keel_network *n, const line *l)
 {
     return fmax(l->latency - 2 * l->peers * n->message, 0);
@@ -205,8 +228,7 @@ static void note_far(keel_network *n, const line *l)
 {
     enum { NEVER = 1 << 30 };
     double each[LENGTHS];
-    for (int i = 1; i < l->n; i++) each[i - 1] = slope(l, i);
-    const double byte = median(each, l->n - 1);
+    const double byte = seconds_of_byte(l);
     for (int i = 0; i < l->n; i++) each[i] = l->seconds[i] - byte * (double)bytes_of(i);
     const double before = median(each, l->n);
     n->latency = less_messages(n, l);
@@ -219,8 +241,10 @@ static void note_far(keel_network *n, const line *l)
 /* In and out are counted together. */
 static void note_near(keel_network *n, const line *l)
 {
+    double again[LENGTHS];
+    for (int i = 0; i < l->n; i++) again[i] = l->again[i] / (double)bytes_of(i);
     n->local_latency = less_messages(n, l);
-    n->local_bytes_per_second = 2 / slope(l, l->n - 1);
+    n->local_bytes_per_second = 2 / (seconds_of_byte(l) + median(again, l->n));
 }
 
 static void stay_open(void *context, bool failed)

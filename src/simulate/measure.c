@@ -17,11 +17,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WARM = 2, LEAST = 3, MOST = 1000, PROFILED_MOST = 50 };
+enum { WARM = 2, LEAST = 3, MOST = 1000, PROFILED_MOST = 50, GROUPS = 9 };
 enum { ROWS_BYTES = 32 << 20 }; /* of made-up rows: more than the caches of some cores */
 #define ENOUGH_SECONDS 1.0
 /* Small enough that weights stay as they are, and not 0, by which some optimizers divide. */
 #define LEARNING_RATE 1e-6
+
+typedef struct sample {
+    double step, compute; /* seconds */
+} sample;
 
 typedef struct hall { /* what the processes that run here have in common */
     const keel_measuring *x;
@@ -42,6 +46,8 @@ typedef struct process {
     keel_tally tally; /* of steps that nobody asks for */
     keel_timing *timing;
     keel_failure failure;
+    atomic_int taken; /* of sample; once taken, a sample stays as it is */
+    sample sample[MOST];
 } process;
 
 /* ---- a process ------------------------------------------------------------------------------- */
@@ -164,7 +170,17 @@ static keel_status step(process *p)
     return KEEL_OK;
 }
 
-/* One that only loads the machine. */
+static keel_status timed_step(process *p)
+{
+    const int n = atomic_load(&p->taken);
+    KEEL_TRY(step(p));
+    if (n == MOST) return KEEL_OK;
+    p->sample[n] = (sample){ p->absent.timeline.now, p->absent.timeline.computed };
+    atomic_store(&p->taken, n + 1);
+    return KEEL_OK;
+}
+
+/* One that loads the machine, and whose steps the measured one waits for. */
 static void *accompany(void *context)
 {
     process *p = context;
@@ -172,7 +188,7 @@ static void *accompany(void *context)
     for (int i = 0; i < WARM && s >= 0; i++) s = step(p);
     if (s < 0) keel_failure_take(&p->failure, s);
     atomic_fetch_add(&p->hall->ready, 1);
-    while (s >= 0 && !atomic_load(&p->hall->stop)) s = step(p);
+    while (s >= 0 && !atomic_load(&p->hall->stop)) s = timed_step(p);
     if (s < 0 && p->failure.status >= 0) keel_failure_take(&p->failure, s);
     end(p);
     return NULL;
@@ -180,29 +196,50 @@ static void *accompany(void *context)
 
 /* ---- the one that is measured ---------------------------------------------------------------- */
 
-typedef struct sample {
-    double step, compute;
-} sample;
-
 static int by_step(const void *a, const void *b)
 {
     const sample *x = a, *y = b;
     return (x->step > y->step) - (x->step < y->step);
 }
 
+/* Processes of a machine wait for each other in each step, so the slowest of those that run here
+ * counts. */
+static sample slowest(const process *p, int i)
+{
+    sample most = p->sample[i];
+    for (int q = 1; q < p->hall->x->at_once; q++) {
+        const int n = atomic_load(&p[q].taken);
+        const sample *other = n ? &p[q].sample[i % n] : &most;
+        if (other->step > most.step) most = *other;
+    }
+    return most;
+}
+
+static sample mean_of(const process *p, int begin, int end)
+{
+    sample sum = { 0 };
+    for (int i = begin; i < end; i++) {
+        const sample one = slowest(p, i);
+        sum.step += one.step / (end - begin);
+        sum.compute += one.compute / (end - begin);
+    }
+    return sum;
+}
+
+/* An epoch takes the mean of its steps, late ones included. A group of steps is like an epoch, and
+ * of groups the median counts, so that what disturbed one of them does not. */
 static keel_status time_steps(process *p, keel_simulated *out)
 {
     const keel_measuring *x = p->hall->x;
     const double enough = x->options->seconds > 0 ? x->options->seconds : ENOUGH_SECONDS;
-    sample took[MOST];
+    sample group[GROUPS];
     int n = 0;
     const double begin = keel_seconds();
-    for (; n < LEAST || (n < MOST && keel_seconds() - begin < enough); n++) {
-        KEEL_TRY(step(p));
-        took[n] = (sample){ p->absent.timeline.now, p->absent.timeline.computed };
-    }
-    qsort(took, (size_t)n, sizeof *took, by_step);
-    const sample *median = &took[n / 2];
+    for (; n < LEAST || (n < MOST && keel_seconds() - begin < enough); n++) KEEL_TRY(timed_step(p));
+    const int groups = n < GROUPS ? n : GROUPS;
+    for (int i = 0; i < groups; i++) group[i] = mean_of(p, n * i / groups, n * (i + 1) / groups);
+    qsort(group, (size_t)groups, sizeof *group, by_step);
+    const sample *median = &group[groups / 2];
     out->step_seconds = median->step;
     out->compute_seconds = median->compute;
     out->exchange_seconds = median->step - median->compute;
