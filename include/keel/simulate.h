@@ -43,7 +43,8 @@ keel_status keel_network_parse(keel_network *out, const char *text);
 
 /* Measure what connects the processes of a group, by exchanges as steps make them. Between machines
  * that is the rate, the latency, `eager` and `own`, by the first process of each; inside a machine
- * the rate of copies and the latency, by all of its processes. What there is none of, since there
+ * the rate of copies, with what it takes to write again what others have read, and the latency, by
+ * all of its processes. What there is none of, since there
  * is one machine or one process on each, stays as it is in *out, which begins with KEEL_NETWORK.
  * `message` stays, too. All processes call this, and get the same numbers.
  *
@@ -60,14 +61,14 @@ typedef struct keel_simulated {
     int machines, processes;
     int64_t batch_size;                       /* rows of a step in all processes */
     int64_t rows;                             /* of the process with the most */
-    double compute_seconds;                   /* measured: median of all but exchanges */
+    double compute_seconds;                   /* measured: all but exchanges */
     double forward_seconds, backward_seconds; /* of these, in calls of kernels, a worker's mean */
     double update_seconds;        /* merging records, adding up gradients, and the optimizer */
     int exchanges;                /* in which a process waits for others */
     int64_t sent_bytes, messages; /* of one process, to all others together */
     int64_t link_bytes;           /* that leave a machine */
     double exchange_seconds;      /* exposed: not hidden behind compute */
-    double step_seconds;          /* both; the median */
+    double step_seconds;          /* both: of nine groups of steps, the median of their means */
     double rows_per_second, efficiency; /* rows_per_second over machines times that of one */
     int64_t memory_bytes;               /* of a process, as planned */
     int64_t measured_steps;
