@@ -170,6 +170,63 @@ static void nothing_is_allocated_once_the_feed_is_made(void **state)
     keel_dataset_destroy(d);
 }
 
+typedef struct lender {
+    int left, lent; /* buffers */
+} lender;
+
+static void *lend(void *context, size_t bytes)
+{
+    lender *x = context;
+    if (x->left == 0) return NULL;
+    x->left--;
+    x->lent++;
+    return keel_aligned_calloc(1, bytes);
+}
+
+static void take_back(void *context, void *at)
+{
+    ((lender *)context)->lent--;
+    keel_free(at);
+}
+
+static void rows_lie_in_memory_that_is_lent_while_there_is_some(void **state)
+{
+    enum { SLOTS = 3, FIELDS = 2, BATCH = 10, X = BATCH * sizeof *x_of, Y = BATCH * sizeof *y_of };
+    static const struct {
+        int has, lent;
+        int64_t refused;
+    } cases[] = {
+        { 0, 0, SLOTS * (X + Y) },
+        { 1, 1, Y + (SLOTS - 1) * (X + Y) },
+        { 2, 2, (SLOTS - 1) * (X + Y) },
+        { SLOTS * FIELDS - 1, SLOTS * FIELDS - 1, Y },
+        { SLOTS * FIELDS, SLOTS * FIELDS, 0 },
+        { 100, SLOTS * FIELDS, 0 },
+    };
+    keel_dataset *d = arrays();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int threads = -1; threads <= 2; threads += 3) {
+            lender x = { .left = cases[i].has };
+            int with[N], without[N];
+            keel_feed_options o = {
+                .batch_size = BATCH, .shuffle = true, .seed = 4, .slots = SLOTS, .threads = threads
+            };
+            keel_feed *g = feed_of(d, o);
+            o.memory = (keel_row_memory){ lend, take_back, &x };
+            keel_feed *f = feed_of(d, o);
+            assert_int_equal(x.lent, cases[i].lent);
+            assert_int_equal(keel_feed_refused(f), cases[i].refused);
+            assert_int_equal(keel_feed_refused(g), 0);
+            assert_int_equal(read_epoch(f, 0, with), N);
+            assert_int_equal(read_epoch(g, 0, without), N);
+            assert_memory_equal(with, without, sizeof with);
+            keel_feed_destroy(f);
+            keel_feed_destroy(g);
+            assert_int_equal(x.lent, 0);
+        }
+    keel_dataset_destroy(d);
+}
+
 static void as_many_batches_can_be_held_as_there_are_slots(void **state)
 {
     keel_dataset *d = arrays();
@@ -228,6 +285,7 @@ int main(void)
         cmocka_unit_test(class_weights_multiply_into_the_weights_of_rows),
         cmocka_unit_test(a_retried_step_gives_the_same_rows),
         cmocka_unit_test(nothing_is_allocated_once_the_feed_is_made),
+        cmocka_unit_test(rows_lie_in_memory_that_is_lent_while_there_is_some),
         cmocka_unit_test(as_many_batches_can_be_held_as_there_are_slots),
         cmocka_unit_test(options_that_make_no_sense_are_refused),
     };

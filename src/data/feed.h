@@ -31,6 +31,15 @@ typedef struct keel_feed_made {
     keel_shape shape;
 } keel_feed_made;
 
+/* Memory for the rows of batches that somebody else has: that of a device's host, say, from which
+ * the device copies by itself. Rows that differ in length do not lie there. */
+typedef struct keel_row_memory {
+    void *(*take)(void *context, size_t bytes); /* all zero, aligned to 64; NULL: there is none
+                                                   left, and the feed takes any other */
+    void (*give)(void *context, void *at);
+    void *context; /* outlives the feed */
+} keel_row_memory;
+
 typedef struct keel_feed_options {
     keel_dtype real; /* type of floats in a batch: float32 or float64 */
     /* The type in a batch of each field of the dataset; borrowed until keel_feed_create returns.
@@ -69,6 +78,7 @@ typedef struct keel_feed_options {
     /* All buffers are taken from this account, which may serve several feeds; borrowed until the
      * feed is destroyed; NULL: nobody counts. */
     keel_account *account;
+    keel_row_memory memory; /* by the thread that calls this feed; take NULL: any */
     /* Tells each decision about threads and slots in one line, from within keel_feed_next. */
     void (*on_decision)(void *context, const char *line);
     void *context;
@@ -173,6 +183,8 @@ void keel_feed_retry(keel_feed *f, const keel_batch *b);
 struct keel_ledger *keel_feed_ledger(keel_feed *f);
 
 int64_t keel_feed_bytes(const keel_feed *f);       /* memory of all slots */
+int64_t keel_feed_refused(const keel_feed *f);     /* of it, what options.memory had no room for; of
+                                                      NULL, 0 */
 double keel_feed_wait_seconds(const keel_feed *f); /* that keel_feed_next waited, in total */
 struct keel_work;
 const struct keel_work *keel_feed_work(const keel_feed *f); /* who worked on what: data/work.h */

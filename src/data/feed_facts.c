@@ -95,6 +95,11 @@ int64_t keel_feed_bytes(const keel_feed *f)
     return n;
 }
 
+int64_t keel_feed_refused(const keel_feed *f)
+{
+    return f ? f->refused : 0;
+}
+
 keel_ledger *keel_feed_ledger(keel_feed *f)
 {
     return &f->ledger;

@@ -38,6 +38,7 @@ typedef struct keel_slot {
     const keel_applied *made_by; /* the stage that made the batch, of datasets of batches */
     keel_position element;       /* and the batch's place there */
     char *at[KEEL_FIELDS_MAX];   /* a buffer of max_rows for each field; NULL: not read */
+    uint64_t lent;               /* bit k: at[k] is of options.memory */
     keel_batch batch;            /* complete when READY */
     bool is_end;                 /* streams: not a batch but the end of epoch batch.epoch */
     bool failed;
@@ -106,6 +107,7 @@ struct keel_feed {
     bool short_of_room; /* a thread has all the room, since there was too little for several */
     int n_short;        /* threads that wait for that */
     int64_t fixed;      /* bytes that are taken until the end, besides slots */
+    int64_t refused;    /* bytes of slots for which options.memory had no room */
     uint64_t next_out, next_fill;
     uint32_t fill_epoch; /* rows engine: the next step to schedule */
     int64_t fill_step;

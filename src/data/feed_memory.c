@@ -167,9 +167,34 @@ keel_status keel_feed_short(const keel_feed *f, const keel_data_origin *in)
     return keel_fail_within(KEEL_ENOMEM, "the input needs at least %lld bytes", (long long)least);
 }
 
+/* A buffer for field k of all rows of a slot, which may be empty. */
+static keel_status take_buffer(keel_feed *f, keel_slot *s, int k)
+{
+    const keel_row_memory *m = &f->o.memory;
+    const bool asks = m->take && !s->own;
+    size_t n;
+    if (!keel_mul(f->bytes[k], (size_t)f->max_rows, &n))
+        return keel_fail(KEEL_EARG, "%s: a batch of %lld rows is larger than the address space",
+                         keel_dataset_name(f->dataset), (long long)f->max_rows);
+    if (s->own) s->own->room[k] = n;
+    if (n == 0) return KEEL_OK;
+    if (asks && (s->at[k] = m->take(m->context, n))) {
+        s->lent |= UINT64_C(1) << k;
+        return KEEL_OK;
+    }
+    if (asks) f->refused += (int64_t)n;
+    s->at[k] = keel_aligned_calloc(1, n);
+    return s->at[k] ? KEEL_OK : KEEL_ENOMEM;
+}
+
 static void free_slot(const keel_feed *f, keel_slot *s)
 {
-    for (int k = 0; k < f->n_field; k++) keel_free(s->at[k]);
+    for (int k = 0; k < f->n_field; k++) {
+        if (s->lent >> k & 1)
+            f->o.memory.give(f->o.memory.context, s->at[k]);
+        else
+            keel_free(s->at[k]);
+    }
     keel_faults_free(&s->faults);
     keel_free(s->own);
     keel_free(s->row);
@@ -187,16 +212,7 @@ keel_status keel_feed_add_slot(keel_feed *f)
     if (r >= 0 && f->source->length && f->open &&
         !(s->row = keel_calloc((size_t)f->max_rows, sizeof(keel_position))))
         r = KEEL_ENOMEM;
-    for (int k = 0; k < f->n_field && r >= 0; k++) {
-        size_t n;
-        if (!keel_mul(f->bytes[k], (size_t)f->max_rows, &n))
-            r = keel_fail(KEEL_EARG, "%s: a batch of %lld rows is larger than the address space",
-                          keel_dataset_name(f->dataset), (long long)f->max_rows);
-        else if (n && !(s->at[k] = keel_aligned_calloc(1, n)))
-            r = KEEL_ENOMEM;
-        else if (s->own)
-            s->own->room[k] = n;
-    }
+    for (int k = 0; k < f->n_field && r >= 0; k++) r = take_buffer(f, s, k);
     if (r < 0) {
         free_slot(f, s);
         return r;

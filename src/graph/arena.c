@@ -51,24 +51,12 @@ static bool is_copied(const keel_arenas *a, int i)
     return i % KEEL_ARENA_KINDS >= KEEL_ARENA_RECORD && d && d->type->allocate_host;
 }
 
-/* What fails there is of no step, and not what the caller may be about to tell. */
-static void wait_for(keel_device *d)
-{
-    keel_failure before;
-    keel_failure_take(&before, KEEL_EDEVICE);
-    if (keel_device_finish(d) < 0) keel_failure_raise(&before);
-}
-
-/* Rows of the next batch may still be on their way, so the device is waited for. */
 static void give_back(keel_arenas *a, int i)
 {
     const int worker = i / KEEL_ARENA_KINDS;
     keel_device *d = a->device[worker];
     struct keel_arena *b = &a->buffer[i];
-    if (d && b->at && a->ahead[worker].batch) {
-        wait_for(d);
-        a->ahead[worker].batch = 0;
-    }
+    if (b->at && i % KEEL_ARENA_KINDS == KEEL_ARENA_INPUTS) a->ahead[worker].batch = 0;
     if (b->locked)
         d->type->release_host(d, b->at);
     else if (!owner(a, i))

@@ -29,7 +29,6 @@ typedef enum keel_arena_kind { /* the pointers of keel_workspace */
                                KEEL_ARENA_SUMS,
                                /* only with a device: what the host has of the above */
                                KEEL_ARENA_HOST_SCRATCH,
-                               KEEL_ARENA_HOST_INPUTS,
                                KEEL_ARENA_HOST_GRAD,
                                KEEL_ARENA_HOST_MERGED,
                                KEEL_ARENA_HOST_ROW_RECORDS,

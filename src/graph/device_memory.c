@@ -40,7 +40,6 @@ static int64_t bytes_of(const keel_program *p, int worker, keel_arena_kind kind)
     case KEEL_ARENA_HOST_ROW_RECORDS:
         return times(p->row_doubles, real);
     case KEEL_ARENA_INPUTS:
-    case KEEL_ARENA_HOST_INPUTS:
         return times(x->inputs_bytes, KEEL_ROW_SLOTS);
     case KEEL_ARENA_WEIGHTS:
         return times(p->store->n_master, (int64_t)keel_dtype_size(p->store->real));

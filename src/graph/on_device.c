@@ -101,7 +101,6 @@ keel_status keel_on_device_settle(keel_program *p, int worker)
     const keel_store *store = p->store;
     const size_t element = keel_dtype_size(store->real);
     KEEL_TRY(take(p, worker, KEEL_ARENA_INPUTS, x->inputs_bytes, KEEL_ROW_SLOTS, &x->inputs));
-    KEEL_TRY(take(p, worker, KEEL_ARENA_HOST_INPUTS, x->inputs_bytes, KEEL_ROW_SLOTS, &x->staging));
     KEEL_TRY(take(p, worker, KEEL_ARENA_FACTS, 1, KEEL_FACTS_BYTES, &x->facts));
     KEEL_TRY(take(p, worker, KEEL_ARENA_HOST_FACTS, 1, KEEL_FACTS_BYTES, &x->facts_sent));
     KEEL_TRY(take(p, worker, KEEL_ARENA_WEIGHTS, store->n_master, element, &x->weights));
@@ -151,15 +150,11 @@ static void rows_of_step(const keel_lanes *l, int64_t n, int worker, int64_t *fi
         }
 }
 
-/* Rows of one input go into a slot, by way of memory that the device copies from by itself, so the
- * host does not wait for it. */
+/* Rows of one input go into a slot. */
 static void send_rows(const keel_on_device *x, int input, int slot, const char *rows, int64_t bytes)
 {
-    keel_device *d = x->device;
     const int64_t at = slot * x->inputs_bytes + x->input_at[input];
-    keel_device_touches(d, x->staging + at, bytes, true);
-    memcpy(x->staging + at, rows, (size_t)bytes);
-    d->type->copy_in(d, KEEL_COPY_IN_STREAM, x->inputs + at, x->staging + at, bytes);
+    x->device->type->copy_in(x->device, KEEL_COPY_IN_STREAM, x->inputs + at, rows, bytes);
 }
 
 static keel_ahead *ahead_of(const keel_program *p, int worker)
@@ -204,8 +199,6 @@ static void begin_rows(keel_program *p, const keel_bound *b, int worker)
     bool sends = false;
     int64_t first, rows;
     rows_of(b, worker, &first, &rows);
-    if (!there && a->batch) /* of a step that never came, so nobody asks whether they arrived */
-        keel_device_reach(d, KEEL_COPY_IN_STREAM);
     x->slot = there ? a->slot : 0;
     a->batch = 0;
     for (int i = 0; i < p->graph->n_input; i++) {
@@ -218,9 +211,22 @@ static void begin_rows(keel_program *p, const keel_bound *b, int worker)
         send_rows(x, i, x->slot, from + first * bytes, rows * bytes);
         sends = true;
     }
-    if (sends) d->type->record(d, KEEL_COPY_IN_STREAM, KEEL_EVENT_ROWS_THERE + x->slot);
-    if (sends || (there && rows > 0))
-        d->type->wait(d, KEEL_COMPUTE_STREAM, KEEL_EVENT_ROWS_THERE + x->slot);
+    if (!sends) return;
+    d->type->record(d, KEEL_COPY_IN_STREAM, KEEL_EVENT_ROWS_THERE + x->slot);
+    d->type->wait(d, KEEL_COMPUTE_STREAM, KEEL_EVENT_ROWS_THERE + x->slot);
+}
+
+/* A run has ended: the host may write where it has these rows of a batch. */
+static void let_go(const keel_program *p, int worker, const void *const *input, int64_t first,
+                   int64_t rows)
+{
+    const keel_on_device *x = p->workspace[worker].on_device;
+    for (int i = 0; i < p->graph->n_input; i++) {
+        const int64_t bytes = x->input_bytes[i];
+        if (input[i] && x->input_at[i] >= 0)
+            keel_device_touches(x->device, (const char *)input[i] + first * bytes, rows * bytes,
+                                true);
+    }
 }
 
 /* ---- in a run -------------------------------------------------------------------------------- */
@@ -256,7 +262,6 @@ void keel_on_device_begin(keel_program *p, const keel_bound *b, int worker)
     send_facts(p, x);
     begin_rows(p, b, worker);
     keel_on_device_choose(p, b, worker);
-    if (p->coming.batch && !p->coming.read) send_ahead(p, worker);
 }
 
 keel_status keel_on_device_call(const keel_program *p, const keel_bound *b,
@@ -273,10 +278,12 @@ keel_status keel_on_device_call(const keel_program *p, const keel_bound *b,
     return KEEL_OK;
 }
 
-keel_status keel_on_device_segment(const keel_program *p, const keel_bound *b, int worker,
-                                   int segment)
+/* Rows of the next batch that are there are sent once the device has something to do: the host
+ * waits for a copy from memory that is not page-locked. Those that the host must read come last. */
+keel_status keel_on_device_segment(keel_program *p, const keel_bound *b, int worker, int segment)
 {
     int64_t first, rows;
+    if (segment == 0 && p->coming.batch && !p->coming.read) send_ahead(p, worker);
     rows_of(b, worker, &first, &rows);
     if (rows == 0 || segment + 1 == p->schedule.n_segment) return KEEL_OK;
     if (keel_on_device_within(p->workspace[worker].on_device,
@@ -314,6 +321,9 @@ keel_status keel_on_device_end(keel_program *p, const keel_bound *b, int worker)
     rows_of(b, worker, &first, &rows);
     const bool follows = rows > 0 && send_last(p, b, worker, first, rows);
     if (p->coming.batch && p->coming.read) send_ahead(p, worker);
+    if (ahead_of(p, worker)->batch)
+        d->type->wait(d, follows ? KEEL_COPY_OUT_STREAM : KEEL_COMPUTE_STREAM,
+                      KEEL_EVENT_ROWS_THERE + ahead_of(p, worker)->slot);
     keel_status failed = KEEL_OK; /* what goes out last comes behind all calls */
     if (!follows) failed = keel_device_reach(d, KEEL_COMPUTE_STREAM);
     if (failed >= 0 && (follows || x->sent >= 0))
@@ -321,6 +331,12 @@ keel_status keel_on_device_end(keel_program *p, const keel_bound *b, int worker)
     if (failed < 0) {
         ahead_of(p, worker)->batch = 0;
         return failed;
+    }
+    let_go(p, worker, p->input, first, rows);
+    if (ahead_of(p, worker)->batch) {
+        int64_t first_ahead, rows_ahead;
+        rows_of_step(p->lanes, p->coming.rows, worker, &first_ahead, &rows_ahead);
+        let_go(p, worker, p->coming.input, first_ahead, rows_ahead);
     }
     if (p->graph->backward) /* the owners of tiles are about to move them */
         keel_device_touches(d, p->store->master,

@@ -10,7 +10,8 @@
  *     copy out                            | gradients |
  *     host                                            | reduce, vote, apply |
  *
- * Rows of the next batch (keel_program.coming) go into the other of two slots while a run goes on.
+ * Rows of the next batch (keel_program.coming) go into the other of two slots while a run goes on,
+ * straight from the batch; when the run has ended, they are there, so the batch may go.
  * Gradients go out in buckets as backward completes them. A worker waits for its device where a run
  * ends, and only there, but for what the host itself computes. */
 #ifndef KEEL_GRAPH_ON_DEVICE_H
@@ -62,12 +63,12 @@ enum { KEEL_FACTS_BYTES = sizeof(keel_facts_there) };
 typedef struct keel_on_device {
     keel_device *device;
     keel_facts_there *facts, *facts_sent; /* on the device, and on the host */
-    char *inputs, *staging; /* [KEEL_ROW_SLOTS][inputs_bytes] on the device, and on the host */
-    char *weights;          /* on the device */
-    char *outputs;          /* on the host */
-    int64_t *input_at;      /* [n_input] bytes into a slot; -1: no value reads it */
-    int64_t *input_bytes;   /* [n_input] of a row */
-    int64_t *output_at;     /* [n_output] bytes into outputs */
+    char *inputs;                         /* [KEEL_ROW_SLOTS][inputs_bytes] on the device */
+    char *weights;                        /* on the device */
+    char *outputs;                        /* on the host */
+    int64_t *input_at;                    /* [n_input] bytes into a slot; -1: no value reads it */
+    int64_t *input_bytes;                 /* [n_input] of a row */
+    int64_t *output_at;                   /* [n_output] bytes into outputs */
     int64_t inputs_bytes, outputs_bytes;
     double *record[2]; /* on the device, as those of keel_workspace; NULL: the host folds */
     int32_t held[2][KEEL_FOLD_STACK]; /* rows of the nodes on these stacks */
@@ -102,8 +103,7 @@ void keel_on_device_begin(keel_program *p, const keel_bound *b, int worker);
 keel_status keel_on_device_call(const keel_program *p, const keel_bound *b,
                                 const keel_bound_call *c, int worker);
 /* Behind a segment: gradients that it completes go out, and records that it has folded. */
-keel_status keel_on_device_segment(const keel_program *p, const keel_bound *b, int worker,
-                                   int segment);
+keel_status keel_on_device_segment(keel_program *p, const keel_bound *b, int worker, int segment);
 keel_status keel_on_device_end(keel_program *p, const keel_bound *b, int worker);
 
 /* Before a step, for all its workers: whether their devices add up gradients in it. All must have

@@ -48,14 +48,14 @@ static keel_status tell_sums(const keel_fit_options *o, const keel_trainer *t)
 }
 
 keel_status keel_device_notes_tell(const keel_fit_options *o, const keel_trainer *t,
-                                   const keel_program *p, bool trains)
+                                   const keel_program *p, bool trains, int64_t unlocked)
 {
     const keel_lanes *l = p->lanes;
     if (!o->explain_devices || !keel_lanes_device(l)) return KEEL_OK;
     KEEL_TRY(tell_staged(o, p));
     if (trains) KEEL_TRY(tell_moves(o, t));
     if (trains) KEEL_TRY(tell_sums(o, t));
-    KEEL_TRY(tell_unlocked(o, t->arenas->unlocked));
+    KEEL_TRY(tell_unlocked(o, t->arenas->unlocked + unlocked));
     for (int w = 0; !trains && w < l->n_worker; w++)
         if (l->device[w] && l->device[w]->lacks[0])
             o->explain_devices(o->explain_devices_context, l->device[w]->lacks);

@@ -50,7 +50,8 @@ static keel_status begin(inference *l, keel_model *m, keel_strategy *s, const ke
                                      .programs = (int)l->o.programs };
     KEEL_TRY(keel_trainer_create(&l->trainer, m, s, &none, &test, &t));
     KEEL_TRY(keel_session_prepare(&l->trainer->test, l->feed));
-    return keel_device_notes_tell(&l->o, l->trainer, l->trainer->test.program, false);
+    return keel_device_notes_tell(&l->o, l->trainer, l->trainer->test.program, false,
+                                  keel_feed_refused(l->feed));
 }
 
 /* Begin to read, if there is memory for that, the program, and the bytes of the outputs. */

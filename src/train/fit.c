@@ -455,7 +455,8 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     entered = true;
     if ((s = prepare(&f)) < 0) goto out;
     if ((s = check_memory(&f)) < 0) goto out;
-    s = keel_device_notes_tell(&f.o, f.trainer, f.trainer->train.program, true);
+    s = keel_device_notes_tell(&f.o, f.trainer, f.trainer->train.program, true,
+                               keel_feed_refused(f.feed) + keel_feed_refused(f.validation_feed));
     if (s < 0) goto out;
     keel_watch_go_live(&f.run, f.trainer);
     keel_gate_enter(&f.gate, f.trainer);

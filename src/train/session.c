@@ -102,6 +102,19 @@ static void own_rows(const void *lanes, int64_t rows, int64_t *first, int64_t *e
     keel_lanes_rows(l, rows, l->process, first, end);
 }
 
+static void *take_of_host(void *device, size_t bytes)
+{
+    keel_device *d = device;
+    void *at;
+    return d->type->allocate_host(d, (int64_t)bytes, &at) >= 0 ? at : NULL;
+}
+
+static void give_to_host(void *device, void *at)
+{
+    keel_device *d = device;
+    d->type->release_host(d, at);
+}
+
 keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel_fit_options *o,
                               bool training, keel_dtype real, const keel_pairing *pairing,
                               keel_account *account, const keel_strategy *s)
@@ -115,6 +128,8 @@ keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel
         f.share = &share;
     }
     f.account = account;
+    keel_device *device = keel_lanes_device(&s->lanes);
+    if (device && device->type->allocate_host) f.memory = (keel_row_memory){ take_of_host, give_to_host, device };
     if (training) {
         f.on_decision = o->explain_input;
         f.context = o->explain_context;
