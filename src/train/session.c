@@ -129,7 +129,8 @@ keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel
     }
     f.account = account;
     keel_device *device = keel_lanes_device(&s->lanes);
-    if (device && device->type->allocate_host) f.memory = (keel_row_memory){ take_of_host, give_to_host, device };
+    if (device && device->type->allocate_host)
+        f.memory = (keel_row_memory){ take_of_host, give_to_host, device };
     if (training) {
         f.on_decision = o->explain_input;
         f.context = o->explain_context;
