@@ -5,7 +5,7 @@
  *
  *     pass 0        decay; m += g + m (mu - 1); X = m, or with nesterov g + mu m; its squares added
  *     pass 1        X and its transpose, of length 1
- *     pass 2 + 3 s  A, then B, then the next X: each tile has a share of their rows
+ *     pass 2 + 3 s  A, then B, then the next X: each worker has a share of their rows
  *     the last      w -= lr X sqrt(max(rows, columns)) rms_rate */
 #ifndef REAL
 #include "optimizers/adam_impl.h"
@@ -97,9 +97,14 @@ static int passes(const void *args)
     return 3 + 3 * (int)((const args_t *)args)->ns_steps;
 }
 
+static bool by_rows(const void *args, int pass)
+{
+    return pass >= 2 && pass < passes(args) - 1;
+}
+
 /* ---- moving ---------------------------------------------------------------------------------- */
 
-typedef struct share { /* the tile's share of the rows that a pass makes */
+typedef struct share { /* of the rows that a pass makes */
     int64_t begin, end;
 } share;
 
@@ -122,6 +127,7 @@ const keel_optimizer keel_optimizer_muon = {
     },
     .slots = slots,
     .passes = passes,
+    .by_rows = by_rows,
     .apply = REALS(apply),
 };
 

@@ -122,8 +122,7 @@ typedef struct keel_update_whole {
     int64_t count;
     const void *g;
     void *w, *slot[KEEL_SLOTS_MAX], *scratch;
-    int tile,
-        n_tile; /* which of its tiles this is, for work on the whole weight that tiles share */
+    int tile, n_tile; /* which of its tiles this is, or which share: see keel_optimizer.by_rows */
     double sum[KEEL_SUM_PASSES]
               [KEEL_UPDATE_SUMS]; /* from the passes before this one, over all tiles */
 } keel_update_whole;
@@ -167,6 +166,10 @@ typedef struct keel_optimizer {
     void (*move[2])(const keel_update *u, keel_device_move *out);
     bool (*moves_there)(const void *args); /* whether devices can; NULL: with any arguments */
     int (*passes)(const void *args);       /* NULL: one */
+    /* Whether this pass makes rows of whole weights, which all workers share, whoever owns their
+     * tiles: whole->tile is then the share, of n_tile, and w, g and slots are the weight's. NULL:
+     * no pass does. */
+    bool (*by_rows)(const void *args, int pass);
     /* A number that it keeps for all weights together: computes its value after a step from that
      * before. NULL: none. */
     double (*number[2])(const void *args, int64_t iteration, double before);

@@ -1,58 +1,89 @@
 /* Products of matrices in rows, for what changes whole weights. To be included where REAL is
- * defined (ops/real.h), after optimizers/one_pass.h. Four rows by two vectors of sums stay in
- * registers; each sum is added in the order of k, so a row has the same bits in any block. */
+ * defined (ops/real.h), after optimizers/one_pass.h. A vector of columns is packed, a part of the
+ * inner dim at a time, so that it stays in the first cache while all rows pass by; the sums of six
+ * rows stay in registers. Each sum is added in the order of k, so a row has the same bits in any
+ * block. */
 typedef REAL REAL_(vector) __attribute__((vector_size(64), aligned(sizeof(REAL)), may_alias));
-enum { REAL_(LANES) = 64 / sizeof(REAL), REAL_(WIDE) = 2 * REAL_(LANES), REAL_(HIGH) = 4 };
+enum { REAL_(WIDE) = 64 / sizeof(REAL), REAL_(HIGH) = 6, REAL_(DEEP) = 256 };
 
 typedef struct REAL_(product_t) { /* out = scale add + by left right, of rows x inner x columns */
     REAL *out;
-    const REAL *left, *right, *add;
+    const REAL *left, *right, *add; /* scale 0: add is not read */
     REAL scale, by;
     int64_t inner, columns;
 } REAL_(product_t);
 
-static inline void REAL_(block)(const REAL_(product_t) * p, int64_t i, int64_t j)
+typedef struct REAL_(panel) { /* [k][WIDE] of `right`; columns beyond the last are 0 */
+    REAL at[REAL_(DEEP)][REAL_(WIDE)] __attribute__((aligned(64)));
+    int64_t first, deep; /* of k */
+    int64_t column;
+    int wide; /* columns that there are */
+} REAL_(panel);
+
+static inline void REAL_(pack)(REAL_(panel) * x, const REAL_(product_t) * p)
 {
-    REAL_(vector) sum[REAL_(HIGH)][2] = { 0 };
-    const REAL *left = p->left + i * p->inner, *right = p->right + j;
-    for (int64_t k = 0; k < p->inner; k++, right += p->columns) {
-        const REAL_(vector) r0 = *(const REAL_(vector) *)right;
-        const REAL_(vector) r1 = *(const REAL_(vector) *)(right + REAL_(LANES));
-        sum[0][0] += left[k] * r0;
-        sum[0][1] += left[k] * r1;
-        sum[1][0] += left[p->inner + k] * r0;
-        sum[1][1] += left[p->inner + k] * r1;
-        sum[2][0] += left[2 * p->inner + k] * r0;
-        sum[2][1] += left[2 * p->inner + k] * r1;
-        sum[3][0] += left[3 * p->inner + k] * r0;
-        sum[3][1] += left[3 * p->inner + k] * r1;
+    for (int64_t k = 0; k < x->deep; k++) {
+        const REAL *from = p->right + (x->first + k) * p->columns + x->column;
+        for (int j = 0; j < REAL_(WIDE); j++) x->at[k][j] = j < x->wide ? from[j] : 0;
     }
-    for (int r = 0; r < REAL_(HIGH); r++)
-        for (int h = 0; h < 2; h++) {
-            const int64_t at = (i + r) * p->columns + j + h * REAL_(LANES);
-            *(REAL_(vector) *)(p->out + at) =
-                p->scale * *(const REAL_(vector) *)(p->add + at) + p->by * sum[r][h];
-        }
 }
 
-static inline void REAL_(element)(const REAL_(product_t) * p, int64_t i, int64_t j)
+static inline REAL_(vector) REAL_(load)(const REAL *from, int n)
 {
-    REAL sum = 0;
-    for (int64_t k = 0; k < p->inner; k++)
-        sum += p->left[i * p->inner + k] * p->right[k * p->columns + j];
-    p->out[i * p->columns + j] = p->scale * p->add[i * p->columns + j] + p->by * sum;
+    REAL_(vector) v = { 0 };
+    if (n == REAL_(WIDE)) return *(const REAL_(vector) *)from;
+    for (int j = 0; j < n; j++) v[j] = from[j];
+    return v;
+}
+
+static inline void REAL_(store)(REAL *to, REAL_(vector) v, int n)
+{
+    if (n == REAL_(WIDE)) *(REAL_(vector) *)to = v;
+    for (int j = 0; j < n && n < REAL_(WIDE); j++) to[j] = v[j];
+}
+
+/* Rows i to i + n, at most HIGH: of fewer the last one is computed again, and left. */
+static inline void REAL_(block)(const REAL_(product_t) * p, const REAL_(panel) * x, int64_t i,
+                                int64_t n)
+{
+    REAL_(vector) sum[REAL_(HIGH)] = { 0 };
+    const REAL *left[REAL_(HIGH)];
+    for (int r = 0; r < REAL_(HIGH); r++) {
+        const int64_t row = r < n ? i + r : i + n - 1;
+        left[r] = p->left + row * p->inner + x->first;
+        if (x->first > 0) sum[r] = REAL_(load)(p->out + row * p->columns + x->column, x->wide);
+    }
+    for (int64_t k = 0; k < x->deep; k++) {
+        const REAL_(vector) right = *(const REAL_(vector) *)x->at[k];
+        sum[0] += left[0][k] * right;
+        sum[1] += left[1][k] * right;
+        sum[2] += left[2][k] * right;
+        sum[3] += left[3][k] * right;
+        sum[4] += left[4][k] * right;
+        sum[5] += left[5][k] * right;
+    }
+    for (int r = 0; r < REAL_(HIGH) && r < n; r++) {
+        const int64_t at = (i + r) * p->columns + x->column;
+        if (x->first + x->deep == p->inner) {
+            sum[r] *= p->by;
+            if (p->scale != 0) sum[r] += p->scale * REAL_(load)(p->add + at, x->wide);
+        }
+        REAL_(store)(p->out + at, sum[r], x->wide);
+    }
 }
 
 KEEL_ONE_PASS
 static void REAL_(product)(const REAL_(product_t) * p, int64_t begin, int64_t end)
 {
-    const int64_t wide = p->columns / REAL_(WIDE) * REAL_(WIDE);
-    const int64_t high = begin + (end - begin) / REAL_(HIGH) * REAL_(HIGH);
-    for (int64_t j = 0; j < wide; j += REAL_(WIDE)) {
-        for (int64_t i = begin; i < high; i += REAL_(HIGH)) REAL_(block)(p, i, j);
-        for (int64_t i = high; i < end; i++)
-            for (int64_t k = j; k < j + REAL_(WIDE); k++) REAL_(element)(p, i, k);
+    REAL_(panel) x;
+    for (x.column = 0; x.column < p->columns; x.column += REAL_(WIDE)) {
+        const int64_t wide = p->columns - x.column;
+        x.wide = wide < REAL_(WIDE) ? (int)wide : REAL_(WIDE);
+        for (x.first = 0; x.first < p->inner; x.first += REAL_(DEEP)) {
+            const int64_t deep = p->inner - x.first;
+            x.deep = deep < REAL_(DEEP) ? deep : REAL_(DEEP);
+            REAL_(pack)(&x, p);
+            for (int64_t i = begin; i < end; i += REAL_(HIGH)) REAL_(block)(p, &x, i, end - i);
+        }
     }
-    for (int64_t i = begin; i < end; i++)
-        for (int64_t j = wide; j < p->columns; j++) REAL_(element)(p, i, j);
 }

@@ -289,6 +289,18 @@ static void apply_my_tiles(const keel_trainer *t, const keel_mover *x, int worke
     }
 }
 
+/* A pass of which each worker has a share of every weight. */
+static void apply_by_rows(const keel_trainer *t, const keel_mover *x, int worker, int pass)
+{
+    const keel_updater *u = &x->update;
+    for (int v = 0; v < t->store->n_weight; v++) {
+        keel_update_whole whole;
+        if (u->weight[v].n_tile == 0 || !keel_mover_has_gradient(t, v)) continue;
+        keel_updater_whole(u, v, pass, reduced(t, t->store->weight[v].offset), &whole);
+        keel_updater_rows(u, v, pass, &whole, worker, t->strategy->lanes.n_worker);
+    }
+}
+
 /* Optimizers that need more than a tile: all workers meet between their passes. */
 static void apply_in_passes(const keel_trainer *t, const keel_mover *x, int worker)
 {
@@ -300,7 +312,9 @@ static void apply_in_passes(const keel_trainer *t, const keel_mover *x, int work
         double scale = 1;
         if (pass > 0) keel_program_meet(t->train.program, t->strategy->team, worker);
         const int64_t begin = timed(t, worker, KEEL_PHASE_UPDATE, 0);
-        for (int i = u->first_tile[worker]; i < u->first_tile[worker + 1]; i++) {
+        const bool by_rows = keel_updater_by_rows(u, pass);
+        if (by_rows) apply_by_rows(t, x, worker, pass);
+        for (int i = u->first_tile[worker]; !by_rows && i < u->first_tile[worker + 1]; i++) {
             const keel_variable of = u->tile[i].variable;
             if (!keel_mover_has_gradient(t, of)) continue;
             if (of != v) {

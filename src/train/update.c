@@ -356,6 +356,24 @@ void keel_updater_whole(const keel_updater *u, keel_variable v, int pass, const 
         }
 }
 
+bool keel_updater_by_rows(const keel_updater *u, int pass)
+{
+    return u->optimizer->by_rows && u->optimizer->by_rows(u->args, pass);
+}
+
+void keel_updater_rows(const keel_updater *u, keel_variable v, int pass, keel_update_whole *whole,
+                       int share, int n_share)
+{
+    const keel_store_weight *w = &u->program->store->weight[v];
+    const keel_tile all = { v, w->offset, w->count };
+    keel_update a = update_of(u, &all, whole->g, 1);
+    a.pass = pass;
+    whole->tile = share;
+    whole->n_tile = n_share;
+    a.whole = whole;
+    u->optimizer->apply[u->program->store->real == KEEL_FLOAT64](&a);
+}
+
 void keel_updater_pass(const keel_updater *u, int tile, int pass, keel_update_whole *whole,
                        double scale)
 {

@@ -73,6 +73,11 @@ void keel_updater_whole(const keel_updater *u, keel_variable v, int pass, const 
                         keel_update_whole *out);
 void keel_updater_pass(const keel_updater *u, int tile, int pass, keel_update_whole *whole,
                        double scale);
+/* If a pass is by rows, every worker calls keel_updater_rows for each weight instead, with its
+ * share. */
+bool keel_updater_by_rows(const keel_updater *u, int pass);
+void keel_updater_rows(const keel_updater *u, keel_variable v, int pass, keel_update_whole *whole,
+                       int share, int n_share);
 
 /* Of optimizers that add up gradients of several steps. The reduced gradient of a tile becomes the
  * mean of these steps, and *norm (NULL: not asked for) the sum of its squares; nothing else
