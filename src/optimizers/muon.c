@@ -113,6 +113,14 @@ static share share_of(const keel_update_whole *w, int64_t rows)
     return (share){ rows * w->tile / w->n_tile, rows * (w->tile + 1) / w->n_tile };
 }
 
+/* Of a symmetric matrix, of which a row is made up to its diagonal: as much work for each share. */
+static share share_of_half(const keel_update_whole *w, int64_t rows)
+{
+    const double n = w->n_tile;
+    return (share){ (int64_t)((double)rows * sqrt(w->tile / n)),
+                    (int64_t)((double)rows * sqrt((w->tile + 1) / n)) };
+}
+
 #define REAL_FILE "optimizers/muon.c"
 #include "ops/real.h"
 
@@ -167,6 +175,21 @@ static void REAL_(transpose)(REAL *to, const REAL *from, int64_t rows, int64_t c
                     to[x * rows + y] = from[y * columns + x];
 }
 
+/* A product that is symmetric, bit by bit: what is on the left of a panel's rows is also what is
+ * above its columns, and so nobody makes it twice. */
+KEEL_ONE_PASS
+static void REAL_(half)(const REAL_(product_t) * p, share s)
+{
+    REAL_(panel) x;
+    for (x.column = 0; x.column < s.end; x.column += REAL_(WIDE)) {
+        const int64_t right = x.column + REAL_(WIDE);
+        REAL_(columns)(p, &x, s.begin > x.column ? s.begin : x.column, s.end);
+        for (int64_t i = s.begin > right ? s.begin : right; i < s.end; i++)
+            for (int64_t j = x.column; j < right; j++)
+                p->out[j * p->columns + i] = p->out[i * p->columns + j];
+    }
+}
+
 /* ---- passes ---------------------------------------------------------------------------------- */
 
 KEEL_ONE_PASS
@@ -212,8 +235,12 @@ static void REAL_(iterate)(const args_t *a, const keel_update_whole *w, int64_t 
         { m.b, m.a, m.a, m.a, (REAL)a->muon_b, (REAL)a->muon_c, m.few, m.few },
         { to[0], m.b, from[0], from[0], (REAL)a->muon_a, 1, m.few, m.many },
     };
+    if (which < 2) {
+        REAL_(half)(&products[which], share_of_half(w, m.few));
+        return;
+    }
     REAL_(product)(&products[which], rows.begin, rows.end);
-    if (which == 2) REAL_(transpose)(to[1], to[0], m.few, m.many, rows);
+    REAL_(transpose)(to[1], to[0], m.few, m.many, rows);
 }
 
 static void REAL_(by_adam)(const keel_update *u)

@@ -72,18 +72,24 @@ static inline void REAL_(block)(const REAL_(product_t) * p, const REAL_(panel) *
     }
 }
 
+/* A vector of columns of the rows from `begin` to `end`. */
+static inline void REAL_(columns)(const REAL_(product_t) * p, REAL_(panel) * x, int64_t begin,
+                                  int64_t end)
+{
+    const int64_t wide = p->columns - x->column;
+    x->wide = wide < REAL_(WIDE) ? (int)wide : REAL_(WIDE);
+    for (x->first = 0; x->first < p->inner; x->first += REAL_(DEEP)) {
+        const int64_t deep = p->inner - x->first;
+        x->deep = deep < REAL_(DEEP) ? deep : REAL_(DEEP);
+        REAL_(pack)(x, p);
+        for (int64_t i = begin; i < end; i += REAL_(HIGH)) REAL_(block)(p, x, i, end - i);
+    }
+}
+
 KEEL_ONE_PASS
 static void REAL_(product)(const REAL_(product_t) * p, int64_t begin, int64_t end)
 {
     REAL_(panel) x;
-    for (x.column = 0; x.column < p->columns; x.column += REAL_(WIDE)) {
-        const int64_t wide = p->columns - x.column;
-        x.wide = wide < REAL_(WIDE) ? (int)wide : REAL_(WIDE);
-        for (x.first = 0; x.first < p->inner; x.first += REAL_(DEEP)) {
-            const int64_t deep = p->inner - x.first;
-            x.deep = deep < REAL_(DEEP) ? deep : REAL_(DEEP);
-            REAL_(pack)(&x, p);
-            for (int64_t i = begin; i < end; i += REAL_(HIGH)) REAL_(block)(p, &x, i, end - i);
-        }
-    }
+    for (x.column = 0; x.column < p->columns; x.column += REAL_(WIDE))
+        REAL_(columns)(p, &x, begin, end);
 }
