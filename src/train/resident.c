@@ -321,7 +321,7 @@ static void make_moves(const keel_trainer *t, int worker)
     on->n_move = 0;
 }
 
-/* By its gradient there, as step.c does tile by tile. */
+/* By its gradient there, as step_worker.c does tile by tile. */
 static void move_weight(const keel_trainer *t, int worker, const keel_mover *x, keel_variable v,
                         double of_all)
 {
