@@ -1,5 +1,5 @@
 /* A group of stand-ins: their streams meet for each sum, and the last to come adds up, rank after
- * rank. Included by standin.h. */
+ * rank. */
 #ifndef KEEL_TESTS_STANDIN_SUMS_H
 #define KEEL_TESTS_STANDIN_SUMS_H
 #include <pthread.h>

@@ -1,7 +1,10 @@
-/* A graph of the stand-in: what was enqueued, and all that it touches, in order. Included by
- * standin.h. */
+/* A graph of the stand-in: what was enqueued, and all that it touches, in order. */
 #ifndef KEEL_TESTS_STANDIN_TAPE_H
 #define KEEL_TESTS_STANDIN_TAPE_H
+#include <stdio.h>
+#include <stdlib.h>
+#include "standin_clocks.h"
+#include "standin_work.h"
 
 typedef enum standin_note_kind {
     STANDIN_NOTE_ENQUEUE,

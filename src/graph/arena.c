@@ -1,6 +1,7 @@
 /* See arena.h. */
 #include "graph/arena.h"
 #include "base/memory.h"
+#include <string.h>
 
 keel_status keel_arenas_create(keel_arenas **out, keel_device *const *device, int n_worker)
 {
@@ -92,7 +93,7 @@ void keel_arenas_destroy(keel_arenas *a)
 }
 
 keel_status keel_arenas_take(keel_arenas *a, int worker, keel_arena_kind kind, int64_t n,
-                             int64_t size, void **out)
+                             int64_t size, void *pointer)
 {
     const int i = worker * KEEL_ARENA_KINDS + (int)kind;
     const struct keel_arena *b = &a->buffer[i];
@@ -105,7 +106,7 @@ keel_status keel_arenas_take(keel_arenas *a, int worker, keel_arena_kind kind, i
         a->moved++;
         KEEL_TRY(get(a, i, bytes));
     }
-    *out = b->at;
+    memcpy(pointer, &b->at, sizeof b->at);
     return KEEL_OK;
 }
 

@@ -65,9 +65,9 @@ keel_status keel_arenas_create(keel_arenas **out, keel_device *const *device, in
 void keel_arenas_destroy(keel_arenas *a);
 
 /* A buffer of at least n * size bytes, aligned to 64. A buffer that grows loses its contents. If
- * growing fails, the buffer is gone until the next request. */
+ * growing fails, the buffer is gone until the next request. pointer: of any type, is set to it. */
 keel_status keel_arenas_take(keel_arenas *a, int worker, keel_arena_kind kind, int64_t n,
-                             int64_t size, void **out);
+                             int64_t size, void *pointer);
 
 int64_t keel_arenas_bytes(const keel_arenas *a); /* of all workers, of the host's memory */
 int64_t keel_arenas_device_bytes(const keel_arenas *a, int worker); /* on its device */

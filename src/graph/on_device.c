@@ -2,7 +2,6 @@
 #include "graph/on_device.h"
 #include "base/memory.h"
 #include "base/round.h"
-#include <string.h>
 
 enum { ALIGN = 256 };
 
@@ -85,38 +84,32 @@ void keel_on_device_free(keel_program *p)
         free_one(p->workspace[w].on_device);
 }
 
-static keel_status take(const keel_program *p, int worker, keel_arena_kind kind, int64_t n,
-                        size_t size, void *pointer)
+keel_status keel_on_device_settle(keel_program *p, int w)
 {
-    void *at = NULL;
-    KEEL_TRY(keel_arenas_take(p->arenas, worker, kind, n, (int64_t)size, &at));
-    memcpy(pointer, &at, sizeof at);
-    return KEEL_OK;
-}
-
-keel_status keel_on_device_settle(keel_program *p, int worker)
-{
-    keel_workspace *s = &p->workspace[worker];
+    keel_workspace *s = &p->workspace[w];
     keel_on_device *x = s->on_device;
     const keel_store *store = p->store;
-    const size_t element = keel_dtype_size(store->real);
-    KEEL_TRY(take(p, worker, KEEL_ARENA_INPUTS, x->inputs_bytes, KEEL_ROW_SLOTS, &x->inputs));
-    KEEL_TRY(take(p, worker, KEEL_ARENA_FACTS, 1, KEEL_FACTS_BYTES, &x->facts));
-    KEEL_TRY(take(p, worker, KEEL_ARENA_HOST_FACTS, 1, KEEL_FACTS_BYTES, &x->facts_sent));
-    KEEL_TRY(take(p, worker, KEEL_ARENA_WEIGHTS, store->n_master, element, &x->weights));
-    KEEL_TRY(take(p, worker, KEEL_ARENA_HOST_OUTPUTS, x->outputs_bytes, 1, &x->outputs));
-    KEEL_TRY(take(p, worker, KEEL_ARENA_HOST_MERGED, p->merged_doubles, sizeof(double),
-                  &s->host.merged));
-    KEEL_TRY(take(p, worker, KEEL_ARENA_HOST_ROW_RECORDS, p->row_doubles, sizeof(double),
-                  &s->host.row_records));
-    if (p->graph->backward)
-        KEEL_TRY(
-            take(p, worker, KEEL_ARENA_HOST_GRAD, p->gradient_elements, element, &s->host.grad));
+    const int64_t element = (int64_t)keel_dtype_size(store->real);
+    keel_arenas *a = p->arenas;
     KEEL_TRY(
-        take(p, worker, KEEL_ARENA_HOST_ROW_SUMS, x->sums_doubles, sizeof(double), &x->row_sums));
+        keel_arenas_take(a, w, KEEL_ARENA_INPUTS, x->inputs_bytes, KEEL_ROW_SLOTS, &x->inputs));
+    KEEL_TRY(keel_arenas_take(a, w, KEEL_ARENA_FACTS, 1, KEEL_FACTS_BYTES, &x->facts));
+    KEEL_TRY(keel_arenas_take(a, w, KEEL_ARENA_HOST_FACTS, 1, KEEL_FACTS_BYTES, &x->facts_sent));
+    KEEL_TRY(keel_arenas_take(a, w, KEEL_ARENA_WEIGHTS, store->n_master, element, &x->weights));
+    KEEL_TRY(keel_arenas_take(a, w, KEEL_ARENA_HOST_OUTPUTS, x->outputs_bytes, 1, &x->outputs));
+    KEEL_TRY(keel_arenas_take(a, w, KEEL_ARENA_HOST_MERGED, p->merged_doubles, sizeof(double),
+                              &s->host.merged));
+    KEEL_TRY(keel_arenas_take(a, w, KEEL_ARENA_HOST_ROW_RECORDS, p->row_doubles, sizeof(double),
+                              &s->host.row_records));
+    if (p->graph->backward)
+        KEEL_TRY(keel_arenas_take(a, w, KEEL_ARENA_HOST_GRAD, p->gradient_elements, element,
+                                  &s->host.grad));
+    KEEL_TRY(keel_arenas_take(a, w, KEEL_ARENA_HOST_ROW_SUMS, x->sums_doubles, sizeof(double),
+                              &x->row_sums));
     for (int i = 0; i < 2 && x->device->type->fold; i++)
-        KEEL_TRY(take(p, worker, i ? KEEL_ARENA_DEVICE_RECORD_LAST : KEEL_ARENA_DEVICE_RECORD,
-                      p->record_doubles, sizeof(double), &x->record[i]));
+        KEEL_TRY(keel_arenas_take(a, w,
+                                  i ? KEEL_ARENA_DEVICE_RECORD_LAST : KEEL_ARENA_DEVICE_RECORD,
+                                  p->record_doubles, sizeof(double), &x->record[i]));
     for (int i = 0; i < p->weight_at[p->graph->n_node]; i++)
         x->weight[i] = x->weights + ((const char *)p->weight[i] - store->master);
     s->weight = x->weight;

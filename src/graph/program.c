@@ -382,35 +382,29 @@ static keel_status list_weights(keel_program *p)
     return KEEL_OK;
 }
 
-static keel_status take(const keel_program *p, int worker, keel_arena_kind kind, int64_t n,
-                        size_t size, void *pointer)
-{
-    void *at = NULL;
-    KEEL_TRY(keel_arenas_take(p->arenas, worker, kind, n, (int64_t)size, &at));
-    memcpy(pointer, &at, sizeof at);
-    return KEEL_OK;
-}
-
 keel_status keel_program_settle(keel_program *p)
 {
     while (p->n_bound > 0) keel_bound_destroy(p, p->bound[--p->n_bound]);
     KEEL_TRY(keel_device_memory_check(p));
+    keel_arenas *a = p->arenas;
     for (int w = 0; w < p->lanes->n_worker; w++) {
         keel_workspace *s = &p->workspace[w];
-        KEEL_TRY(take(p, w, KEEL_ARENA_ROWS, p->rows_bytes, 1, &s->rows));
-        KEEL_TRY(take(p, w, KEEL_ARENA_SHARD, p->shard_bytes, 1, &s->shard));
-        KEEL_TRY(take(p, w, KEEL_ARENA_MERGED, p->merged_doubles, sizeof(double), &s->merged));
-        KEEL_TRY(take(p, w, KEEL_ARENA_SUMS, p->sums_doubles, sizeof(double), &s->sums));
+        KEEL_TRY(keel_arenas_take(a, w, KEEL_ARENA_ROWS, p->rows_bytes, 1, &s->rows));
+        KEEL_TRY(keel_arenas_take(a, w, KEEL_ARENA_SHARD, p->shard_bytes, 1, &s->shard));
+        KEEL_TRY(keel_arenas_take(a, w, KEEL_ARENA_MERGED, p->merged_doubles, sizeof(double),
+                                  &s->merged));
         KEEL_TRY(
-            take(p, w, KEEL_ARENA_ROW_RECORDS, p->row_doubles, sizeof(double), &s->row_records));
+            keel_arenas_take(a, w, KEEL_ARENA_SUMS, p->sums_doubles, sizeof(double), &s->sums));
+        KEEL_TRY(keel_arenas_take(a, w, KEEL_ARENA_ROW_RECORDS, p->row_doubles, sizeof(double),
+                                  &s->row_records));
         for (int i = 0; i < 2; i++)
-            KEEL_TRY(take(p, w, i ? KEEL_ARENA_RECORD_LAST : KEEL_ARENA_RECORD, p->record_doubles,
-                          sizeof(double), &s->record[i]));
+            KEEL_TRY(keel_arenas_take(a, w, i ? KEEL_ARENA_RECORD_LAST : KEEL_ARENA_RECORD,
+                                      p->record_doubles, sizeof(double), &s->record[i]));
         if (p->graph->backward) {
-            KEEL_TRY(take(p, w, KEEL_ARENA_GRAD, p->gradient_elements,
-                          keel_dtype_size(p->options.real), &s->grad));
-            KEEL_TRY(take(p, w, KEEL_ARENA_FOLD, p->fold_bytes, 1, &s->fold));
-            KEEL_TRY(take(p, w, KEEL_ARENA_TILES, p->tile_bytes, 1, &s->tiles));
+            KEEL_TRY(keel_arenas_take(a, w, KEEL_ARENA_GRAD, p->gradient_elements,
+                                      (int64_t)keel_dtype_size(p->options.real), &s->grad));
+            KEEL_TRY(keel_arenas_take(a, w, KEEL_ARENA_FOLD, p->fold_bytes, 1, &s->fold));
+            KEEL_TRY(keel_arenas_take(a, w, KEEL_ARENA_TILES, p->tile_bytes, 1, &s->tiles));
         }
         s->weight = p->weight;
         s->host = (keel_host_part){ .scratch = s->scratch,

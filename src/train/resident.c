@@ -161,11 +161,10 @@ keel_status keel_resident_create(keel_trainer *t)
         if (!r->on[w].move) return KEEL_ENOMEM;
     }
     for (int w = 0; w < n_worker && !t->options.dry && r->slots + report > 0; w++) {
-        void *at;
-        KEEL_TRY(keel_arenas_take(t->arenas, w, KEEL_ARENA_SLOTS, r->slots + report, 1, &at));
-        r->on[w].slots = at;
-        KEEL_TRY(keel_arenas_take(t->arenas, w, KEEL_ARENA_HOST_REPORT, report, 1, &at));
-        r->on[w].report = at;
+        struct resident_on *on = &r->on[w];
+        KEEL_TRY(
+            keel_arenas_take(t->arenas, w, KEEL_ARENA_SLOTS, r->slots + report, 1, &on->slots));
+        KEEL_TRY(keel_arenas_take(t->arenas, w, KEEL_ARENA_HOST_REPORT, report, 1, &on->report));
         keel_resident_votes_place(t, w);
     }
     return KEEL_OK;
@@ -321,7 +320,7 @@ static void make_moves(const keel_trainer *t, int worker)
     on->n_move = 0;
 }
 
-/* By its gradient there, as step.c does tile by tile. */
+/* By its gradient there, as step_worker.c does tile by tile. */
 static void move_weight(const keel_trainer *t, int worker, const keel_mover *x, keel_variable v,
                         double of_all)
 {

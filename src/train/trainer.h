@@ -23,7 +23,7 @@ typedef enum keel_stops {
 /* The vote of one worker at the commit point. */
 typedef struct keel_vote {
     keel_variable bad;   /* a weight whose gradient is not finite; -1: none */
-    bool bounded;        /* its operands of tiled gradients are small; see step.c */
+    bool bounded;        /* its operands of tiled gradients are small; see step_worker.c */
     keel_status checked; /* a failure: its device has not voted ... */
     keel_status joined;  /* ... or not on gradients that it joins, after that */
     int64_t ended;       /* time when it finished the step, if steps are timed */
@@ -123,7 +123,7 @@ void keel_trainer_load(keel_trainer *t, keel_model *const *models, int n_model);
 /* An optimizer for the weights with moves [n_weight]; on failure keel_trainer_destroy frees it. */
 keel_status keel_trainer_take(keel_trainer *t, keel_mover *x, const keel_model_optimizer *o,
                               const bool *moves);
-/* Collect facts about the tiles of the current training program, for step.c. */
+/* Collect facts about the tiles of the current training program, for step_worker.c. */
 void keel_trainer_look(keel_trainer *t);
 
 /* Before a step: make the program for the batch's shapes the current one, t->train or t->test, and

@@ -63,4 +63,11 @@ static void axis_launch(const keel_call *c, const axis_lines &l, K kernel_of, A.
     }
 }
 
+/* The same with an output, an input and its lines. */
+template <class T, class K> static void axis_forward(const keel_call *c, K kernel_of)
+{
+    const axis_lines l = axis_lines_of(c);
+    axis_launch(c, l, kernel_of, cuda_out<T>(c), cuda_in<T>(c, 0), l);
+}
+
 #endif

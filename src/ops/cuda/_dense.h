@@ -19,6 +19,13 @@ struct dense_dims {
     bool turned;
 };
 
+static inline dense_dims dense_dims_of(const keel_node *n, int64_t rows, bool turned)
+{
+    const int64_t *w = n->weight[0].shape.dim;
+    const int64_t c = turned ? w[1] : w[0], k = turned ? w[0] : w[1];
+    return { rows * (keel_row_count(&n->in[0]) / c), c, k, turned };
+}
+
 struct dense_plan {
     cuda_product_plan *product;
     bool fills;                          /* the bias is in the output before */
@@ -64,8 +71,9 @@ static inline cuda_product dense_product(const keel_prepare *p, dense_dims d)
     }
 }
 
-static inline keel_status dense_prepare(keel_prepare *p, dense_dims d)
+template <bool TURNED> static keel_status dense_prepare(keel_prepare *p)
 {
+    const dense_dims d = dense_dims_of(p->node, p->rows, TURNED);
     const bool narrow = keel_dtype_is_narrow(p->node->held), biased = p->node->n_weight > 1;
     if (!cuda_asked(p)) return KEEL_EUNSUP;
     dense_plan *pl = static_cast<dense_plan *>(keel_calloc(1, sizeof *pl));
@@ -98,8 +106,9 @@ static inline char *dense_scratch(const keel_call *c, int64_t at)
     return static_cast<char *>(c->scratch) + at;
 }
 
-template <class T> static void dense_forward(const keel_call *c, dense_dims d)
+template <class T, bool TURNED> static void dense_forward(const keel_call *c)
 {
+    const dense_dims d = dense_dims_of(c->node, c->rows, TURNED);
     const dense_plan *pl = static_cast<const dense_plan *>(c->plan);
     const void *w = cuda_rounded<T>(c, c->weight[0], d.c * d.k, dense_scratch(c, pl->weight_at));
     const void *b = nullptr;
@@ -110,8 +119,9 @@ template <class T> static void dense_forward(const keel_call *c, dense_dims d)
     cuda_product_run(c, pl->product, c->in[0], w, b, c->out[0], pl->fills, c->scratch);
 }
 
-template <class T> static void dense_backward(const keel_call *c, dense_dims d)
+template <class T, bool TURNED> static void dense_backward(const keel_call *c)
 {
+    const dense_dims d = dense_dims_of(c->node, c->rows, TURNED);
     const dense_plan *pl = static_cast<const dense_plan *>(c->plan);
     if (!c->in_grad[0]) return;
     const void *w = cuda_rounded<T>(c, c->weight[0], d.c * d.k, dense_scratch(c, pl->weight_at));
@@ -119,8 +129,9 @@ template <class T> static void dense_backward(const keel_call *c, dense_dims d)
                      c->scratch);
 }
 
-template <class T> static void dense_weights(const keel_call *c, dense_dims d)
+template <class T, bool TURNED> static void dense_weights(const keel_call *c)
 {
+    const dense_dims d = dense_dims_of(c->node, c->rows, TURNED);
     const dense_plan *pl = static_cast<const dense_plan *>(c->plan);
     const void *x = c->in[0], *dy = c->out_grad[0];
     if (c->weight_grad[0] &&

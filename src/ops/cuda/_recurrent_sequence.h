@@ -79,6 +79,30 @@ static __device__ __forceinline__ void sequence_give(T *to, int64_t at, float x,
     if (to) to[at] = to_value<T>(adds ? to_f(to[at]) + x : x);
 }
 
+/* A unit's states of row r, or their gradients: [rows, LIMIT] in shared memory. They begin with
+ * what is given ... */
+template <class C, int LIMIT, class T>
+static __device__ __forceinline__ void
+sequence_begin(const recurrent_call<T> &o, const sequence_place &p, const sequence_ends<T> &e,
+               int r, float *h, float *carry, float *shown)
+{
+    const int64_t from = (p.row + r) * o.u + p.k;
+    h[r * LIMIT + p.k] = e.h ? to_f(e.h[from]) : 0;
+    if (C::STATES > 1) carry[r * LIMIT + p.k] = e.carry ? to_f(e.carry[from]) : 0;
+    shown[r * LIMIT + p.k] = 0;
+}
+
+/* ... and what they end with is left. */
+template <class C, int LIMIT, class T>
+static __device__ __forceinline__ void
+sequence_end(const recurrent_call<T> &o, const sequence_place &p, const sequence_ends<T> &e, int r,
+             const float *h, const float *carry)
+{
+    const int64_t to = (p.row + r) * o.u + p.k;
+    sequence_give(e.h_end, to, h[r * LIMIT + p.k], e.h_adds);
+    if (C::STATES > 1) sequence_give(e.carry_end, to, carry[r * LIMIT + p.k], e.carry_adds);
+}
+
 /* ---- columns ----------------------------------------------------------------------------------
  */
 
@@ -258,20 +282,6 @@ forward_units(const recurrent_call<T> &o, const sequence_place &p,
     }
 }
 
-template <class C, class T, int LIMIT>
-static __device__ __forceinline__ void
-forward_begin(const recurrent_call<T> &o, const sequence_place &p,
-              const forward_shared<C, LIMIT> &f, const sequence_ends<T> &e)
-{
-    for (int r = p.g; r < p.rows; r += C::GATES) {
-        const int64_t from = (p.row + r) * o.u + p.k;
-        f.h[r * LIMIT + p.k] = e.h ? to_f(e.h[from]) : 0;
-        if (C::STATES > 1) f.carry[r * LIMIT + p.k] = e.carry ? to_f(e.carry[from]) : 0;
-        f.shown[r * LIMIT + p.k] = 0;
-        drop_states<C>(o, p, f, r);
-    }
-}
-
 template <class C, class T, int LIMIT, int HELD, int ROWS>
 static __global__ void __launch_bounds__(C::GATES *LIMIT, LIMIT == SMALL_UNITS ? SMALL_BLOCKS : 1)
     forward_sequence_kernel(const recurrent_call<T> o, const float *__restrict__ m,
@@ -297,7 +307,10 @@ static __global__ void __launch_bounds__(C::GATES *LIMIT, LIMIT == SMALL_UNITS ?
     sequence_clear(f.h, ROWS * LIMIT);
     sequence_clear(f.left, ROWS * C::GATES * LIMIT);
     __syncthreads();
-    forward_begin<C>(o, p, f, ends);
+    for (int r = p.g; r < p.rows; r += C::GATES) {
+        sequence_begin<C, LIMIT>(o, p, ends, r, f.h, f.carry, f.shown);
+        drop_states<C>(o, p, f, r);
+    }
     read_inputs<ROWS>(x, o, p, 0);
     __syncthreads();
     for (int64_t at = 0; at < o.steps; at++) {
@@ -317,12 +330,8 @@ static __global__ void __launch_bounds__(C::GATES *LIMIT, LIMIT == SMALL_UNITS ?
         for (int r = 0; r < ROWS; r++) x[r] = next[r];
         __syncthreads();
     }
-    for (int r = p.g; r < p.rows; r += C::GATES) {
-        const int64_t to = (p.row + r) * o.u + p.k;
-        sequence_give(ends.h_end, to, f.h[r * LIMIT + p.k], ends.h_adds);
-        if (C::STATES > 1)
-            sequence_give(ends.carry_end, to, f.carry[r * LIMIT + p.k], ends.carry_adds);
-    }
+    for (int r = p.g; r < p.rows; r += C::GATES)
+        sequence_end<C, LIMIT>(o, p, ends, r, f.h, f.carry);
 }
 
 /* ---- backward ---------------------------------------------------------------------------------
@@ -417,19 +426,6 @@ backward_products(const recurrent_call<T> &o, const sequence_place &p,
     }
 }
 
-template <class C, class T, int LIMIT>
-static __device__ __forceinline__ void
-backward_begin(const recurrent_call<T> &o, const sequence_place &p,
-               const backward_shared<C, LIMIT> &b, const sequence_ends<T> &e)
-{
-    for (int r = p.g; r < p.rows; r += C::GATES) {
-        const int64_t from = (p.row + r) * o.u + p.k;
-        b.dh[r * LIMIT + p.k] = e.h ? to_f(e.h[from]) : 0;
-        if (C::STATES > 1) b.dc[r * LIMIT + p.k] = e.carry ? to_f(e.carry[from]) : 0;
-        b.shown[r * LIMIT + p.k] = 0;
-    }
-}
-
 /* turned: see turn_kernel. ddrop: as in unit_products_back. */
 template <class C, class T, int LIMIT, int HELD, int ROWS>
 static __global__ void __launch_bounds__(C::GATES *LIMIT, LIMIT == SMALL_UNITS ? SMALL_BLOCKS : 1)
@@ -451,7 +447,8 @@ static __global__ void __launch_bounds__(C::GATES *LIMIT, LIMIT == SMALL_UNITS ?
     hold_column<HELD>(held, turned, o.width, p);
     sequence_clear(b.d, ROWS * C::GATES * LIMIT);
     __syncthreads();
-    backward_begin<C>(o, p, b, ends);
+    for (int r = p.g; r < p.rows; r += C::GATES)
+        sequence_begin<C, LIMIT>(o, p, ends, r, b.dh, b.dc, b.shown);
     read_past<C, T, ROWS>(x, o, p, dy, o.steps - 1);
     for (int64_t at = o.steps - 1; at >= 0; at--) {
         backward_units<C, T, LIMIT, ROWS>(o, p, b, x, dz, adds, at);
@@ -469,12 +466,7 @@ static __global__ void __launch_bounds__(C::GATES *LIMIT, LIMIT == SMALL_UNITS ?
         backward_products<C, T, LIMIT, ROWS>(o, p, b, x, ddrop, at);
         for (int i = 0; i < TURNS<C, ROWS>; i++) x[i] = next[i];
     }
-    for (int r = p.g; r < p.rows; r += C::GATES) {
-        const int64_t to = (p.row + r) * o.u + p.k;
-        sequence_give(ends.h_end, to, b.dh[r * LIMIT + p.k], ends.h_adds);
-        if (C::STATES > 1)
-            sequence_give(ends.carry_end, to, b.dc[r * LIMIT + p.k], ends.carry_adds);
-    }
+    for (int r = p.g; r < p.rows; r += C::GATES) sequence_end<C, LIMIT>(o, p, ends, r, b.dh, b.dc);
 }
 
 /* turned [U, gates, U] = w [U, gates, U] with its outer dims exchanged in each gate. */
@@ -497,9 +489,29 @@ template <class T> static inline unsigned sequence_threads(const recurrent_call<
     return (unsigned)((o.width + GPU_WARP - 1) / GPU_WARP * GPU_WARP);
 }
 
+/* What a kernel is made for: units at most, elements of a column in registers, rows of a block. */
+template <int LIMIT, int HELD, int ROWS> struct sequence_size {
+};
+
+/* Calls launch(size) with the size that fits the units and rows of a call. */
+template <class T, class L> static void sequence_by_size(const recurrent_call<T> &o, L launch)
+{
+    const bool few = o.rows <= FEW_ROWS;
+    if (o.u <= SMALL_UNITS)
+        launch(sequence_size<SMALL_UNITS, SMALL_HELD, 1>());
+    else if (o.u <= MIDDLE_UNITS && few)
+        launch(sequence_size<MIDDLE_UNITS, MIDDLE_HELD, 1>());
+    else if (o.u <= MIDDLE_UNITS)
+        launch(sequence_size<MIDDLE_UNITS, MIDDLE_HELD, MANY_ROWS>());
+    else if (few)
+        launch(sequence_size<LARGE_UNITS, LARGE_HELD, 1>());
+    else
+        launch(sequence_size<LARGE_UNITS, LARGE_HELD, MANY_ROWS>());
+}
+
 template <class C, class T, int LIMIT, int HELD, int ROWS>
 static void forward_sequence_by(const keel_call *c, const recurrent_call<T> &o,
-                                const sequence_ends<T> &e)
+                                const sequence_ends<T> &e, sequence_size<LIMIT, HELD, ROWS>)
 {
     cuda_launch(c, forward_sequence_kernel<C, T, LIMIT, HELD, ROWS>,
                 (unsigned)((o.rows + ROWS - 1) / ROWS), sequence_threads(o), 0, o,
@@ -510,27 +522,19 @@ template <class C, class T> static void forward_sequence(const keel_call *c)
 {
     const recurrent_call<T> o = recurrent_call_of<C, T>(c);
     const keel_steps s = keel_recurrent_steps(c->node, C::cell());
-    const bool gives = c->node->n_out > 1, few = o.rows <= FEW_ROWS;
+    const bool gives = c->node->n_out > 1;
     sequence_ends<T> e = {};
     if (s.state >= 0) e.h = cuda_in<T>(c, s.state);
     e.carry = o.first_carry;
     if (gives) e.h_end = cuda_out<T>(c, 1);
     if (gives && C::STATES > 1) e.carry_end = cuda_out<T>(c, 2);
-    if (o.u <= SMALL_UNITS)
-        forward_sequence_by<C, T, SMALL_UNITS, SMALL_HELD, 1>(c, o, e);
-    else if (o.u <= MIDDLE_UNITS && few)
-        forward_sequence_by<C, T, MIDDLE_UNITS, MIDDLE_HELD, 1>(c, o, e);
-    else if (o.u <= MIDDLE_UNITS)
-        forward_sequence_by<C, T, MIDDLE_UNITS, MIDDLE_HELD, MANY_ROWS>(c, o, e);
-    else if (few)
-        forward_sequence_by<C, T, LARGE_UNITS, LARGE_HELD, 1>(c, o, e);
-    else
-        forward_sequence_by<C, T, LARGE_UNITS, LARGE_HELD, MANY_ROWS>(c, o, e);
+    sequence_by_size(o, [&](auto size) { forward_sequence_by<C>(c, o, e, size); });
 }
 
 template <class C, class T, int LIMIT, int HELD, int ROWS>
 static void backward_sequence_by(const keel_call *c, const recurrent_call<T> &o,
-                                 const sequence_ends<T> &e, const float *turned, float *ddrop)
+                                 const sequence_ends<T> &e, sequence_size<LIMIT, HELD, ROWS>,
+                                 const float *turned, float *ddrop)
 {
     cuda_launch(c, backward_sequence_kernel<C, T, LIMIT, HELD, ROWS>,
                 (unsigned)((o.rows + ROWS - 1) / ROWS), sequence_threads(o), 0, o, turned, e,
@@ -543,7 +547,7 @@ static void backward_sequence(const keel_call *c, const recurrent_call<T> &o, fl
                               float *ddrop)
 {
     const keel_steps s = keel_recurrent_steps(c->node, C::cell());
-    const bool given = c->node->n_out > 1, few = o.rows <= FEW_ROWS;
+    const bool given = c->node->n_out > 1;
     sequence_ends<T> e = {};
     if (given) e.h = cuda_out_grad<T>(c, 1);
     if (given && C::STATES > 1) e.carry = cuda_out_grad<T>(c, 2);
@@ -552,16 +556,7 @@ static void backward_sequence(const keel_call *c, const recurrent_call<T> &o, fl
         e.carry_end = cuda_in_grad<T>(c, s.state + 1), e.carry_adds = c->in_adds[s.state + 1];
     cuda_launch(c, turn_kernel, cuda_blocks(o.u * o.width), CUDA_THREADS, 0, turned,
                 static_cast<const float *>(c->weight[0]), o.u, o.width);
-    if (o.u <= SMALL_UNITS)
-        backward_sequence_by<C, T, SMALL_UNITS, SMALL_HELD, 1>(c, o, e, turned, ddrop);
-    else if (o.u <= MIDDLE_UNITS && few)
-        backward_sequence_by<C, T, MIDDLE_UNITS, MIDDLE_HELD, 1>(c, o, e, turned, ddrop);
-    else if (o.u <= MIDDLE_UNITS)
-        backward_sequence_by<C, T, MIDDLE_UNITS, MIDDLE_HELD, MANY_ROWS>(c, o, e, turned, ddrop);
-    else if (few)
-        backward_sequence_by<C, T, LARGE_UNITS, LARGE_HELD, 1>(c, o, e, turned, ddrop);
-    else
-        backward_sequence_by<C, T, LARGE_UNITS, LARGE_HELD, MANY_ROWS>(c, o, e, turned, ddrop);
+    sequence_by_size(o, [&](auto size) { backward_sequence_by<C>(c, o, e, size, turned, ddrop); });
 }
 
 #endif

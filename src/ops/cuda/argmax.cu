@@ -37,10 +37,7 @@ __global__ void __launch_bounds__(CUDA_THREADS) forward_kernel(T *y, const T *x,
 
 template <class T> void forward(const keel_call *c)
 {
-    const axis_lines l = axis_lines_of(c);
-    axis_launch(
-        c, l, [](auto width) { return forward_kernel<width(), T>; }, cuda_out<T>(c),
-        cuda_in<T>(c, 0), l);
+    axis_forward<T>(c, [](auto width) { return forward_kernel<width(), T>; });
 }
 
 template <class T> void backward(const keel_call *c)

@@ -490,18 +490,28 @@ static inline keel_status vector_prepare(keel_prepare *p)
 }
 
 /* The kernel of op `stem` that runs both passes, for values held in float32 and in bfloat16, by
- * forward_f32 and so on: see ops/x86/_values.h. */
+ * forward_f32 and so on: see ops/x86/_values.h. The second one has weights, too. */
 #define VECTOR_BOTH(stem, ready)                                                                   \
     KEEL_USES_OP(stem);                                                                            \
     const keel_kernel VECTOR_KERNEL(stem) = {                                                      \
-        .op = &keel_op_##stem,                                                                     \
-        .name = VECTOR_NAME,                                                                       \
-        .needs = VECTOR_LEVEL,                                                                     \
-        .priority = VECTOR_PRIORITY(VECTOR),                                                       \
-        .prepare = ready,                                                                          \
+        VECTOR_HEAD(stem, ready),                                                                  \
         .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },                   \
         .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },              \
     }
+#define VECTOR_BOTH_WEIGHTS(stem, ready)                                                           \
+    KEEL_USES_OP(stem);                                                                            \
+    const keel_kernel VECTOR_KERNEL(stem) = {                                                      \
+        VECTOR_HEAD(stem, ready),                                                                  \
+        .run = { [KEEL_FORWARD] = forward_f32,                                                     \
+                 [KEEL_BACKWARD] = backward_f32,                                                   \
+                 [KEEL_WEIGHTS] = weights_f32 },                                                   \
+        .narrow = { [KEEL_FORWARD] = forward_bf16,                                                 \
+                    [KEEL_BACKWARD] = backward_bf16,                                               \
+                    [KEEL_WEIGHTS] = weights_bf16 },                                               \
+    }
+#define VECTOR_HEAD(stem, ready)                                                                   \
+    .op = &keel_op_##stem, .name = VECTOR_NAME, .needs = VECTOR_LEVEL,                             \
+    .priority = VECTOR_PRIORITY(VECTOR), .prepare = ready
 
 /* Run `body` for i = 0, LANES, ... < n with the mask m of the lanes below n. */
 #define VECTOR_EACH(i, n, m, ...)                                                                  \

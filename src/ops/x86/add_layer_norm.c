@@ -6,21 +6,7 @@
 #define VALUE_FILE "ops/x86/add_layer_norm.c"
 #include "ops/x86/_values.h"
 
-KEEL_USES_OP(add_layer_norm);
-
-const keel_kernel VECTOR_KERNEL(add_layer_norm) = {
-    .op = &keel_op_add_layer_norm,
-    .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY(VECTOR),
-    .needs = VECTOR_LEVEL,
-    .prepare = prepare,
-    .run = { [KEEL_FORWARD] = forward_f32,
-             [KEEL_BACKWARD] = backward_f32,
-             [KEEL_WEIGHTS] = weights_f32 },
-    .narrow = { [KEEL_FORWARD] = forward_bf16,
-                [KEEL_BACKWARD] = backward_bf16,
-                [KEEL_WEIGHTS] = weights_bf16 },
-};
+VECTOR_BOTH_WEIGHTS(add_layer_norm, prepare);
 #else
 #include "ops/x86/_layer_norm.h"
 

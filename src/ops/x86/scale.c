@@ -32,21 +32,7 @@ static inline void move_sums(float *to, const float *from, int64_t n, bool adds)
 #define VALUE_FILE "ops/x86/scale.c"
 #include "ops/x86/_values.h"
 
-KEEL_USES_OP(scale);
-
-const keel_kernel VECTOR_KERNEL(scale) = {
-    .op = &keel_op_scale,
-    .name = VECTOR_NAME,
-    .needs = VECTOR_LEVEL,
-    .priority = VECTOR_PRIORITY(VECTOR),
-    .prepare = prepare,
-    .run = { [KEEL_FORWARD] = forward_f32,
-             [KEEL_BACKWARD] = backward_f32,
-             [KEEL_WEIGHTS] = weights_f32 },
-    .narrow = { [KEEL_FORWARD] = forward_bf16,
-                [KEEL_BACKWARD] = backward_bf16,
-                [KEEL_WEIGHTS] = weights_bf16 },
-};
+VECTOR_BOTH_WEIGHTS(scale, prepare);
 #else
 static void VALUE_(multiply)(const keel_call *c, const VALUE *x, VALUE *y, bool adds)
 {
