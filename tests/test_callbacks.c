@@ -911,6 +911,41 @@ static void wrong_rows_of_the_validation_end_only_it_where_asked(void **unused)
     keel_model_destroy(m);
 }
 
+static void a_value_that_is_not_a_number_is_a_value_as_in_keras(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *call;
+        int64_t epochs;
+        double rate; /* after the last */
+    } cases[] = {
+        { "EarlyStopping(patience=1)", 2, 0.1 },
+        { "EarlyStopping(patience=3)", 4, 0.1 },
+        { "ReduceLROnPlateau(patience=1)", 5, 0.1 * 1e-3 }, /* in the log before the fourth time */
+    };
+    float nan[TESTED * FEATURES];
+    memcpy(nan, vx, sizeof nan);
+    nan[5] = NAN;
+    keel_dataset *bad = arrays(TESTED, nan, vy);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        keel_callback *c;
+        keel_history h;
+        keel_model *m = sgd(0.1);
+        must(keel_callback_parse(&c, cases[k].call));
+        keel_fit_options o = options(5, KEEL_CALLBACKS(c));
+        o.validation = bad;
+        must(keel_fit(m, strategy[2], rows, &o, &h));
+        assert_int_equal(h.epochs, cases[k].epochs);
+        for (int i = 0; i < h.count; i++)
+            if (!strcmp(h.name[i], "learning_rate"))
+                assert_float_equal(h.value[(h.epochs - 1) * h.count + i], cases[k].rate, 1e-9);
+        keel_history_free(&h);
+        keel_callback_destroy(c);
+        keel_model_destroy(m);
+    }
+    keel_dataset_destroy(bad);
+}
+
 static void balanced_weights_are_those_of_scikit_learn(void **unused)
 {
     (void)unused;
@@ -1062,6 +1097,7 @@ int main(void)
         cmocka_unit_test(what_a_callback_may_not_do_is_an_error),
         cmocka_unit_test(wrong_callbacks_are_refused_before_the_first_step),
         cmocka_unit_test(wrong_rows_of_the_validation_end_only_it_where_asked),
+        cmocka_unit_test(a_value_that_is_not_a_number_is_a_value_as_in_keras),
         cmocka_unit_test(balanced_weights_are_those_of_scikit_learn),
         cmocka_unit_test(progbar_logger_writes_a_line_for_each_epoch_and_pass),
         cmocka_unit_test(a_callback_goes_on_from_its_state),

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
@@ -345,7 +346,7 @@ static void a_program_is_killed_with_its_dataset_and_all_it_started(void **state
     assert_int_equal(fscanf(file, "%ld", &pid), 1);
     fclose(file);
     /* The feed's thread waits for the program, so it must end first, as if killed by hand. */
-    assert_int_equal(kill((pid_t)-pid, SIGKILL), 0);
+    assert_int_equal(kill(-getpgid((pid_t)pid), SIGKILL), 0);
     assert_true(keel_feed_next(f, &b) < 0);
     assert_non_null(strstr(keel_error(), "ended by signal 9"));
     keel_feed_destroy(f);
@@ -361,6 +362,30 @@ static void a_program_is_killed_with_its_dataset_and_all_it_started(void **state
     keel_dataset_destroy(d);
     for (int i = 0; i < 200 && runs("2"); i++) usleep(10000);
     assert_false(runs("2"));
+    files_end();
+}
+
+static void a_program_ends_with_the_process_that_started_it(void **state)
+{
+    files_begin();
+    write_pair("a.npy", "b.npy", 4, 0);
+    for (int killed = 0; killed < 2; killed++) {
+        int status;
+        const pid_t child = fork();
+        if (child == 0) {
+            keel_dataset *d;
+            if (open_it(&d,
+                        "exec:echo $$ >1; sleep 1000 & echo $! >2; cat a.npy b.npy; sleep 1000"))
+                _exit(1);
+            if (killed) raise(SIGKILL);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(killed ? WTERMSIG(status) : status, killed ? SIGKILL : 0);
+        for (int i = 0; i < 500 && (runs("1") || runs("2")); i++) usleep(10000);
+        assert_false(runs("1"));
+        assert_false(runs("2"));
+    }
     files_end();
 }
 
@@ -411,6 +436,7 @@ int main(void)
         cmocka_unit_test(a_bad_first_batch_is_one_clear_line),
         cmocka_unit_test(a_bad_later_batch_is_one_clear_line),
         cmocka_unit_test(a_program_is_killed_with_its_dataset_and_all_it_started),
+        cmocka_unit_test(a_program_ends_with_the_process_that_started_it),
         cmocka_unit_test(much_said_on_the_error_output_stops_nobody),
         cmocka_unit_test(each_failed_allocation_is_reported_and_nothing_leaks),
     };

@@ -74,6 +74,48 @@ wait $pid
 says 'is saved as TERM.interrupted-2.keras$'
 cmp -s TERM.interrupted.keras before.keras || fail "$case: what was kept before is written over"
 
+# rows that come from a program as .npy files, four batches, and then no more
+cat >rows.py <<END
+import struct, sys, time
+def npy(kind, shape, data):
+    head = repr({"descr": kind, "fortran_order": False, "shape": shape}).ljust(117) + "\\n"
+    return b"\\x93NUMPY\\x01\\0" + struct.pack("<H", len(head)) + head.encode() + data
+for _ in range(4):
+    sys.stdout.buffer.write(npy("<f4", (16, 4), struct.pack("64f", *[i / 64 for i in range(64)])))
+    sys.stdout.buffer.write(npy("<i4", (16,), struct.pack("16i", *[i % 2 for i in range(16)])))
+sys.stdout.buffer.flush()
+time.sleep(600)
+END
+for signal in TERM HUP; do
+    case="SIG$signal, while it waits for rows that never come"
+    "$KEEL" fit two.keras --data "exec:python3 $PWD/rows.py" --devices cpu:0 -o rows$signal.keras >out.txt 2>err.txt &
+    pid=$!
+    sleep 3
+    kill -$signal $pid
+    wait $pid
+    got=$?
+    code $((128 + $(kill -l $signal))) $got
+    says "there were no rows for .*the model after step [1-4] of epoch 1 is saved as rows$signal.interrupted.keras\$"
+    trained rows$signal.interrupted.keras
+    ! pgrep -f "$PWD/rows.py" >/dev/null || fail "$case: the program still runs"
+done
+
+case="no epoch is left"
+"$KEEL" "${fit[@]}" --epochs 2 -o whole.keras >out.txt 2>err.txt || fail "$case: $(cat err.txt)"
+cp whole.keras before.keras
+"$KEEL" "${fit[@]}" --epochs 2 --initial-epoch 2 -o whole.keras >out.txt 2>err.txt
+code 2 $?
+says 'initial_epoch 2 leaves no epoch of 2'
+cmp -s whole.keras before.keras || fail "$case: the output is written over"
+
+case="resumed after callbacks stopped it"
+stopping=("${fit[@]}" --epochs 9 --early-stopping loss,patience=1,min_delta=100 --checkpoint stopped --resume -o stopped.keras)
+"$KEEL" "${stopping[@]}" >out.txt 2>err.txt || fail "$case: $(cat err.txt)"
+mv stopped.keras before.keras
+"$KEEL" "${stopping[@]}" >out.txt 2>err.txt || fail "$case: $(cat err.txt)"
+says 'is of a training that is complete, after 2 epochs'
+cmp -s <(unzip -p stopped.keras model.weights.h5) <(unzip -p before.keras model.weights.h5) || fail "$case: other weights"
+
 case="nohup"
 trap '' HUP
 run -o nohup.keras

@@ -69,6 +69,8 @@ typedef struct keel_input_watch {
      * and end here. May be NULL. */
     void (*tell)(void *context, const char *line, bool last);
     void *context;
+    /* Asked by that thread while somebody waits: true: the limit is one second now. NULL: never. */
+    bool (*hurries)(void *context);
 } keel_input_watch;
 
 /* How files become rows; a reader uses the members that apply to its format. */

@@ -231,6 +231,8 @@ typedef struct keel_history {
     char *name[KEEL_LOGS_MAX];
     double *value; /* [epochs][count] */
     bool stopped;  /* a callback stopped it */
+    bool complete; /* all epochs have ended, or a callback has stopped them: the model is that of
+                      the end, whatever failed later */
     char *note;    /* one line for the user, about the data or a slow layer, or NULL */
 
     keel_profile *profile; /* NULL unless requested */

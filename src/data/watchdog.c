@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/stage.h"
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 enum { LINE = 512, LOOKS = 8 };
 #define DEFAULT_SECONDS 60.0
+#define HURRY_SECONDS   1.0
 
 typedef struct watched {
     keel_trail *trail;
@@ -113,6 +115,14 @@ static void write_line(keel_watchdog *w, double now)
 /* ---- the thread -------------------------------------------------------------------------------
  */
 
+/* Seconds that somebody may wait. */
+static double limit_of(const keel_watchdog *w)
+{
+    const double limit = w->o.limit > 0 ? w->o.limit : INFINITY;
+    const bool hurries = w->o.hurries && w->o.hurries(w->o.context);
+    return hurries ? fmin(limit, HURRY_SECONDS) : limit;
+}
+
 static void look(keel_watchdog *w)
 {
     const uint64_t waiting = atomic_load(&w->waiting);
@@ -130,7 +140,7 @@ static void look(keel_watchdog *w)
         return;
     }
     const double waited = now - w->since;
-    const bool over = w->o.limit > 0 && waited >= w->o.limit && !atomic_load(&w->over);
+    const bool over = waited >= limit_of(w) && !atomic_load(&w->over);
     if (!over && (w->told || waited < w->o.seconds)) return;
     w->told = true;
     write_line(w, now);

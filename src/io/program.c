@@ -1,4 +1,4 @@
-/* Runs a program; see program.h.
+/* Runs a program; see program.h. It is run by a shell, which a second shell looks after.
  *
  * Between fork and exec the child calls only what is safe there, since other threads may hold
  * locks. The dead shell is reaped last: until then its number cannot become that of another process
@@ -46,19 +46,24 @@ static void close_end(int *fd)
     *fd = -1;
 }
 
+/* Runs "$1" in a shell of its own. When Keel ends, however that happens, all ends that the program
+ * has started: the signal that this shell then gets is for its group. */
+static const char guard[] = "trap 'kill -KILL 0' USR1; /bin/sh -c \"$1\" & exec >&- 2>&-; wait $!";
+
 /* In the child. */
 static void become(const keel_program *p, int null, pid_t parent)
 {
-    static const int defaults[] = { SIGPIPE, SIGCHLD }; /* may be ignored here */
+    static const int defaults[] = { SIGPIPE, SIGCHLD, SIGUSR1 }; /* may be ignored here */
     sigset_t none;
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_PDEATHSIG, SIGUSR1);
     if (getppid() != parent) _exit(127);
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) signal(defaults[i], SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (dup2(null, 0) < 0 || dup2(p->out[1], 1) < 0 || dup2(p->err[1], 2) < 0) _exit(127);
-    char *const arguments[] = { (char *)"sh", (char *)"-c", (char *)p->command, NULL };
+    char *const arguments[] = { (char *)"sh", (char *)"-c",       (char *)guard,
+                                (char *)"sh", (char *)p->command, NULL };
     execve("/bin/sh", arguments, p->environment);
     _exit(127);
 }
@@ -232,9 +237,11 @@ keel_status keel_program_finish(keel_program *p)
     if (status < 0)
         return keel_fail(KEEL_EIO, "%s: its status is not known: this process ignores SIGCHLD",
                          p->name);
-    if (WIFSIGNALED(status))
-        return keel_fail(KEEL_EIO, "%s: ended by signal %d (%s)%s%s", p->name, WTERMSIG(status),
-                         strsignal(WTERMSIG(status)), colon, p->last);
+    const int by =
+        WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) - 128; /* a shell's */
+    if (by > 0 && by < NSIG)
+        return keel_fail(KEEL_EIO, "%s: ended by signal %d (%s)%s%s", p->name, by, strsignal(by),
+                         colon, p->last);
     return keel_fail(KEEL_EIO, "%s: ended with status %d%s%s", p->name, WEXITSTATUS(status), colon,
                      p->last);
 }

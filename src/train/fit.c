@@ -335,6 +335,7 @@ static keel_status train(keel_fitting *f)
     const bool complete = f->resume.found && f->resume.from.finished;
     for (int64_t e = f->standing.epoch; e < f->o.epochs && !r->stop && !complete; e++)
         KEEL_TRY(run_epoch(f, e));
+    f->history.complete = true;
     keel_live_take(&r->live);
     KEEL_TRY(keel_resume_end(&f->resume, &f->standing, r->stop));
     KEEL_TRY(finish(f));

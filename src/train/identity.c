@@ -37,6 +37,8 @@ static keel_status hash_config(uint64_t *sum, const keel_model *m)
     if (!text) return keel_fail(KEEL_ENOMEM, "out of memory");
     mix(sum, text, strlen(text));
     free(text);
+    for (int i = 0; i < m->n_weight; i++) /* which no file of a model has */
+        if (m->weight[i].info.undecayed) mix(sum, &i, sizeof i);
     return KEEL_OK;
 }
 

@@ -60,7 +60,6 @@ keel_status keel_monitor_begin(const keel_monitor *m, const keel_moment *at, int
 bool keel_monitor_improves(const keel_monitor *m, int mode, double value, double best)
 {
     const double delta = fabs(m->min_delta);
-    if (isnan(best)) return true;
     if (mode == KEEL_MONITOR_MAX) return (float)(value - delta) > (float)best;
     return (float)(value + delta) < (float)best;
 }

@@ -15,6 +15,7 @@ typedef struct args_t {
 
 typedef struct state_t {
     double best;
+    bool has_best;
     int mode;
     int64_t wait, best_epoch, stopped_epoch;
     bool has_weights; /* `own` has the weights of best_epoch */
@@ -34,6 +35,7 @@ static const keel_field fields[] = {
 
 static const keel_field state_fields[] = {
     KEEL_FLOAT(state_t, best, "null", 0, 0, "best value so far"),
+    KEEL_BOOL(state_t, has_best, "false", "there is one, though it may be NaN"),
     KEEL_INT(state_t, mode, "0", 0, 0, "the direction"),
     KEEL_INT(state_t, wait, "0", 0, 0, "epochs since the best"),
     KEEL_INT(state_t, best_epoch, "0", 0, 0, "its number"),
@@ -70,7 +72,8 @@ static keel_status on_epoch_end(void *context, const keel_moment *at)
     if (!keel_monitor_has(&a->watch, at, &value) || at->epoch < a->start_from_epoch) return KEEL_OK;
     if (a->restore_best_weights && !s->has_weights) keep(w, at);
     s->wait++;
-    if (keel_monitor_improves(&a->watch, s->mode, value, s->best)) {
+    if (!s->has_best || keel_monitor_improves(&a->watch, s->mode, value, s->best)) {
+        s->has_best = true;
         s->best = value;
         s->best_epoch = at->epoch;
         if (a->restore_best_weights) keep(w, at);

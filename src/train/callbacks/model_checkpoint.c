@@ -20,6 +20,7 @@ typedef struct args_t {
 
 typedef struct state_t {
     double best;
+    bool has_best;
     int mode;
     int64_t steps; /* since the last file */
 } state_t;
@@ -40,6 +41,7 @@ static const keel_field fields[] = {
 
 static const keel_field state_fields[] = {
     KEEL_FLOAT(state_t, best, "null", 0, 0, "best value so far"),
+    KEEL_BOOL(state_t, has_best, "false", "there is one, though it may be NaN"),
     KEEL_INT(state_t, mode, "0", 0, 0, "the direction"),
     KEEL_INT(state_t, steps, "0", 0, 0, "steps since the last file"),
     { 0 },
@@ -111,8 +113,10 @@ static bool is_due(keel_watching *w, const keel_moment *at)
     double value;
     if (!a->save_best_only) return true;
     if (!keel_monitor_has(&a->watch, at, &value)) return false;
-    const double best = isnan(s->best) ? a->initial_value_threshold : s->best;
-    if (!keel_monitor_improves(&a->watch, s->mode, value, best)) return false;
+    const bool first = !s->has_best && isnan(a->initial_value_threshold);
+    const double best = s->has_best ? s->best : a->initial_value_threshold;
+    if (!first && !keel_monitor_improves(&a->watch, s->mode, value, best)) return false;
+    s->has_best = true;
     s->best = value;
     return true;
 }

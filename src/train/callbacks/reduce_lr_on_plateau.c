@@ -12,6 +12,7 @@ typedef struct args_t {
 
 typedef struct state_t {
     double best;
+    bool has_best;
     int mode;
     int64_t wait, cooldown;
 } state_t;
@@ -30,6 +31,7 @@ static const keel_field fields[] = {
 
 static const keel_field state_fields[] = {
     KEEL_FLOAT(state_t, best, "null", 0, 0, "best value so far"),
+    KEEL_BOOL(state_t, has_best, "false", "there is one, though it may be NaN"),
     KEEL_INT(state_t, mode, "0", 0, 0, "the direction"),
     KEEL_INT(state_t, wait, "0", 0, 0, "epochs since the best"),
     KEEL_INT(state_t, cooldown, "0", 0, 0, "epochs that still do not count"),
@@ -84,7 +86,8 @@ static keel_status on_epoch_end(void *context, const keel_moment *at)
         s->cooldown--;
         s->wait = 0;
     }
-    if (keel_monitor_improves(&a->watch, s->mode, value, s->best)) {
+    if (!s->has_best || keel_monitor_improves(&a->watch, s->mode, value, s->best)) {
+        s->has_best = true;
         s->best = value;
         s->wait = 0;
         return KEEL_OK;
