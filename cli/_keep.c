@@ -172,7 +172,14 @@ int keel_keeper_begin(keel_keeper *k, const char *output, const char *history, c
     if (s < 0) return keel_complain_within(s, "-o");
     k->output = output;
     k->history = history;
-    return try_room(output, 4 * keel_model_count_params(m, NULL));
+    return -1;
+}
+
+int keel_keeper_try_room(const keel_keeper *k)
+{
+    if (!k->output) return -1;
+    return try_room(k->output,
+                    4 * keel_model_count_params(k->model, NULL) + keel_model_state_bytes(k->model));
 }
 
 void keel_keeper_end(keel_keeper *k)

@@ -257,6 +257,7 @@ static int prepare(job *j, const char *path)
     if ((code = keel_keeper_begin(&j->keeper, j->o->output, j->o->history, j->model)) >= 0)
         return code;
     if ((code = keel_setup_compile(j->model, &j->o->compile, path)) >= 0) return code;
+    if ((code = keel_keeper_try_room(&j->keeper)) >= 0) return code;
     if ((code = open_data(j)) >= 0) return code;
     if ((code = balance(j)) >= 0) return code;
     if ((code = keel_setup_outputs(j->model, j->data, true)) >= 0) return code;

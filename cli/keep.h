@@ -20,9 +20,12 @@ typedef struct keel_keeper {
     volatile long long epoch, step; /* of the last one, from 1 */
 } keel_keeper;
 
-/* Claim the output, and try whether a file of the size of the model can be made there. Returns -1
- * to continue, or an exit code after an error was printed. */
+/* Claim the output. Returns -1 to continue, or an exit code after an error was printed; so does the
+ * next, which tries whether a file of the size of the model, once it is compiled, can be made
+ * there.
+ */
 int keel_keeper_begin(keel_keeper *k, const char *output, const char *history, const keel_model *m);
+int keel_keeper_try_room(const keel_keeper *k);
 void keel_keeper_end(keel_keeper *k);
 
 /* For keel_signals_catch: save and end the process; context is the keeper. */

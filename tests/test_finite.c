@@ -213,9 +213,37 @@ static void what_the_model_was_given_is_left_alone(void **state)
     keel_model_destroy(m);
 }
 
+/* Rows are shuffled, so the place of a row in the epoch would name another one. */
+static void a_row_is_named_by_its_number_in_the_data(void **state)
+{
+    float x[ROWS * FEATURES] = { 0 }, y[ROWS * 2] = { 0 };
+    const keel_tensor tx = { KEEL_FLOAT32, { 2, { ROWS, FEATURES } }, x };
+    const keel_tensor ty = { KEEL_FLOAT32, { 2, { ROWS, 2 } }, y };
+    (void)state;
+    for (int bad = 0; bad < ROWS; bad++)
+        for (int threads = 0; threads < 2; threads++) {
+            char named[32];
+            keel_strategy *s;
+            keel_dataset *d;
+            keel_model *m = network(CASES - 1);
+            x[bad * FEATURES] = NAN;
+            must(keel_strategy_create(&s, "cpu:0-1"));
+            must(keel_dataset_from_arrays(&d, &tx, &ty, NULL));
+            const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = 3, .threads = threads };
+            assert_int_equal(keel_fit(m, s, d, &o, NULL), KEEL_ENUMERIC);
+            snprintf(named, sizeof named, "the loss of row %d of ", bad);
+            if (!strstr(keel_error(), named)) fail_msg("row %d: %s", bad, keel_error());
+            x[bad * FEATURES] = 0;
+            keel_dataset_destroy(d);
+            keel_strategy_destroy(s);
+            keel_model_destroy(m);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_row_is_named_by_its_number_in_the_data),
         cmocka_unit_test(a_fit_whose_weights_are_lost_says_so),
         cmocka_unit_test(no_checkpoint_has_such_weights),
         cmocka_unit_test(what_the_model_was_given_is_left_alone),

@@ -201,8 +201,13 @@ says "o.keras': the model takes .* at least, and they cannot be written there: F
 grep -q '^epoch' out.txt && fail "$case: trained before it was refused"
 cmp -s o.keras kept.keras || fail "$case: the old file has changed"
 
-case="no room at the end" # for the weights, but not for the optimizer's state too
+case="no room for the optimizer's state" # but for the weights
 (ulimit -f 2000 && "$KEEL" fit large.keras --data t.csv --label kind -o o.keras >out.txt 2>err.txt)
+code 1 $?
+says "o.keras': the model takes .* at least, and they cannot be written there: File too large"
+
+case="no room at the end" # for all numbers, but not for their names too
+(ulimit -f 2978 && "$KEEL" fit large.keras --data t.csv --label kind -o o.keras >out.txt 2>err.txt)
 code 1 $?
 says 'o.keras: .*File too large; there is no room in .* either, so the trained model is lost'
 cmp -s o.keras kept.keras || fail "$case: the old file has changed"
@@ -215,7 +220,7 @@ says 'history h.csv: File too large; training goes on'
 trained h.keras
 
 case="no room for checkpoints"
-(ulimit -f 2000 && "$KEEL" fit large.keras --data t.csv --label kind -o o.keras --epochs 2 --checkpoint full >out.txt 2>err.txt)
+(ulimit -f 2978 && "$KEEL" fit large.keras --data t.csv --label kind -o o.keras --epochs 2 --checkpoint full >out.txt 2>err.txt)
 code 1 $?
 says 'a checkpoint could not be written, and those before it stay: .*File too large'
 

@@ -70,6 +70,13 @@ bool keel_model_is_compiled(const keel_model *m);
  * Source   Keras: optimizer.iterations */
 int64_t keel_model_steps_done(const keel_model *m);
 
+/* The bytes of what the optimizer keeps for all weights, in memory and in files.
+ *
+ * Returns  the number; 0: it is not compiled, or keeps nothing
+ * Owns     nothing changes hands
+ * Threads  any, not while the model is changed */
+int64_t keel_model_state_bytes(const keel_model *m);
+
 /* Why the compile configuration of a loaded file is not used: it has an optimizer or a loss that
  * Keel does not have, which the text names. The model can predict; to train, recompile it.
  *

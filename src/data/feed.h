@@ -102,6 +102,7 @@ typedef struct keel_batch {
     int slot;
     uint64_t contents;       /* where it is not 0, all processes must have the same */
     const keel_feed *unread; /* rows must be read by keel_feed_read; NULL: they are read */
+    const keel_feed *of;     /* has given it, and knows its rows by number; NULL: none does */
 } keel_batch;
 
 /* The nth field of a role, from 0, in the order of the feed's fields; NULL: none. */
@@ -173,6 +174,9 @@ bool keel_feed_peek(keel_feed *f, keel_batch *out);
  * Cannot fail. Threads may read different rows at the same time, so each worker brings its own rows
  * into its own cache. */
 void keel_feed_read(const keel_batch *b, int64_t from, int64_t to);
+
+/* The dataset that row i of the batch is counted in, and its number there; NULL: not known. */
+const keel_dataset *keel_feed_row(const keel_batch *b, int64_t i, int64_t *index);
 
 /* Return the batch that was taken last after a failed step: keel_feed_next gives the same rows
  * again. */

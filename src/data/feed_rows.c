@@ -100,6 +100,7 @@ static void open_slot(const keel_feed *f, keel_slot *s, uint32_t epoch, int64_t 
         .first_row = s->plan.first_row,
         .epoch = epoch,
         .step = step,
+        .of = f,
     };
     if (f->partial) f->o.part(f->o.part_context, s->plan.rows, &s->batch.first, &s->batch.end);
     s->taken = s->done = s->batch.first;
@@ -396,6 +397,17 @@ void keel_feed_read(const keel_batch *b, int64_t from, int64_t to)
     keel_failure failure;
     keel_scratch scratch = { 0 }; /* a copy uses none */
     if (f) read_rows(f, &f->slots[b->slot], from, to, &scratch, &failure);
+}
+
+const keel_dataset *keel_feed_row(const keel_batch *b, int64_t i, int64_t *index)
+{
+    const keel_feed *f = b->of;
+    pass_order order = { 0 };
+    keel_position at;
+    if (!f) return NULL;
+    const keel_dataset *d = row_place(f, &f->slots[b->slot], i, &order, &at);
+    *index = at.index;
+    return d;
 }
 
 /* Steps are charged in their order, each once. */

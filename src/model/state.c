@@ -484,3 +484,13 @@ keel_status keel_compiled_state_add(const keel_model *m, keel_weights *file, kee
     KEEL_TRY(add_all(&to, outer, OUTER));
     return add_group_with_all(&to, "optimizer/inner_optimizer", inside);
 }
+
+int64_t keel_model_state_bytes(const keel_model *m)
+{
+    int64_t sum = 0;
+    for (int i = 0; m && i < m->compiled.n_state; i++)
+        if (m->compiled.state[i].data)
+            sum += keel_shape_count(&m->compiled.state[i].shape) *
+                   (int64_t)keel_dtype_size(m->compiled.state[i].dtype);
+    return sum;
+}

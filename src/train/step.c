@@ -130,20 +130,31 @@ static keel_status raise_failure(const keel_trainer *t, const keel_program *p)
     return s < 0 ? s : keel_fail(KEEL_EDEVICE, "a worker without rows failed");
 }
 
+/* "row 7 of t.npz (its name)": in the data, where that is known, else in the epoch. */
+static void name_row(const keel_batch *b, int64_t row, char *out, size_t size)
+{
+    int64_t index = (int64_t)b->first_row + row;
+    const keel_dataset *d = keel_feed_row(b, row, &index);
+    const char *name = d ? keel_dataset_row_name(d, index) : NULL;
+    snprintf(out, size, "row %" PRId64 "%s%.100s%s%.160s%s", index, d ? " of " : "",
+             d ? keel_dataset_name(d) : "", name ? " (" : "", name ? name : "", name ? ")" : "");
+}
+
 /* Fail, and name the device and row, or the weight, that has a number that is not finite. */
 static keel_status not_finite(const keel_trainer *t, const keel_batch *b)
 {
     const keel_program *p = t->train.program;
     const int64_t row = p->across ? t->bad_row : keel_program_bad_row(p);
-    char where[KEEL_COMM_NAME_MAX];
+    char where[KEEL_COMM_NAME_MAX], which[320];
     if (row >= 0) KEEL_TRY(keel_finite_check(t, b->epoch, b->step));
-    if (row >= 0)
+    if (row >= 0) {
+        name_row(b, row, which, sizeof which);
         return keel_fail(KEEL_ENUMERIC,
-                         "epoch %" PRIu32 ", step %" PRId64 ": the loss of row %" PRId64
-                         " on %s is not finite; the weights are as before the step. "
-                         "Lower the learning rate or look at this row",
-                         b->epoch + 1, b->step + 1, (int64_t)b->first_row + row,
-                         keel_together_where(t, row, where));
+                         "epoch %" PRIu32 ", step %" PRId64 ": the loss of %s, on %s, is not "
+                         "finite; the weights are as before the step. Lower the learning rate or "
+                         "look at this row",
+                         b->epoch + 1, b->step + 1, which, keel_together_where(t, row, where));
+    }
     for (int w = 0; w < t->strategy->lanes.n_worker; w++)
         if (t->vote[w].bad >= 0)
             return keel_fail(
