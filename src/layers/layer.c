@@ -155,6 +155,18 @@ static keel_status read_input_shape(const json_t *config, keel_layer_common *com
     return read_batch("batch_size", json_object_get(config, "batch_size"), &common->batch);
 }
 
+/* The input of a model that is made when it is called has the type of what layers compute. */
+static keel_status find_input_dtype(keel_dtype *out, const char *name)
+{
+    static const keel_dtype narrow[] = { KEEL_BFLOAT16, KEEL_FLOAT16 };
+    for (int i = 0; i < 2; i++)
+        if (!strcmp(name, keel_dtype_name(narrow[i]))) {
+            *out = narrow[i];
+            return KEEL_OK;
+        }
+    return keel_dtype_find(out, name);
+}
+
 static keel_status read_common(const keel_layer *l, const json_t *config, keel_layer_common *common)
 {
     const json_t *name = json_object_get(config, "name");
@@ -172,7 +184,7 @@ static keel_status read_common(const keel_layer *l, const json_t *config, keel_l
     common->trainable = !trainable || json_is_true(trainable);
     const json_t *dtype = json_object_get(config, "dtype");
     if (is_input(l) && json_is_string(dtype) && strncmp(json_string_value(dtype), "mixed_", 6))
-        KEEL_TRY(keel_dtype_find(&common->dtype, json_string_value(dtype)));
+        KEEL_TRY(find_input_dtype(&common->dtype, json_string_value(dtype)));
     else if (!l->operation)
         KEEL_TRY(read_dtype(dtype, l->reads_rows, &common->compute));
     if (!is_input(l)) return KEEL_OK;

@@ -205,11 +205,18 @@ keel_status keel_model_new_layer(keel_model *m, const char *class_name, const js
         return s;
     }
     l.args = args;
+    if (keel_dtype_is_narrow(common.dtype) && !m->outer) {
+        s = keel_fail(KEEL_EUNSUP,
+                      "dtype '%s' of an input: rows are read as float32; leave it out, and layers "
+                      "of a mixed policy round them",
+                      keel_dtype_name(common.dtype));
+        goto out;
+    }
     l.trainable = common.trainable;
     l.compute = common.compute;
     l.activity = common.activity;
     l.batch = common.batch;
-    l.input = (keel_spec){ .dtype = keel_dtype_is_real(common.dtype) ? m->dtype : common.dtype,
+    l.input = (keel_spec){ .dtype = keel_dtype_flows(common.dtype) ? m->dtype : common.dtype,
                            .shape = common.shape };
     if (common.name && keel_model_find_layer(m, common.name) >= 0) {
         s = keel_fail(KEEL_EARG, "two layers are named '%s': names must differ", common.name);

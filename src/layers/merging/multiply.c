@@ -3,8 +3,7 @@
 
 static keel_status emit(keel_emit *e)
 {
-    KEEL_TRY(keel_emit_unmasked(e));
-    return keel_emit_merged(e, &keel_op_multiply, e->out);
+    return keel_emit_merged_product(e);
 }
 
 const keel_layer keel_layer_multiply = {
