@@ -73,6 +73,7 @@ const keel_op keel_op_group_norm = {
     .cases = (const keel_case[]){ { "6", "6|6", "groups 2" },
                                   { "3,2,6", "6|6", "groups 3" },
                                   { "5,4", "4", "groups 1 no_center" },
+                                  { "9,40", "40|40", "groups 5" },
                                   { "4,3", "3", "groups 3 no_scale epsilon 0.25" },
                                   { "4,6", NULL, "groups 2 no_center no_scale" },
                                   { NULL, NULL, NULL } },
