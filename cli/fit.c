@@ -457,7 +457,8 @@ static int train(job *j)
     j->signal = keel_signal_got();
     if (s >= 0 && j->history.stopped) j->signal = keel_processes_signal(j->signal);
     /* save the model as the output even if the trace could not be written */
-    if (!j->history.complete || (j->signal && j->signal != SIGINT && j->history.stopped)) return keep_part(j, s);
+    if (!j->history.complete || (j->signal && j->signal != SIGINT && j->history.stopped))
+        return keep_part(j, s);
     const int failed = s < 0 ? keel_keeper_complain(&j->keeper, s) : EXIT_OK;
     report(j);
     if (j->history.profile) keel_profile_print(stdout, j->history.profile);

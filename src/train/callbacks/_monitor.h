@@ -36,8 +36,8 @@ enum { KEEL_MONITOR_AUTO, KEEL_MONITOR_MIN, KEEL_MONITOR_MAX };
  * *mode is KEEL_MONITOR_MIN or _MAX. KEEL_EARG: not so; the text has the names. */
 keel_status keel_monitor_begin(const keel_monitor *m, const keel_moment *at, int *mode);
 
-/* Whether `value` is better than `best` by more than min_delta, compared in float32. As in Keras NaN
- * is never better than a number, and no number better than NaN. */
+/* Whether `value` is better than `best` by more than min_delta, compared in float32. As in Keras
+ * NaN is never better than a number, and no number better than NaN. */
 bool keel_monitor_improves(const keel_monitor *m, int mode, double value, double best);
 
 /* Whether the logs have the value; an epoch without validation lacks val_. */
