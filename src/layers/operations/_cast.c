@@ -20,8 +20,13 @@ keel_status keel_emit_cast(keel_emit *e, const char *dtype, bool clamps, keel_va
                            keel_value *out)
 {
     static const keel_rounded_args cut = { .to = KEEL_TRUNC };
+    static const keel_dtype narrow[] = { KEEL_BFLOAT16, KEEL_FLOAT16 };
     *out = x;
-    if (!dtype || !strcmp(dtype, "float32")) return KEEL_OK;
+    if (!dtype) return KEEL_OK;
+    if (!strcmp(dtype, "float32")) return keel_graph_cast(e->graph, x, e->graph->real, out);
+    for (int i = 0; i < 2 && e->graph->real == KEEL_FLOAT32; i++)
+        if (!strcmp(dtype, keel_dtype_name(narrow[i])))
+            return keel_graph_cast(e->graph, x, narrow[i], out);
     if (!strcmp(dtype, "bool")) return keel_emit_is(e, KEEL_NOT_EQUAL, x, 0, out);
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
         if (strcmp(dtype, whole[i].name) || (whole[i].wraps && !clamps)) continue;
@@ -34,8 +39,9 @@ keel_status keel_emit_cast(keel_emit *e, const char *dtype, bool clamps, keel_va
         return keel_emit_on(e, &keel_op_stop_gradient, NULL, &x, 1, out);
     }
     return keel_fail(KEEL_EUNSUP,
-                     "dtype '%.40s' is not supported: float32, bool, int32 and int64 are (values "
-                     "of a model are float32, and small whole numbers wrap round in Keras)",
+                     "dtype '%.40s' is not supported: float32, bfloat16, float16, bool, int32 and "
+                     "int64 are (values of a model are real numbers, and small whole numbers wrap "
+                     "round in Keras)",
                      dtype);
 }
 

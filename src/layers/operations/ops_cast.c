@@ -6,7 +6,7 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_STRING(args_t, dtype, NULL, "float32, bool, int32 or int64"),
+    KEEL_STRING(args_t, dtype, NULL, "float32, bfloat16, float16, bool, int32 or int64"),
     { 0 },
 };
 
