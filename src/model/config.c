@@ -201,6 +201,22 @@ static bool is_nothing(const json_t *v, int depth)
     return true;
 }
 
+/* The masks of a call: one, or a list. Inputs at the end of the list may have none. */
+static keel_status add_masks(const keel_model *m, wiring *w, const json_t *v)
+{
+    size_t n = json_array_size(v);
+    if (!json_is_array(v)) return add_inputs(m, w, v, 0);
+    while (n > 0 && json_is_null(json_array_get(v, n - 1))) n--;
+    for (size_t i = 0; i < n; i++)
+        if (json_is_null(json_array_get(v, i)))
+            return keel_fail(KEEL_EUNSUP,
+                             "input %zu has no mask and one behind it has: not supported; put "
+                             "inputs without a mask last",
+                             i);
+    for (size_t i = 0; i < n; i++) KEEL_TRY(add_inputs(m, w, json_array_get(v, i), 1));
+    return KEEL_OK;
+}
+
 static keel_status read_kwarg(const keel_model *m, wiring *w, int call, const char *key,
                               const json_t *value)
 {
@@ -216,10 +232,10 @@ static keel_status read_kwarg(const keel_model *m, wiring *w, int call, const ch
     }
     if (!strcmp(key, "initial_state") && l->kind->takes_states) return KEEL_OK; /* an input */
     if (!strcmp(key, "mask")) {
-        const keel_status s = add_inputs(m, w, value, 0);
+        const keel_status s = add_masks(m, w, value);
         if (s < 0) return keel_fail_within(s, "argument 'mask'");
         w->n_mask[call] = w->n_in - w->in_from[call] - n_in;
-        if (w->n_mask[call] == 1 || w->n_mask[call] == n_in) return KEEL_OK;
+        if (w->n_mask[call] <= n_in) return KEEL_OK;
         return keel_fail(KEEL_EUNSUP, "it is called with masks of %d of %d inputs: not supported",
                          w->n_mask[call], n_in);
     }

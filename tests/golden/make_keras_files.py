@@ -168,6 +168,26 @@ def reversible():
     return keras.Model(i, layers.Dense(3, activation="softmax", name="scores")(both), name="reversible")
 
 
+def merged():
+    """Masked values that are merged, and a model inside of whose inputs one is masked."""
+    i = layers.Input((6,), dtype="int32", name="tokens")
+    a = layers.Embedding(5, 3, mask_zero=True)(i)
+    b = layers.Embedding(5, 3, mask_zero=True)(ops.flip(i, axis=1))
+    c, free = layers.Dense(3, activation="tanh")(a), layers.Embedding(5, 3)(i)
+    steps, row = layers.Input((6, 3)), layers.Input((3,))
+    inner = keras.Model([steps, row], layers.Concatenate()([layers.GRU(2)(steps), layers.Dense(2)(row)]))
+    parts = [
+        layers.LSTM(2)(layers.Multiply()([a, b])),
+        layers.LSTM(2)(layers.Maximum()([a, b, c])),
+        layers.GRU(2)(layers.Minimum()([c, b])),
+        layers.Flatten()(layers.Multiply()([a, free])),
+        layers.Flatten()(layers.Maximum()([free, b])),
+        inner([layers.Minimum()([b, a]), layers.GlobalAveragePooling1D()(free)]),
+    ]
+    both = layers.Concatenate()(parts)
+    return keras.Model(i, layers.Dense(3, activation="softmax", name="scores")(both), name="merged")
+
+
 def arrays(path):
     found = {}
     with zipfile.ZipFile(path) as z, h5py.File(io.BytesIO(z.read("model.weights.h5")), "r") as f:
@@ -223,6 +243,8 @@ def main():
         ("functional_words", words, (6,), 3,
          dict(optimizer=keras.optimizers.Adam(1e-2), loss="sparse_categorical_crossentropy")),
         ("functional_reversible", reversible, (6,), 3,
+         dict(optimizer=keras.optimizers.SGD(0.1, momentum=0.9), loss="sparse_categorical_crossentropy")),
+        ("functional_merged", merged, (6,), 3,
          dict(optimizer=keras.optimizers.SGD(0.1, momentum=0.9), loss="sparse_categorical_crossentropy")),
         ("sequential_masked", masked, (6,), 3,
          dict(optimizer=keras.optimizers.SGD(0.1, momentum=0.9),

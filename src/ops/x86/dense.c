@@ -249,9 +249,24 @@ static keel_status prepare(keel_prepare *p)
     return p->node->in[0].shape.rank == 1 ? KEEL_OK : KEEL_EUNSUP;
 }
 
+/* For one output, which is a dot of two rows: as one column of a product it would take a lane of
+ * each vector. */
+static void forward_one(const keel_call *c)
+{
+    const int64_t n_c = c->node->weight[0].shape.dim[0];
+    const float *bias = c->node->n_weight > 1 ? c->weight[1] : NULL;
+    float *y = c->out[0];
+    for (int64_t i = 0; bias && i < c->rows; i++) y[i] = *bias;
+    dot_rows(c->in[0], c->rows, c->weight[0], n_c, y, 1, bias, 1, false);
+}
+
 static void forward(const keel_call *c)
 {
     const int64_t *w = c->node->weight[0].shape.dim;
+    if (w[1] == 1) {
+        forward_one(c);
+        return;
+    }
     const run all = { c->in[0], c->weight[0], w[0] };
     product p = { .run = &all,
                   .n_run = 1,
@@ -338,26 +353,29 @@ static void weights_tile(const keel_tile_call *c)
     }
     if (tiles(c)) return;
     const int64_t n = c->count / n_k;
-    const int64_t blocks = ((n + ROWS - 1) / ROWS) * ((n_k - 1) / (VECTORS * LANES) + 1);
+    const bool one = n_k == 1; /* dW lies like its transpose, a row of many columns: dyt x */
+    const int64_t height = one ? 1 : n, width = one ? n : n_k;
+    const int64_t blocks = ((height + ROWS - 1) / ROWS) * ((width - 1) / (VECTORS * LANES) + 1);
     for (int from = 0; from < c->n_span; from += RUNS) {
         product p = { .run = runs,
                       .a_row = 1,
-                      .a_step = n_c,
-                      .b_row = n_k,
+                      .a_step = one ? 1 : n_c,
+                      .b_row = one ? n_c : n_k,
                       .out = c->grad,
-                      .out_row = n_k,
+                      .out_row = width,
                       .adds = from > 0,
                       .prefetch = c->prefetch[0],
                       .call = c };
         int64_t rows = 0;
         for (; p.n_run < RUNS && from + p.n_run < c->n_span; p.n_run++) {
             const keel_span *span = &c->span[from + p.n_run];
-            runs[p.n_run] =
-                (run){ (const float *)span->in + c->first / n_k, span->out_grad, span->rows };
+            const float *x = (const float *)span->in + c->first / n_k;
+            runs[p.n_run] = one ? (run){ span->out_grad, x, span->rows }
+                                : (run){ x, span->out_grad, span->rows };
             rows += span->rows;
         }
         p.pace = c->n_prefetch * c->count * (int64_t)sizeof(float) / (blocks * rows + 1);
-        multiply_tile(&p, n, n_k);
+        multiply_tile(&p, height, width);
         if (c->checked && from + p.n_run == c->n_span) {
             *c->checked = true;
             *c->bad = p.bad;
