@@ -89,20 +89,25 @@ struct keel_type {
     const struct keel_registered *registered;
 };
 
+/* offsetof, of a member that is as large as `type`: no compiler lets another one pass. */
+#define KEEL_OFFSET_OF(args, member, type)                                                         \
+    (offsetof(args, member) +                                                                      \
+     0 * sizeof(char[sizeof(((args *)0)->member) == sizeof(type) ? 1 : -1]))
+
 #define KEEL_INT(args, member, dflt_, min_, max_, help_)                                           \
     {                                                                                              \
-        .key = #member, .kind = KEEL_FIELD_INT, .offset = offsetof(args, member), .dflt = dflt_,   \
-        .min = min_, .max = max_, .help = help_                                                    \
+        .key = #member, .kind = KEEL_FIELD_INT, .offset = KEEL_OFFSET_OF(args, member, int64_t),   \
+        .dflt = dflt_, .min = min_, .max = max_, .help = help_                                     \
     }
 #define KEEL_FLOAT(args, member, dflt_, min_, max_, help_)                                         \
     {                                                                                              \
-        .key = #member, .kind = KEEL_FIELD_FLOAT, .offset = offsetof(args, member), .dflt = dflt_, \
-        .min = min_, .max = max_, .help = help_                                                    \
+        .key = #member, .kind = KEEL_FIELD_FLOAT, .offset = KEEL_OFFSET_OF(args, member, double),  \
+        .dflt = dflt_, .min = min_, .max = max_, .help = help_                                     \
     }
 #define KEEL_BOOL(args, member, dflt_, help_)                                                      \
     {                                                                                              \
-        .key = #member, .kind = KEEL_FIELD_BOOL, .offset = offsetof(args, member), .dflt = dflt_,  \
-        .help = help_                                                                              \
+        .key = #member, .kind = KEEL_FIELD_BOOL, .offset = KEEL_OFFSET_OF(args, member, bool),     \
+        .dflt = dflt_, .help = help_                                                               \
     }
 #define KEEL_CHOICE(args, member, dflt_, choices_, help_)                                          \
     {                                                                                              \

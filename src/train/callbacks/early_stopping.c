@@ -16,7 +16,7 @@ typedef struct args_t {
 typedef struct state_t {
     double best;
     bool has_best;
-    int mode;
+    int64_t mode;
     int64_t wait, best_epoch, stopped_epoch;
     bool has_weights; /* `own` has the weights of best_epoch */
 } state_t;
@@ -72,12 +72,13 @@ static keel_status on_epoch_end(void *context, const keel_moment *at)
     if (!keel_monitor_has(&a->watch, at, &value) || at->epoch < a->start_from_epoch) return KEEL_OK;
     if (a->restore_best_weights && !s->has_weights) keep(w, at);
     s->wait++;
-    if (!s->has_best || keel_monitor_improves(&a->watch, s->mode, value, s->best)) {
+    if (!s->has_best || keel_monitor_improves(&a->watch, (int)s->mode, value, s->best)) {
         s->has_best = true;
         s->best = value;
         s->best_epoch = at->epoch;
         if (a->restore_best_weights) keep(w, at);
-        if (isnan(a->baseline) || keel_monitor_improves(&a->watch, s->mode, value, a->baseline))
+        if (isnan(a->baseline) ||
+            keel_monitor_improves(&a->watch, (int)s->mode, value, a->baseline))
             s->wait = 0;
         return KEEL_OK;
     }

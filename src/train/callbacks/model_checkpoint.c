@@ -21,7 +21,7 @@ typedef struct args_t {
 typedef struct state_t {
     double best;
     bool has_best;
-    int mode;
+    int64_t mode;
     int64_t steps; /* since the last file */
 } state_t;
 
@@ -102,7 +102,10 @@ static keel_status on_train_begin(void *context, const keel_moment *at)
                          "save_best_only by %s needs save_freq epoch: after a step there "
                          "is no validation",
                          a->watch.monitor);
-    return keel_monitor_begin(&a->watch, at, &((state_t *)w->state)->mode);
+    int mode;
+    KEEL_TRY(keel_monitor_begin(&a->watch, at, &mode));
+    ((state_t *)w->state)->mode = mode;
+    return KEEL_OK;
 }
 
 /* Whether this moment is to be saved. */
@@ -115,7 +118,7 @@ static bool is_due(keel_watching *w, const keel_moment *at)
     if (!keel_monitor_has(&a->watch, at, &value)) return false;
     const bool first = !s->has_best && isnan(a->initial_value_threshold);
     const double best = s->has_best ? s->best : a->initial_value_threshold;
-    if (!first && !keel_monitor_improves(&a->watch, s->mode, value, best)) return false;
+    if (!first && !keel_monitor_improves(&a->watch, (int)s->mode, value, best)) return false;
     s->has_best = true;
     s->best = value;
     return true;

@@ -13,7 +13,7 @@ typedef struct args_t {
 typedef struct state_t {
     double best;
     bool has_best;
-    int mode;
+    int64_t mode;
     int64_t wait, cooldown;
 } state_t;
 
@@ -86,7 +86,7 @@ static keel_status on_epoch_end(void *context, const keel_moment *at)
         s->cooldown--;
         s->wait = 0;
     }
-    if (!s->has_best || keel_monitor_improves(&a->watch, s->mode, value, s->best)) {
+    if (!s->has_best || keel_monitor_improves(&a->watch, (int)s->mode, value, s->best)) {
         s->has_best = true;
         s->best = value;
         s->wait = 0;
