@@ -351,7 +351,7 @@ static void weights_tile(const keel_tile_call *c)
         bias_tile(c);
         return;
     }
-    if (tiles(c)) return;
+    if (n_k > 1 && tiles(c)) return;
     const int64_t n = c->count / n_k;
     const bool one = n_k == 1; /* dW lies like its transpose, a row of many columns: dyt x */
     const int64_t height = one ? 1 : n, width = one ? n : n_k;
