@@ -20,11 +20,10 @@ typedef struct keel_keeper {
     volatile long long epoch, step; /* of the last one, from 1 */
 } keel_keeper;
 
-/* Claim the output. Returns -1 to continue, or an exit code after an error was printed; so does the
- * next, which tries whether a file of the size of the model, once it is compiled, can be made
- * there.
- */
+/* Claim the output. Returns -1 to continue, or an exit code after an error was printed. */
 int keel_keeper_begin(keel_keeper *k, const char *output, const char *history, const keel_model *m);
+/* Try whether a file of the size of the model, which is compiled now, can be made there. Returns as
+ * above. */
 int keel_keeper_try_room(const keel_keeper *k);
 void keel_keeper_end(keel_keeper *k);
 

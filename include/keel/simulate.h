@@ -44,9 +44,9 @@ keel_status keel_network_parse(keel_network *out, const char *text);
 /* Measure what connects the processes of a group, by exchanges as steps make them. Between machines
  * that is the rate, the latency, `eager` and `own`, by the first process of each; inside a machine
  * the rate of copies, with what it takes to write again what others have read, and the latency, by
- * all of its processes. What there is none of, since there
- * is one machine or one process on each, stays as it is in *out, which begins with KEEL_NETWORK.
- * `message` stays, too. All processes call this, and get the same numbers.
+ * all of its processes. What there is none of, since there is one machine or one process on each,
+ * stays as it is in *out, which begins with KEEL_NETWORK. `message` stays, too. All processes call
+ * this, and get the same numbers.
  *
  * Returns  KEEL_OK; KEEL_EARG: something is NULL, or there is one process; KEEL_EREMOTE: another
  *          process failed or is silent, and the text names it; KEEL_ENOMEM

@@ -158,13 +158,7 @@ static keel_status read_input_shape(const json_t *config, keel_layer_common *com
 /* The input of a model that is made when it is called has the type of what layers compute. */
 static keel_status find_input_dtype(keel_dtype *out, const char *name)
 {
-    static const keel_dtype narrow[] = { KEEL_BFLOAT16, KEEL_FLOAT16 };
-    for (int i = 0; i < 2; i++)
-        if (!strcmp(name, keel_dtype_name(narrow[i]))) {
-            *out = narrow[i];
-            return KEEL_OK;
-        }
-    return keel_dtype_find(out, name);
+    return keel_dtype_find_narrow(out, name) ? KEEL_OK : keel_dtype_find(out, name);
 }
 
 static keel_status read_common(const keel_layer *l, const json_t *config, keel_layer_common *common)

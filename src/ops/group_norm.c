@@ -31,21 +31,6 @@ static keel_status infer(keel_node *n)
     return keel_infer_out(n, in);
 }
 
-/* A row is [places, channels]; a group is `width` channels of all places. */
-typedef struct dims {
-    int64_t places, channels, groups, width;
-} dims;
-
-static dims dims_of(const keel_node *n)
-{
-    const keel_shape *in = &n->in[0].shape;
-    dims d = { .channels = in->dim[in->rank - 1] };
-    d.places = keel_shape_count(in) / d.channels;
-    d.groups = ((const keel_group_norm_args *)n->args)->groups;
-    d.width = d.channels / d.groups;
-    return d;
-}
-
 #define REAL_FILE "ops/group_norm.c"
 #include "ops/real.h"
 
@@ -84,7 +69,7 @@ const keel_op keel_op_group_norm = {
 static void REAL_(forward)(const keel_call *c)
 {
     const keel_group_norm_args *a = c->node->args;
-    const dims d = dims_of(c->node);
+    const keel_group_norm_dims d = keel_group_norm_dims_of(c->node);
     const REAL *gamma = a->scale ? c->weight[0] : NULL;
     const REAL *beta = a->center ? c->weight[a->scale] : NULL;
     double *mean = c->scratch, *r = mean + d.groups;
@@ -121,7 +106,7 @@ static void REAL_(forward)(const keel_call *c)
 static void REAL_(backward)(const keel_call *c)
 {
     const keel_group_norm_args *a = c->node->args;
-    const dims d = dims_of(c->node);
+    const keel_group_norm_dims d = keel_group_norm_dims_of(c->node);
     const REAL *gamma = a->scale ? c->weight[0] : NULL;
     double *sum = c->scratch, *product = sum + d.groups;
     const double n = (double)(d.places * d.width);
@@ -151,7 +136,7 @@ static void REAL_(backward)(const keel_call *c)
 static void REAL_(weights)(const keel_call *c)
 {
     const keel_group_norm_args *a = c->node->args;
-    const dims d = dims_of(c->node);
+    const keel_group_norm_dims d = keel_group_norm_dims_of(c->node);
     REAL *dgamma = a->scale ? c->weight_grad[0] : NULL;
     REAL *dbeta = a->center ? c->weight_grad[a->scale] : NULL;
     double *product = c->scratch, *sum = product + d.channels;

@@ -229,7 +229,6 @@ static void REAL_(iterate)(const args_t *a, const keel_update_whole *w, int64_t 
 {
     const REAL_(matrix) m = REAL_(matrix_of)(w);
     REAL *const *from = m.x[s % 2], *const *to = m.x[(s + 1) % 2];
-    const share rows = share_of(w, m.few);
     const REAL_(product_t) products[] = {
         { m.a, from[0], from[1], m.a, 0, 1, m.many, m.few },
         { m.b, m.a, m.a, m.a, (REAL)a->muon_b, (REAL)a->muon_c, m.few, m.few },
@@ -239,6 +238,7 @@ static void REAL_(iterate)(const args_t *a, const keel_update_whole *w, int64_t 
         REAL_(half)(&products[which], share_of_half(w, m.few));
         return;
     }
+    const share rows = share_of(w, m.few);
     REAL_(product)(&products[which], rows.begin, rows.end);
     REAL_(transpose)(to[1], to[0], m.few, m.many, rows);
 }

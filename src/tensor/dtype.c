@@ -43,6 +43,17 @@ keel_status keel_dtype_find(keel_dtype *out, const char *name)
         name);
 }
 
+bool keel_dtype_find_narrow(keel_dtype *out, const char *name)
+{
+    static const keel_dtype narrow[] = { KEEL_BFLOAT16, KEEL_FLOAT16 };
+    for (int i = 0; i < 2; i++) {
+        if (strcmp(keel_dtype_name(narrow[i]), name)) continue;
+        *out = narrow[i];
+        return true;
+    }
+    return false;
+}
+
 bool keel_dtype_is_real(keel_dtype t)
 {
     return t == KEEL_FLOAT32 || t == KEEL_FLOAT64;

@@ -13,6 +13,7 @@
 size_t keel_dtype_size(keel_dtype t);
 const char *keel_dtype_name(keel_dtype t);                      /* Keras's: "float32" */
 keel_status keel_dtype_find(keel_dtype *out, const char *name); /* KEEL_EUNSUP: unknown name */
+bool keel_dtype_find_narrow(keel_dtype *out, const char *name); /* "bfloat16" or "float16" */
 bool keel_dtype_is_real(keel_dtype t);                          /* float32, float64 */
 bool keel_dtype_is_narrow(keel_dtype t);                        /* bfloat16, float16 */
 bool keel_dtype_flows(keel_dtype t); /* values with gradients: real or narrow */

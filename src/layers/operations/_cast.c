@@ -20,13 +20,12 @@ keel_status keel_emit_cast(keel_emit *e, const char *dtype, bool clamps, keel_va
                            keel_value *out)
 {
     static const keel_rounded_args cut = { .to = KEEL_TRUNC };
-    static const keel_dtype narrow[] = { KEEL_BFLOAT16, KEEL_FLOAT16 };
+    keel_dtype narrow;
     *out = x;
     if (!dtype) return KEEL_OK;
     if (!strcmp(dtype, "float32")) return keel_graph_cast(e->graph, x, e->graph->real, out);
-    for (int i = 0; i < 2 && e->graph->real == KEEL_FLOAT32; i++)
-        if (!strcmp(dtype, keel_dtype_name(narrow[i])))
-            return keel_graph_cast(e->graph, x, narrow[i], out);
+    if (e->graph->real == KEEL_FLOAT32 && keel_dtype_find_narrow(&narrow, dtype))
+        return keel_graph_cast(e->graph, x, narrow, out);
     if (!strcmp(dtype, "bool")) return keel_emit_is(e, KEEL_NOT_EQUAL, x, 0, out);
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
         if (strcmp(dtype, whole[i].name) || (whole[i].wraps && !clamps)) continue;

@@ -13,26 +13,19 @@
 
 enum { ARRAYS = 4 }; /* of a double for each channel */
 
-typedef struct dims { /* as in ops/group_norm.c */
-    int64_t places, channels, groups, width;
-    int64_t room; /* doubles of an array: whole vectors */
-} dims;
+typedef keel_group_norm_dims dims;
 
-static dims dims_of(const keel_node *n)
+/* Doubles of an array: whole vectors. */
+static int64_t room_of(const dims *d)
 {
-    const keel_shape *in = &n->in[0].shape;
-    dims d = { .channels = in->dim[in->rank - 1] };
-    d.places = keel_shape_count(in) / d.channels;
-    d.groups = ((const keel_group_norm_args *)n->args)->groups;
-    d.width = d.channels / d.groups;
-    d.room = keel_round_up(d.channels, LANES);
-    return d;
+    return keel_round_up(d->channels, LANES);
 }
 
 static keel_status prepare(keel_prepare *p)
 {
     KEEL_TRY(vector_prepare(p));
-    p->scratch = ARRAYS * dims_of(p->node).room * (int64_t)sizeof(double);
+    const dims d = keel_group_norm_dims_of(p->node);
+    p->scratch = ARRAYS * room_of(&d) * (int64_t)sizeof(double);
     return KEEL_OK;
 }
 
@@ -111,11 +104,12 @@ static void VALUE_(add_up_slopes)(const dims *d, const VALUE *x, const VALUE *dy
 static void VALUE_(forward)(const keel_call *c)
 {
     const keel_group_norm_args *a = c->node->args;
-    const dims d = dims_of(c->node);
+    const dims d = keel_group_norm_dims_of(c->node);
+    const int64_t room = room_of(&d);
     const double n = (double)(d.places * d.width);
     const float *gamma = gamma_of(c), *beta = a->center ? c->weight[a->scale] : NULL;
-    double *sum = c->scratch, *mean = sum + d.room, *by = mean + d.room, *plus = by + d.room;
-    memset(sum, 0, ARRAYS * (size_t)d.room * sizeof *sum);
+    double *sum = c->scratch, *mean = sum + room, *by = mean + room, *plus = by + room;
+    memset(sum, 0, ARRAYS * (size_t)room * sizeof *sum);
     for (int64_t i = 0; i < d.channels && beta; i++) plus[i] = beta[i];
     for (int64_t row = 0; row < c->rows; row++) {
         const VALUE *x = (const VALUE *)c->in[0] + row * d.places * d.channels;
@@ -155,12 +149,13 @@ static void VALUE_(forward)(const keel_call *c)
 /* dx = a dy + b x + k, of which the group has b and k. */
 static void VALUE_(backward)(const keel_call *c)
 {
-    const dims d = dims_of(c->node);
+    const dims d = keel_group_norm_dims_of(c->node);
+    const int64_t room = room_of(&d);
     const double n = (double)(d.places * d.width);
     const float *gamma = gamma_of(c);
-    double *s = c->scratch, *p = s + d.room, *a = p + d.room, *b = a + d.room, *k = s;
+    double *s = c->scratch, *p = s + room, *a = p + room, *b = a + room, *k = s;
     if (!c->in_grad[0]) return;
-    memset(s, 0, ARRAYS * (size_t)d.room * sizeof *s);
+    memset(s, 0, ARRAYS * (size_t)room * sizeof *s);
     for (int64_t row = 0; row < c->rows; row++) {
         const int64_t begin = row * d.places * d.channels;
         const VALUE *x = (const VALUE *)c->in[0] + begin;
@@ -199,11 +194,12 @@ static void VALUE_(backward)(const keel_call *c)
 static void VALUE_(weights)(const keel_call *c)
 {
     const keel_group_norm_args *a = c->node->args;
-    const dims d = dims_of(c->node);
+    const dims d = keel_group_norm_dims_of(c->node);
+    const int64_t room = room_of(&d);
     float *dgamma = a->scale ? c->weight_grad[0] : NULL;
     float *dbeta = a->center ? c->weight_grad[a->scale] : NULL;
-    double *s = c->scratch, *p = s + d.room, *sum = p + d.room, *product = sum + d.room;
-    memset(s, 0, ARRAYS * (size_t)d.room * sizeof *s);
+    double *s = c->scratch, *p = s + room, *sum = p + room, *product = sum + room;
+    memset(s, 0, ARRAYS * (size_t)room * sizeof *s);
     for (int64_t row = 0; row < c->rows; row++) {
         const int64_t begin = row * d.places * d.channels;
         const float *stats = (const float *)c->saved[0] + row * d.groups * 2;
