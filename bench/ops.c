@@ -373,13 +373,13 @@ static keel_status derive(void *context, keel_derived *want, const keel_derived 
 }
 
 /* All weights, rows in two spans as two workers hold them. */
-static void run_tiles(const bound *b, keel_tile_run run)
+static void run_tiles(const contender *k)
 {
-    const keel_call *c = &b->call;
-    const keel_node *n = &b->node;
+    const keel_call *c = &k->on->call;
+    const keel_node *n = &k->on->node;
     const int64_t half = c->rows / 2, size = (int64_t)keel_dtype_size(n->held);
     const keel_span span[] = {
-        { c->in[0], c->out_grad, half },
+        { c->in[0], c->out_grad[0], half },
         { (const char *)c->in[0] + half * keel_row_count(&n->in[0]) * size,
           (const char *)c->out_grad[0] + half * keel_row_count(&n->out[0]) * size, c->rows - half },
     };
@@ -394,8 +394,11 @@ static void run_tiles(const bound *b, keel_tile_run run)
                                        .weight = w,
                                        .first = at,
                                        .count = all - at < tile ? all - at : tile,
-                                       .grad = (float *)c->weight_grad[w] + at };
-            run(&t);
+                                       .grad = (float *)c->weight_grad[w] + at,
+                                       .plan = k->plan,
+                                       .scratch = k->scratch,
+                                       .scratch_ready = at > 0 };
+            k->tile(&t);
         }
     }
 }
@@ -409,7 +412,7 @@ static double turn(const setup *s, int pass, const contender *k, int64_t repeats
     const double start = now_us();
     for (int64_t i = 0; i < repeats; i++)
         if (k->tile)
-            run_tiles(k->on, k->tile);
+            run_tiles(k);
         else
             k->run(&c);
     return (now_us() - start) / (double)repeats;

@@ -15,7 +15,6 @@
 #define KEEL_OPS_X86_DENSE_TILES_H
 
 enum {
-    PANEL = VECTORS * LANES,
     TILE_MOST = 4 * ROWS,
     CHUNK = 256,             /* rows, */
     CHUNK_BYTES = 512 << 10, /* or fewer, if this is less dy */

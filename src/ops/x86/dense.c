@@ -13,7 +13,7 @@
 
 /* The sums of a block fill the registers, but for those that hold factors. LINE: bytes of a cache
  * line. */
-enum { ROWS = LANES == 16 ? 8 : 4, VECTORS = 3, LINE = 64 };
+enum { ROWS = LANES == 16 ? 8 : 4, VECTORS = 3, PANEL = VECTORS * LANES, LINE = 64 };
 
 /* Rows of b in a block of depth, and how many rows ahead b is prefetched. In a weight whose rows
  * are a power of two apart, the lines of a panel of columns are in few sets of the caches: those of
@@ -21,6 +21,11 @@ enum { ROWS = LANES == 16 ? 8 : 4, VECTORS = 3, LINE = 64 };
  * first. Measured on 784>512 (AVX-512, an Intel processor of 2 MiB): blocks of 112 to 400 rows and
  * 4 to 16 rows ahead are within 5 % of each other. */
 enum { DEPTH = 256, AHEAD = 8 };
+
+/* While a block of depth is multiplied with all rows, the one that follows is prefetched into the
+ * second-level cache, some of its rows in every STEPS steps: the first rows would wait for all of
+ * it to come from memory, or from the core that has updated it. */
+enum { STEPS = 16 };
 
 /* A run of the inner dim: a[i, j] at a + i * a_row + j * a_step, b[j, k] at b + j * b_row + k. */
 typedef struct run {
@@ -36,6 +41,8 @@ typedef struct product {
     float *out;
     int64_t out_row;
     bool adds;            /* sums begin with what `out` holds */
+    const float *soon;    /* rows of b in the panel that is multiplied next, */
+    int soon_rows;        /* of which so many are prefetched in STEPS steps */
     bool bad;             /* of a tile: a sum is not finite */
     const char *prefetch; /* memory that is written next; each step prefetches `pace` bytes of it */
     int64_t pace;
@@ -78,6 +85,7 @@ INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int ve
                   const bool tile)
 {
     const char *prefetch = p->prefetch;
+    const float *soon = p->soon;
     vf sum[ROWS][VECTORS], w[VECTORS];
     const vm all = vm_first(LANES);
     EACH(v, vectors) w[v] = vf_zero();
@@ -92,6 +100,9 @@ INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int ve
     for (int s = 0; s < p->n_run; s++) {
         const float *a = p->run[s].a + i * p->a_row, *b = p->run[s].b + k;
         for (int64_t j = 0; j < p->run[s].inner; j++, a += p->a_step, b += p->b_row) {
+            if (!tile && j % STEPS == 0)
+                for (int q = 0; q < p->soon_rows; q++, soon += p->b_row)
+                    EACH(v, VECTORS) __builtin_prefetch(soon + v * LANES, 0, 2);
             if (tile) {
                 for (int64_t at = 0; at < p->pace; at += LINE) fetch_to_write(prefetch + at);
                 prefetch += p->pace;
@@ -112,6 +123,7 @@ INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int ve
             vf_store_some(v < vectors - 1 ? all : last, out, sum[r][v]);
             if (tile) p->bad |= not_finite(sum[r][v]);
         }
+    p->soon = soon;
     if (tile) ask_on(p, prefetch);
 }
 
@@ -131,12 +143,26 @@ INLINE void rows_of(product *p, int64_t n, int64_t k, const int vectors, vm last
     if (i < n) block(p, i, k, 1, vectors, last, tile);
 }
 
+/* What follows the panel of columns from k on: the next panel, or the first of the next block of
+ * depth. Few rows are multiplied so soon that prefetching would only add to the waiting. */
+static inline void look_ahead(product *p, int64_t n, int64_t k, int64_t width)
+{
+    const int64_t inner = p->run->inner, times = n / ROWS * ((inner + STEPS - 1) / STEPS);
+    const bool last = k + PANEL >= width;
+    p->soon = p->run->b + (last ? inner * p->b_row : k + PANEL);
+    p->soon_rows = n < 2 * ROWS ? 0 : (int)((inner + times - 1) / times);
+}
+
 /* out [n, width]: a panel of columns at a time, whose part of b stays in the cache for all rows. */
 INLINE void multiply_as(product *p, int64_t n, int64_t width, const bool tile)
 {
     const vm all = vm_first(LANES);
     int64_t k = 0;
-    for (; k + VECTORS * LANES <= width; k += VECTORS * LANES) rows_of(p, n, k, VECTORS, all, tile);
+    for (; k + PANEL <= width; k += PANEL) {
+        if (!tile) look_ahead(p, n, k, width);
+        rows_of(p, n, k, VECTORS, all, tile);
+    }
+    p->soon_rows = 0;
     const int64_t left = width - k;
     if (left > 2 * LANES)
         rows_of(p, n, k, 3, vm_first(left - 2 * LANES), tile);
@@ -178,17 +204,36 @@ static void multiply_tile(product *p, int64_t n, int64_t width)
  * cache lines that every core has read, and that costs more. */
 enum { DOT_ROWS = 4, DOT_COLUMNS = 4, DOT_FLOATS = 8192 };
 
-/* The sums of four vectors. */
-static inline __m128 sums_of(vf a, vf b, vf c, vf d)
+/* The sum of each of four vectors, in each lane of 128 bits. */
+static inline vf sums_in_lanes(vf a, vf b, vf c, vf d)
 {
 #ifdef __AVX512F__
-#define HALVES(x) _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1))
+#define PAIRS(x, y) vf_add(_mm512_unpacklo_ps(x, y), _mm512_unpackhi_ps(x, y))
+    const __m512d ab = _mm512_castps_pd(PAIRS(a, b)), cd = _mm512_castps_pd(PAIRS(c, d));
+    return vf_add(_mm512_castpd_ps(_mm512_unpacklo_pd(ab, cd)),
+                  _mm512_castpd_ps(_mm512_unpackhi_pd(ab, cd)));
+#undef PAIRS
 #else
-#define HALVES(x) (x)
+    return _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
 #endif
-    const __m256 ab = _mm256_hadd_ps(HALVES(a), HALVES(b));
-    const __m256 all = _mm256_hadd_ps(ab, _mm256_hadd_ps(HALVES(c), HALVES(d)));
-    return _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
+}
+
+/* The lanes of 128 bits of four vectors, added up. */
+static inline void sums_of_lanes(const vf of[4], __m128 sum[4])
+{
+#ifdef __AVX512F__
+#define LANES_OF(x, y, low, high)                                                                  \
+    vf_add(_mm512_shuffle_f32x4(x, y, low), _mm512_shuffle_f32x4(x, y, high))
+    const vf all = LANES_OF(LANES_OF(of[0], of[1], 0x44, 0xee), LANES_OF(of[2], of[3], 0x44, 0xee),
+                            0x88, 0xdd);
+    sum[0] = _mm512_castps512_ps128(all);
+    sum[1] = _mm512_extractf32x4_ps(all, 1);
+    sum[2] = _mm512_extractf32x4_ps(all, 2);
+    sum[3] = _mm512_extractf32x4_ps(all, 3);
+#undef LANES_OF
+#else
+    EACH(r, 4) sum[r] = _mm_add_ps(_mm256_castps256_ps128(of[r]), _mm256_extractf128_ps(of[r], 1));
+#endif
 }
 
 /* `rows` x `columns` elements of dx, or what is added to them. rows and columns are constants at
@@ -197,7 +242,7 @@ INLINE void dots(const float *dy, const float *w, int64_t k, float *dx, int64_t 
                  const int rows, const int columns, const float *ahead)
 {
     vf sum[DOT_ROWS][DOT_COLUMNS];
-    EACH(r, rows)
+    EACH(r, DOT_ROWS)
         EACH(j, DOT_COLUMNS) sum[r][j] = vf_zero();
     VECTOR_EACH(at, k, m, {
         vf of_w[DOT_COLUMNS];
@@ -208,10 +253,16 @@ INLINE void dots(const float *dy, const float *w, int64_t k, float *dx, int64_t 
             EACH(j, columns) sum[r][j] = vf_fma(of_dy, of_w[j], sum[r][j]);
         }
     });
+    vf in_lanes[DOT_ROWS];
+    __m128 out[DOT_ROWS];
+    EACH(r, DOT_ROWS) in_lanes[r] = sums_in_lanes(sum[r][0], sum[r][1], sum[r][2], sum[r][3]);
+    sums_of_lanes(in_lanes, out);
     EACH(r, rows) {
-        float out[DOT_COLUMNS];
-        _mm_storeu_ps(out, sums_of(sum[r][0], sum[r][1], sum[r][2], sum[r][3]));
-        EACH(j, columns) dx[r * c + j] = adds ? dx[r * c + j] + out[j] : out[j];
+        float *to = dx + r * c;
+        if (columns == DOT_COLUMNS)
+            _mm_storeu_ps(to, adds ? _mm_add_ps(_mm_loadu_ps(to), out[r]) : out[r]);
+        else
+            *to = adds ? *to + _mm_cvtss_f32(out[r]) : _mm_cvtss_f32(out[r]);
     }
 }
 
@@ -355,7 +406,7 @@ static void weights_tile(const keel_tile_call *c)
     const int64_t n = c->count / n_k;
     const bool one = n_k == 1; /* dW lies like its transpose, a row of many columns: dyt x */
     const int64_t height = one ? 1 : n, width = one ? n : n_k;
-    const int64_t blocks = ((height + ROWS - 1) / ROWS) * ((width - 1) / (VECTORS * LANES) + 1);
+    const int64_t blocks = ((height + ROWS - 1) / ROWS) * ((width - 1) / PANEL + 1);
     for (int from = 0; from < c->n_span; from += RUNS) {
         product p = { .run = runs,
                       .a_row = 1,
