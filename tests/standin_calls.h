@@ -201,6 +201,23 @@ static void standin_measure(keel_device *d, const keel_device_measure *m)
     standin_give(s, KEEL_COMPUTE_STREAM, (standin_work){ .kind = STANDIN_MEASURE, .measure = own });
 }
 
+static void standin_orthogonalize(keel_device *d, const keel_device_orthogonal *o)
+{
+    standin *s = standin_of(d);
+    const int64_t element = (int64_t)keel_dtype_size(o->real);
+    const int64_t bytes = o->rows * o->columns * element;
+    const int64_t room = keel_orthogonal_room_of(o->rows, o->columns, o->tile, element).size;
+    if (!standin_takes(s)) return;
+    keel_device_orthogonal *own = standin_own(o, sizeof *o);
+    clocks_enqueue(&s->clocks, KEEL_COMPUTE_STREAM);
+    standin_touch(s, KEEL_COMPUTE_STREAM, "making orthogonal", o->x, bytes, true);
+    standin_touch(s, KEEL_COMPUTE_STREAM, "making orthogonal", o->scratch, room, true);
+    own->x = standin_at(s, o->x, bytes);
+    own->scratch = standin_at(s, o->scratch, room);
+    standin_give(s, KEEL_COMPUTE_STREAM,
+                 (standin_work){ .kind = STANDIN_ORTHOGONALIZE, .orthogonal = own });
+}
+
 static void standin_project(keel_device *d, const keel_device_project *p)
 {
     standin *s = standin_of(d);

@@ -12,6 +12,7 @@
 #include "graph/gradients.h"
 #include "graph/moments.h"
 #include "optimizers/move.h"
+#include "orthogonalize.h"
 #include "standin_memory.h"
 
 /* ---- work is done ---------------------------------------------------------------------------- */
@@ -77,6 +78,9 @@ static void standin_do(standin *s, const standin_work *w)
     case STANDIN_MEASURE:
         keel_measure(w->measure);
         break;
+    case STANDIN_ORTHOGONALIZE:
+        orthogonalize_on_host(w->orthogonal);
+        break;
     case STANDIN_PROJECT:
         keel_project(&w->project->how, &w->project->shape, w->project->real, w->project->w);
         break;
@@ -104,6 +108,7 @@ static void standin_do(standin *s, const standin_work *w)
     free(w->fold);
     free(w->move);
     free(w->measure);
+    free(w->orthogonal);
     free(w->project);
     free(w->check);
 }

@@ -11,11 +11,13 @@
 #include <cmocka.h>
 #include "emulator.h"
 #include "optimizers/move.h"
+#include "orthogonalize.h"
 #include "tensor/shape.h"
 
 extern const char *keel_cuda_move(void *stream, const keel_device_move *m, int n);
 extern const char *keel_cuda_check(void *stream, const keel_device_check *c);
 extern const char *keel_cuda_project(void *stream, const keel_device_project *p);
+extern const char *keel_cuda_orthogonalize(void *stream, const keel_device_orthogonal *o);
 extern const char *keel_cuda_measure(void *stream, const keel_device_measure *m);
 
 enum { ARRAYS = 2 + KEEL_MOVE_SLOTS, MOST = 3000, STEPS = 3 };
@@ -182,7 +184,8 @@ static void every_rule_moves_weights(void **unused)
         assert_true(rule == KEEL_RULE_SUM || rule == KEEL_RULE_PENALTY ? w > 1 : w < 1);
         for (int k = 0; k < KEEL_MOVE_SLOTS; k++)
             assert_true((slot[k] != 0) ==
-                        (k < keel_rule_slots(m.rule) && rule != KEEL_RULE_LAMB_STEP));
+                        (k < keel_rule_slots(m.rule) && rule != KEEL_RULE_LAMB_STEP &&
+                         rule != KEEL_RULE_MUON_STEP));
     }
 }
 
@@ -220,6 +223,50 @@ static void sums_are_those_of_the_host(void **unused)
         for (int64_t k = 0; k < tiles; k++) size -= want[2 * k];
         assert_true(fabs(size) < 1e-3);
         free(host);
+        emu_release_all();
+    }
+}
+
+/* Taller and wider ones, by small squares and by large ones, in one tile and in several. */
+static void orthogonal_matrices_are_those_of_the_host(void **unused)
+{
+    static const struct {
+        int64_t rows, columns, tile, steps;
+    } cases[] = { { 1, 1, 1, 5 },     { 1, 40, 40, 3 },    { 40, 1, 40, 2 },
+                  { 33, 17, 561, 5 }, { 17, 33, 33, 4 },   { 64, 64, 4096, 1 },
+                  { 65, 31, 310, 0 }, { 800, 3, 2400, 2 }, { 70, 800, 16000, 1 } };
+    (void)unused;
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        const keel_dtype real = i & 1 ? KEEL_FLOAT64 : KEEL_FLOAT32;
+        const int64_t element = (int64_t)keel_dtype_size(real);
+        keel_device_orthogonal o = { .real = real,
+                                     .rows = cases[i / 2].rows,
+                                     .columns = cases[i / 2].columns,
+                                     .tile = cases[i / 2].tile,
+                                     .steps = cases[i / 2].steps,
+                                     .a = 3.4445,
+                                     .b = -4.775,
+                                     .c = 2.0315 };
+        const int64_t count = o.rows * o.columns, bytes = count * element;
+        const int64_t room = keel_orthogonal_room_of(o.rows, o.columns, o.tile, element).size;
+        char *host = malloc((size_t)bytes), *got = malloc((size_t)bytes);
+        void *scratch = malloc((size_t)room);
+        assert_true(host && got && scratch);
+        for (int64_t k = 0; k < count; k++) set(host, real, k, number(KEEL_RULE_PLAIN, 0, k));
+        void *there = emu_allocate(bytes, "a step");
+        emu_copy_in(there, host, bytes);
+        o.x = host;
+        o.scratch = scratch;
+        orthogonalize_on_host(&o);
+        o.x = there;
+        o.scratch = emu_allocate(room, "scratch");
+        assert_null(keel_cuda_orthogonalize(NULL, &o));
+        assert_null(emu_report());
+        emu_copy_out(got, there, bytes);
+        if (memcmp(got, host, (size_t)bytes)) fail_msg("case %d", (int)i);
+        free(host);
+        free(got);
+        free(scratch);
         emu_release_all();
     }
 }
@@ -337,6 +384,7 @@ int main(void)
         cmocka_unit_test(weights_that_move_together_move_as_alone),
         cmocka_unit_test(every_rule_moves_weights),
         cmocka_unit_test(sums_are_those_of_the_host),
+        cmocka_unit_test(orthogonal_matrices_are_those_of_the_host),
         cmocka_unit_test(constraints_are_those_of_the_host),
         cmocka_unit_test(votes_are_those_of_the_host),
     };

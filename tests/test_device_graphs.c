@@ -219,9 +219,9 @@ static outcome after(const recipe *r, int n, int steps, bool hangs)
 
 static void a_device_that_never_answers_ends_the_fit_with_the_last_step(void **unused)
 {
-    recipe by_muon = *recipe_of("convolutions"), *r = &by_muon;
+    recipe by_adafactor = *recipe_of("convolutions"), *r = &by_adafactor;
     (void)unused;
-    by_muon.optimizer = "muon"; /* which the host moves, so it has the last step */
+    by_adafactor.optimizer = "adafactor"; /* which the host moves, so it has the last step */
     for (int n = 1; n <= DEVICES; n++) {
         outcome hung = after(r, n, 2, true), ended = after(r, n, 2, false);
         assert_int_equal(keel_model_steps_done(hung.model), 2);

@@ -308,6 +308,17 @@ static void bits_are_those_of_the_hosts_moves(void **unused)
           { &regularised_64, "lamb",
             KEEL_ARGS(KEEL_ARG_INT("gradient_accumulation_steps", 2),
                       KEEL_ARG_BOOL("use_ema", true), KEEL_ARG_FLOAT("clipnorm", 0.02)) } },
+        { "Muon, of matrices, beside Adam", { &of_float32, "muon" } },
+        { "Muon, regularisers, in an even number of iterations",
+          { &regularised, "muon", KEEL_ARGS(KEEL_ARG_INT("ns_steps", 2)) } },
+        { "Muon in float64, of two steps, with averages and a norm",
+          { &regularised_64, "muon",
+            KEEL_ARGS(KEEL_ARG_INT("gradient_accumulation_steps", 2), KEEL_ARG_INT("ns_steps", 1),
+                      KEEL_ARG_BOOL("use_ema", true), KEEL_ARG_FLOAT("clipnorm", 0.02),
+                      KEEL_ARG_BOOL("nesterov", false)) } },
+        { "Muon beside others, with constraints",
+          { &constrained, "muon", KEEL_ARGS(KEEL_ARG_FLOAT("adam_lr_ratio", 0.3)),
+            .multi = with_norms } },
         { "Lamb beside others", { &constrained, "lamb", .multi = with_norms } },
         { "three optimizers", { &of_float32, "adam", .multi = by_three } },
         { "three optimizers in float64", { &of_float64, "lion", .multi = by_three } },
@@ -603,6 +614,7 @@ static const work joins_and_measures = { &regularised, "adam",
                                          KEEL_ARGS(KEEL_ARG_FLOAT("clipnorm", 0.02)) };
 static const work by_several = { &of_float32, "adam", .multi = by_three };
 static const work by_lamb = { &of_float32, "lamb" };
+static const work by_muon = { &of_float32, "muon" };
 static const work by_lamb_measured = { &regularised, "lamb" };
 static const work plainly = { &of_float32, "adam" };
 
@@ -647,6 +659,7 @@ static void a_failed_call_leaves_what_a_step_has_left(void **unused)
     fail_each_call(&joins);
     fail_each_call(&by_several);
     fail_each_call(&by_lamb);
+    fail_each_call(&by_muon);
 }
 
 /* ---- waits ----------------------------------------------------------------------------------- */
@@ -676,8 +689,9 @@ static int waits_of(const work *of, int ignore_at, const char **unseen)
 static void no_wait_is_left_out_unseen(void **unused)
 {
     (void)unused;
-    static const work *const works[] = { &plainly, &joins_and_measures, &by_lamb_measured };
-    for (int i = 0; i < 3; i++) {
+    static const work *const works[] = { &plainly, &joins_and_measures, &by_lamb_measured,
+                                         &by_muon };
+    for (int i = 0; i < 4; i++) {
         const work *x = works[i];
         const char *unseen;
         const int waits = waits_of(x, 0, &unseen);
@@ -707,7 +721,7 @@ static void what_the_host_moves_is_named(void **unused)
         { "adam", NULL, NULL },
         { "sgd", NULL, NULL },
         { "lamb", NULL, NULL },
-        { "muon", NULL, "devices have no kernel for this optimizer" },
+        { "muon", NULL, NULL },
         { "adafactor", NULL, "devices have no kernel for this optimizer" },
         { "ftrl", NULL, NULL },
         { "ftrl", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate_power", -0.4)),

@@ -107,6 +107,9 @@ typedef struct keel_device_type {
     void (*measure)(keel_device *d, const keel_device_measure *m);
     /* The same of constraints of weights. NULL: the host moves weights that have some. */
     void (*project)(keel_device *d, const keel_device_project *p);
+    /* The same of matrices that an optimizer makes orthogonal. NULL: the host moves weights by such
+     * an optimizer. */
+    void (*orthogonalize)(keel_device *d, const keel_device_orthogonal *o);
     /* Divides gradients that are on the device, and votes on them. c->tile, g and vote are the
      * device's memory. NULL: gradients go to the host, which does. */
     void (*check)(keel_device *d, const keel_device_check *c);

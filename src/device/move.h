@@ -3,6 +3,7 @@
  * optimizers/rules.h, for the host and for devices. */
 #ifndef KEEL_DEVICE_MOVE_H
 #define KEEL_DEVICE_MOVE_H
+#include "base/round.h"
 #include "tensor/dtype.h"
 #include "tensor/projection.h"
 #include <stdbool.h>
@@ -34,6 +35,8 @@ typedef enum keel_rule {
     KEEL_RULE_SCHEDULE_FREE,
     KEEL_RULE_LAMB,      /* all but its step, which is as long as the whole weight allows */
     KEEL_RULE_LAMB_STEP, /* w = the direction of that step, and no slot changes */
+    KEEL_RULE_MUON,      /* all but its step, for which a whole matrix is made orthogonal */
+    KEEL_RULE_MUON_STEP, /* w, which is the gradient, becomes that matrix, and no slot changes */
     KEEL_RULE_SUM,       /* what else a step does, without slots: w += g */
     KEEL_RULE_MEAN,      /* w = (w + g) / steps */
     KEEL_RULE_AVERAGE,   /* w = momentum w + (1 - momentum) g */
@@ -48,7 +51,7 @@ typedef struct keel_rule_numbers {
     double alpha, beta_1, beta_2, one_less_beta_1, one_less_beta_2; /* Adam's and its relatives' */
     double rho, one_less_rho;                                       /* of mean squares */
     double left, left_2;                                            /* 1 - beta^t */
-    double of_m, under_m, of_g, under_g;                            /* Nadam's */
+    double of_m, under_m, of_g, under_g;                            /* Nadam's, and Muon's */
     double l1, twice_l2, twice_shrinkage;                           /* Ftrl's, and of penalties */
     double share, one_less_share;                                   /* of a mean of all steps */
     double steps;
@@ -102,10 +105,39 @@ typedef struct keel_device_project {
     void *w;
 } keel_device_project;
 
+/* Makes a matrix nearly orthogonal, for Muon: x = x / |x|, and `steps` times, of x or, if it has
+ * more rows than columns, of its transpose: A = x x', B = b A + c A A, x = a x + B x. Sums are
+ * added in the order of their terms, and no multiply-add is fused, as optimizers/muon.c does. */
+typedef struct keel_device_orthogonal {
+    keel_dtype real;
+    int64_t rows, columns, tile; /* tile: elements; the squares are added up tile by tile */
+    int64_t steps;
+    double a, b, c;
+    void *x;       /* [rows, columns] */
+    void *scratch; /* as keel_orthogonal_room_of says, aligned to 256 */
+} keel_device_orthogonal;
+
+/* Where its scratch has what, in bytes: sums of tiles, another x, A and B; at last its size. */
+typedef struct keel_orthogonal_room {
+    int64_t x, a, b, size;
+} keel_orthogonal_room;
+
+static inline keel_orthogonal_room keel_orthogonal_room_of(int64_t rows, int64_t columns,
+                                                           int64_t tile, int64_t element)
+{
+    const int64_t few = rows < columns ? rows : columns, count = rows * columns;
+    keel_orthogonal_room r;
+    r.x = keel_round_up((count + tile - 1) / tile * 2 * (int64_t)sizeof(double), 256);
+    r.a = keel_round_up(r.x + count * element, 256);
+    r.b = keel_round_up(r.a + few * few * element, 256);
+    r.size = keel_round_up(r.b + few * few * element, 256);
+    return r;
+}
+
 static inline int keel_rule_slots(keel_rule rule)
 {
-    static const int slots[KEEL_RULES] = { 0, 1, 1, 1, 2, 3, 1, 2, 2, 3, 1, 2,
-                                           2, 2, 1, 2, 2, 2, 2, 0, 0, 0, 0 };
+    static const int slots[KEEL_RULES] = { 0, 1, 1, 1, 2, 3, 1, 2, 2, 3, 1, 2, 2,
+                                           2, 1, 2, 2, 2, 2, 1, 1, 0, 0, 0, 0 };
     return slots[rule];
 }
 

@@ -48,6 +48,8 @@ LOOP(ftrl, 2)
 LOOP(schedule_free, 2)
 LOOP(lamb, 2)
 LOOP(lamb_step, 2)
+LOOP(muon, 1)
+LOOP(muon_step, 1)
 LOOP(sum, 0)
 LOOP(mean, 0)
 LOOP(average, 0)
@@ -76,6 +78,8 @@ static void REAL_(move)(const keel_device_move *m)
         [KEEL_RULE_SCHEDULE_FREE] = REAL_(schedule_free_loop),
         [KEEL_RULE_LAMB] = REAL_(lamb_loop),
         [KEEL_RULE_LAMB_STEP] = REAL_(lamb_step_loop),
+        [KEEL_RULE_MUON] = REAL_(muon_loop),
+        [KEEL_RULE_MUON_STEP] = REAL_(muon_step_loop),
         [KEEL_RULE_SUM] = REAL_(sum_loop),
         [KEEL_RULE_MEAN] = REAL_(mean_loop),
         [KEEL_RULE_AVERAGE] = REAL_(average_loop),

@@ -9,6 +9,7 @@
  *     the last      w -= lr X sqrt(max(rows, columns)) rms_rate */
 #ifndef REAL
 #include "optimizers/adam_impl.h"
+#include "optimizers/move.h"
 #include "optimizers/one_pass.h"
 #include "optimizers/pattern.h"
 #include <ctype.h>
@@ -102,6 +103,15 @@ static bool by_rows(const void *args, int pass)
     return pass >= 2 && pass < passes(args) - 1;
 }
 
+static void orthogonal(const void *args, keel_device_orthogonal *out)
+{
+    const args_t *a = args;
+    out->steps = a->ns_steps;
+    out->a = a->muon_a;
+    out->b = a->muon_b;
+    out->c = a->muon_c;
+}
+
 /* ---- moving ---------------------------------------------------------------------------------- */
 
 typedef struct share { /* of the rows that a pass makes */
@@ -137,6 +147,8 @@ const keel_optimizer keel_optimizer_muon = {
     .passes = passes,
     .by_rows = by_rows,
     .apply = REALS(apply),
+    .move = REALS(move),
+    .orthogonal = orthogonal,
 };
 
 #else
@@ -193,35 +205,9 @@ static void REAL_(half)(const REAL_(product_t) * p, share s)
 /* ---- passes ---------------------------------------------------------------------------------- */
 
 KEEL_ONE_PASS
-static double REAL_(gather)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL *restrict m,
-                            REAL *restrict x, const keel_update *u)
-{
-    const args_t *a = u->args;
-    const REAL rate = (REAL)u->learning_rate, decay = (REAL)keel_decay(&a->common);
-    const REAL scale = (REAL)u->scale, clip = (REAL)u->clip;
-    const REAL momentum = (REAL)a->momentum, lost = (REAL)(a->momentum - 1);
-    const REAL ahead = a->nesterov ? momentum : 1, fresh = a->nesterov ? 1 : 0;
-    for (int64_t i = 0; i < n; i++) {
-        const REAL gi = KEEL_CLAMP(g[i] * scale, clip);
-        const REAL mi = m[i] + (gi + m[i] * lost);
-        w[i] = KEEL_DECAYED(w[i], decay, rate);
-        m[i] = mi;
-        x[i] = fresh * gi + ahead * mi;
-    }
-    return REAL_(keel_sum_squares)(x, n);
-}
-
-KEEL_ONE_PASS
 static void REAL_(divide)(int64_t n, REAL *x, REAL by)
 {
     for (int64_t i = 0; i < n; i++) x[i] = x[i] / by;
-}
-
-KEEL_ONE_PASS
-static void REAL_(move)(int64_t n, REAL *restrict w, const REAL *restrict x, REAL rate, REAL root,
-                        REAL rms_rate)
-{
-    for (int64_t i = 0; i < n; i++) w[i] = w[i] - rate * x[i] * root * rms_rate;
 }
 
 /* Computes a share of the rows of one of the three products of iteration s. */
@@ -243,21 +229,69 @@ static void REAL_(iterate)(const args_t *a, const keel_update_whole *w, int64_t 
     REAL_(transpose)(to[1], to[0], m.few, m.many, rows);
 }
 
-static void REAL_(by_adam)(const keel_update *u)
+static void REAL_(by_adam)(const keel_update *u, keel_device_move *out)
 {
     const args_t *a = u->args;
-    const keel_adam adam = { .common = { .weight_decay = NAN },
+    const keel_adam adam = { .common = { .weight_decay = a->adam_weight_decay },
                              .beta_1 = a->adam_beta_1,
                              .beta_2 = a->adam_beta_2,
                              .epsilon = a->epsilon };
-    const REAL decay = isnan(a->adam_weight_decay) ? 0 : (REAL)a->adam_weight_decay;
-    const REAL rate = (REAL)u->learning_rate;
     keel_update v = *u;
-    REAL *w = u->w;
     v.args = &adam;
-    v.learning_rate = (double)(rate * (REAL)a->adam_lr_ratio);
-    for (int64_t i = 0; decay != 0 && i < u->count; i++) w[i] = KEEL_DECAYED(w[i], decay, rate);
-    REAL_(keel_adam_apply)(&v);
+    v.learning_rate = (double)((REAL)u->learning_rate * (REAL)a->adam_lr_ratio);
+    REAL_(keel_adam_move)(&v, out);
+    out->number.rate = u->learning_rate; /* by which weights decay */
+}
+
+static void REAL_(move)(const keel_update *u, keel_device_move *out)
+{
+    const args_t *a = u->args;
+    if (!u->whole->scratch) {
+        REAL_(by_adam)(u, out);
+        return;
+    }
+    keel_move_begin(u, &a->common, REAL_IS_DOUBLE, out);
+    if (u->pass == KEEL_MOVE_LAST) {
+        const int64_t *dim = u->whole->shape->dim, many = dim[0] > dim[1] ? dim[0] : dim[1];
+        const REAL rate = (REAL)u->learning_rate;
+        out->rule = KEEL_RULE_PLAIN;
+        out->number = (keel_rule_numbers){
+            .rate = isnan(a->rms_rate) ? rate : rate * REAL_SQRT((REAL)many) * (REAL)a->rms_rate,
+            .scale = 1,
+            .clip = INFINITY
+        };
+        return;
+    }
+    out->rule = u->pass == KEEL_MOVE_STEP ? KEEL_RULE_MUON_STEP : KEEL_RULE_MUON;
+    out->number.one_less_beta_1 = 1 - a->momentum;
+    out->number.of_m = a->nesterov ? a->momentum : 1;
+    out->number.of_g = a->nesterov ? 1 : 0;
+}
+
+/* Moves all but w, and leaves the step in x; returns the sum of its squares. */
+static double REAL_(gather)(const keel_update *u, REAL *x)
+{
+    keel_device_move m;
+    keel_update v = *u;
+    REAL_(move)(&v, &m);
+    keel_move(&m);
+    v.pass = KEEL_MOVE_STEP;
+    memcpy(x, u->g, (size_t)u->count * sizeof *x);
+    REAL_(move)(&v, &m);
+    m.w = x;
+    keel_move(&m);
+    return keel_squares(m.real, x, u->count);
+}
+
+/* By x, which is orthogonal. */
+static void REAL_(move_last)(const keel_update *u, const REAL *x)
+{
+    keel_device_move m;
+    keel_update v = *u;
+    v.pass = KEEL_MOVE_LAST;
+    REAL_(move)(&v, &m);
+    m.g = x;
+    keel_move(&m);
 }
 
 static void REAL_(apply)(const keel_update *u)
@@ -265,14 +299,16 @@ static void REAL_(apply)(const keel_update *u)
     const args_t *a = u->args;
     const keel_update_whole *whole = u->whole;
     if (!whole->scratch) {
-        if (u->pass == 0) REAL_(by_adam)(u);
+        keel_device_move m;
+        REAL_(by_adam)(u, &m);
+        if (u->pass == 0) keel_move(&m);
         return;
     }
     const REAL_(matrix) m = REAL_(matrix_of)(whole);
     const int64_t at = u->pass - 2;
     const share rows = { u->first / m.columns, (u->first + u->count) / m.columns };
     if (u->pass == 0) {
-        u->sum[0] = REAL_(gather)(u->count, u->w, u->g, u->slot[0], m.x[0][m.tall] + u->first, u);
+        u->sum[0] = REAL_(gather)(u, m.x[0][m.tall] + u->first);
         u->sum[1] = 0;
     } else if (u->pass == 1) {
         const REAL norm = (REAL)sqrt(whole->sum[0][0]) + (REAL)1e-7;
@@ -282,10 +318,7 @@ static void REAL_(apply)(const keel_update *u)
     } else if (at < 3 * a->ns_steps) {
         REAL_(iterate)(a, whole, at / 3, (int)(at % 3));
     } else {
-        const bool plain = isnan(a->rms_rate);
-        REAL_(move)
-        (u->count, u->w, m.x[a->ns_steps % 2][m.tall] + u->first, (REAL)u->learning_rate,
-         plain ? 1 : REAL_SQRT((REAL)m.many), plain ? 1 : (REAL)a->rms_rate);
+        REAL_(move_last)(u, m.x[a->ns_steps % 2][m.tall] + u->first);
     }
 }
 #endif

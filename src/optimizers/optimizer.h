@@ -162,8 +162,11 @@ typedef struct keel_optimizer {
     void (*apply[2])(const keel_update *u); /* with decoupled weight decay; float32, float64 */
     /* The same as a move that a device can make; NULL: the host applies it. Of two passes: pass 0
      * moves all but w; then KEEL_MOVE_STEP leaves a step in the place of the gradient, and
-     * KEEL_MOVE_LAST moves w by it, with sums of the squares of w and of that step. */
+     * KEEL_MOVE_LAST moves w by it, with sums of the squares of w and of that step. Of several, if
+     * it has `orthogonal`: a weight with scratch moves like that, without sums, and its step is
+     * made orthogonal before the last; all others by pass 0 alone. */
     void (*move[2])(const keel_update *u, keel_device_move *out);
+    void (*orthogonal)(const void *args, keel_device_orthogonal *out); /* steps, a, b and c */
     bool (*moves_there)(const void *args); /* whether devices can; NULL: with any arguments */
     int (*passes)(const void *args);       /* NULL: one */
     /* Whether this pass makes rows of whole weights, which all workers share, whoever owns their

@@ -235,6 +235,18 @@ RULE void REAL_(lamb_step)(const REAL_(rule_t) * f, REAL g, REAL *w, const REAL 
     *w = *m / f->left / (REAL_SQRT(*v / f->left_2) + f->epsilon);
 }
 
+RULE void REAL_(muon)(const REAL_(rule_t) * f, REAL g, REAL *w, REAL *m)
+{
+    *m = *m + (REAL_(clipped)(f, g) - TIMES(*m, f->one_less_beta_1));
+    *w = REAL_(decayed)(f, *w);
+}
+
+RULE void REAL_(muon_step)(const REAL_(rule_t) * f, REAL g, REAL *w, const REAL *m)
+{
+    (void)g;
+    *w = TIMES(f->of_g, REAL_(clipped)(f, *w)) + TIMES(f->of_m, *m);
+}
+
 RULE void REAL_(sum)(const REAL_(rule_t) * f, REAL g, REAL *w)
 {
     (void)f;

@@ -9,17 +9,12 @@
 
 /* ---- made ------------------------------------------------------------------------------------ */
 
-static const keel_updater *updater_of(const keel_trainer *t, int mover)
-{
-    return &t->mover[mover].update;
-}
-
 /* Of all movers together; an empty range: they move nothing. */
 static void find_range(const keel_trainer *t, int64_t *first, int64_t *end)
 {
     *first = *end = 0;
     for (int k = 0; k < t->n_mover; k++) {
-        const keel_updater *u = updater_of(t, k);
+        const keel_updater *u = keel_resident_updater(t, k);
         if (u->n_tile == 0) continue;
         const keel_tile *last = &u->tile[u->n_tile - 1];
         if (*end == 0 || u->tile[0].offset < *first) *first = u->tile[0].offset;
@@ -61,6 +56,13 @@ static bool measures(const keel_trainer *t)
     return true;
 }
 
+static bool orthogonalize(const keel_trainer *t)
+{
+    for (int w = 0; w < t->strategy->lanes.n_worker; w++)
+        if (!t->strategy->lanes.device[w]->type->orthogonalize) return false;
+    return true;
+}
+
 /* Why devices do not make the moves of one optimizer. */
 static const char *why_not_of(const keel_trainer *t, const keel_mover *x)
 {
@@ -71,7 +73,8 @@ static const char *why_not_of(const keel_trainer *t, const keel_mover *x)
         return "devices have no kernel for this optimizer";
     if (keel_resident_norms_joined(x) && !keel_resident_can_vote(t))
         return "a device adds up no squares of gradients";
-    if (x->update.n_pass > 1 && !measures(t)) return "devices have no kernel for this optimizer";
+    if (o->orthogonal ? !orthogonalize(t) : x->update.n_pass > 1 && !measures(t))
+        return "devices have no kernel for this optimizer";
     return NULL;
 }
 
@@ -111,18 +114,12 @@ const char *keel_resident_why_not(const keel_trainer *t)
     return NULL;
 }
 
-/* Bytes of the weights that live there. */
-static int64_t range_bytes(const keel_trainer *t)
-{
-    return (t->resident->end - t->resident->first) * keel_resident_element(t);
-}
-
 /* Gives slots and tiles their places. */
 static void place(keel_trainer *t)
 {
     struct keel_resident *r = t->resident;
     for (int m = 0; m < t->n_mover; m++) {
-        const keel_updater *u = updater_of(t, m);
+        const keel_updater *u = keel_resident_updater(t, m);
         r->mover[m].first_tile = r->n_tile;
         r->n_tile += u->n_tile;
         for (int k = 0; k < u->n_slot; k++) {
@@ -130,6 +127,36 @@ static void place(keel_trainer *t)
             r->slots = keel_round_up(r->slots + u->held[k], 256);
         }
     }
+}
+
+static keel_orthogonal_room orthogonal_room(const keel_trainer *t, const keel_updater *u,
+                                            keel_variable v)
+{
+    const int64_t *dim = t->store->weight[v].info.spec.shape.dim;
+    return keel_orthogonal_room_of(dim[0], dim[1], keel_resident_tile_count(u, v),
+                                   keel_resident_element(t));
+}
+
+/* Bytes of scratch that the moves of one weight need at most. */
+static int64_t scratch_of(const keel_trainer *t, const keel_updater *u)
+{
+    int64_t most = 0;
+    for (int v = 0; v < t->store->n_weight && u->optimizer->orthogonal; v++)
+        if (u->weight[v].scratch && orthogonal_room(t, u, v).size > most)
+            most = orthogonal_room(t, u, v).size;
+    return most;
+}
+
+/* Bytes of what a device reports to the host. */
+static int64_t plan_report(keel_trainer *t)
+{
+    struct keel_resident *r = t->resident;
+    r->sums = any_penalized(t) ? r->n_tile * 2 * (int64_t)sizeof(double) : 0;
+    keel_resident_votes_plan(t);
+    for (int k = 0; k < t->n_mover; k++)
+        if (keel_resident_by_lengths(&t->mover[k].update))
+            r->lengths = r->n_tile * 4 * (int64_t)sizeof(double);
+    return r->sums + r->votes + r->norms + r->tiles + r->lengths;
 }
 
 keel_status keel_resident_create(keel_trainer *t)
@@ -144,26 +171,27 @@ keel_status keel_resident_create(keel_trainer *t)
     if (!r->on || !r->mover) return KEEL_ENOMEM;
     find_range(t, &r->first, &r->end);
     place(t);
-    r->sums = any_penalized(t) ? r->n_tile * 2 * (int64_t)sizeof(double) : 0;
-    keel_resident_votes_plan(t);
+    const int64_t report = plan_report(t);
+    int64_t scratch = 0;
     for (int k = 0; k < t->n_mover; k++)
-        if (t->mover[k].update.n_pass > 1) r->lengths = r->n_tile * 4 * (int64_t)sizeof(double);
-    const int64_t report = r->sums + r->votes + r->norms + r->tiles + r->lengths;
-    t->train.program->slot_bytes = r->slots + report;
+        if (scratch_of(t, keel_resident_updater(t, k)) > scratch)
+            scratch = scratch_of(t, keel_resident_updater(t, k));
+    r->scratch_at = scratch > 0 ? keel_round_up(r->slots + report, 256) : r->slots + report;
+    const int64_t there = r->scratch_at + scratch;
+    t->train.program->slot_bytes = there;
     t->train.program->report_bytes = report;
     r->others = keel_calloc((size_t)(t->store->n_master - r->end + r->first),
                             (size_t)keel_resident_element(t));
-    if (!t->options.dry) r->room = keel_calloc((size_t)(range_bytes(t) + r->slots), 1);
+    if (!t->options.dry) r->room = keel_calloc((size_t)(keel_resident_range(t) + r->slots), 1);
     if (!r->others || (!t->options.dry && !r->room)) return KEEL_ENOMEM;
     if (!t->options.dry) KEEL_TRY(keel_device_memory_check(t->train.program));
     for (int w = 0; w < n_worker && !t->options.dry; w++) {
         r->on[w].move = keel_calloc((size_t)t->store->n_weight, sizeof *r->on[w].move);
         if (!r->on[w].move) return KEEL_ENOMEM;
     }
-    for (int w = 0; w < n_worker && !t->options.dry && r->slots + report > 0; w++) {
+    for (int w = 0; w < n_worker && !t->options.dry && there > 0; w++) {
         struct resident_on *on = &r->on[w];
-        KEEL_TRY(
-            keel_arenas_take(t->arenas, w, KEEL_ARENA_SLOTS, r->slots + report, 1, &on->slots));
+        KEEL_TRY(keel_arenas_take(t->arenas, w, KEEL_ARENA_SLOTS, there, 1, &on->slots));
         KEEL_TRY(keel_arenas_take(t->arenas, w, KEEL_ARENA_HOST_REPORT, report, 1, &on->report));
         keel_resident_votes_place(t, w);
     }
@@ -226,263 +254,6 @@ keel_status keel_resident_begin(keel_trainer *t)
     return KEEL_OK;
 }
 
-static void lose(struct resident_on *on, keel_status failed)
-{
-    on->lost = true;
-    keel_failure_take(&on->failure, failed);
-}
-
-char *keel_resident_slot(const keel_trainer *t, int worker, const keel_mover *x, keel_variable v,
-                         int k)
-{
-    const struct keel_resident *r = t->resident;
-    return r->on[worker].slots + r->mover[x - t->mover].slot_at[k] +
-           (keel_updater_slot(&x->update, v, k, 0) - x->update.memory[k]);
-}
-
-void keel_resident_change(const keel_trainer *t, int worker, keel_variable v, keel_rule rule,
-                          char *to, const char *from, keel_rule_numbers number)
-{
-    keel_device *d = t->train.program->workspace[worker].on_device->device;
-    d->type->move(d,
-                  &(keel_device_move){ .rule = rule,
-                                       .real = t->store->real,
-                                       .count = t->store->weight[v].count,
-                                       .w = to,
-                                       .g = from,
-                                       .number = number },
-                  1);
-}
-
-/* Bytes into the report: the sums of a tile, of weights (0) or steps (1). */
-static int64_t length_at(const keel_trainer *t, const keel_mover *x, int tile, int of)
-{
-    const struct keel_resident *r = t->resident;
-    return r->sums + r->votes + r->norms + r->tiles +
-           2 * (int64_t)sizeof(double) * (of * r->n_tile + keel_resident_tile(t, x, tile));
-}
-
-static const double *lengths_here(const keel_trainer *t, int worker, const keel_mover *x, int tile,
-                                  int of)
-{
-    return (const double *)(t->resident->on[worker].report + length_at(t, x, tile, of));
-}
-
-static void measure(const keel_trainer *t, int worker, const keel_mover *x, keel_variable v,
-                    const char *what, char *sums)
-{
-    keel_device *d = t->train.program->workspace[worker].on_device->device;
-    d->type->measure(
-        d, &(keel_device_measure){ .real = t->store->real,
-                                   .count = t->store->weight[v].count,
-                                   .tile = x->update.tile[x->update.weight[v].first_tile].count,
-                                   .w = what,
-                                   .sums = (double *)sums });
-}
-
-/* Behind the first pass: leaves the step in the place of the gradient, and measures both. */
-static void make_step(const keel_trainer *t, int worker, const keel_mover *x, keel_variable v,
-                      const keel_device_move *first)
-{
-    const struct keel_resident *r = t->resident;
-    const int tile = x->update.weight[v].first_tile;
-    const keel_workspace *s = &t->train.program->workspace[worker];
-    char *report = r->on[worker].slots + r->slots;
-    char *g = (char *)s->grad + t->store->weight[v].offset * keel_resident_element(t);
-    keel_device_move m;
-    keel_updater_describe(&x->update, v, KEEL_MOVE_STEP, NULL, 1, &m);
-    m.w = g;
-    m.g = first->w;
-    for (int k = 0; k < keel_rule_slots(m.rule); k++) m.slot[k] = first->slot[k];
-    s->on_device->device->type->move(s->on_device->device, &m, 1);
-    measure(t, worker, x, v, first->w, report + length_at(t, x, tile, 0));
-    measure(t, worker, x, v, g, report + length_at(t, x, tile, 1));
-}
-
-static keel_status read_lengths(const keel_trainer *t, int worker)
-{
-    const struct keel_resident *r = t->resident;
-    const int64_t at = r->sums + r->votes + r->norms + r->tiles;
-    keel_device *d = t->train.program->workspace[worker].on_device->device;
-    d->type->copy_out(d, KEEL_COMPUTE_STREAM, r->on[worker].report + at,
-                      r->on[worker].slots + r->slots + at, r->lengths);
-    KEEL_TRY(keel_device_reach(d, KEEL_COMPUTE_STREAM));
-    keel_device_touches(d, r->on[worker].report + at, r->lengths, false);
-    return KEEL_OK;
-}
-
-/* Makes the moves that have been put off, which belong to different weights. */
-static void make_moves(const keel_trainer *t, int worker)
-{
-    keel_device *d = t->train.program->workspace[worker].on_device->device;
-    struct resident_on *on = &t->resident->on[worker];
-    if (on->n_move > 0) d->type->move(d, on->move, on->n_move);
-    on->n_move = 0;
-}
-
-/* By its gradient there, as step_worker.c does tile by tile. */
-static void move_weight(const keel_trainer *t, int worker, const keel_mover *x, keel_variable v,
-                        double of_all)
-{
-    const keel_updater *u = &x->update;
-    const keel_workspace *s = &t->train.program->workspace[worker];
-    struct resident_on *on = &t->resident->on[worker];
-    const int64_t at = t->store->weight[v].offset * keel_resident_element(t);
-    const int64_t bytes = t->store->weight[v].count * keel_resident_element(t);
-    keel_device *d = s->on_device->device;
-    char *w = s->on_device->weights + at, *g = (char *)s->grad + at;
-    char *sum = u->accumulator < 0 ? NULL : keel_resident_slot(t, worker, x, v, u->accumulator);
-    if (!keel_resident_joins_of(t, x)) keel_resident_join_weight(t, worker, x, v);
-    if (sum && !u->moves)
-        keel_resident_change(t, worker, v, KEEL_RULE_SUM, sum, g, (keel_rule_numbers){ 0 });
-    if (!u->moves) return;
-    keel_device_move m;
-    keel_updater_describe(u, v, 0, NULL, keel_mover_scale(x, v, of_all), &m);
-    m.w = w;
-    m.g = g;
-    for (int k = 0; k < keel_rule_slots(m.rule); k++)
-        m.slot[k] = keel_resident_slot(t, worker, x, v, k);
-    if (!sum && u->n_pass == 1) { /* nothing follows it */
-        on->move[on->n_move++] = m;
-        return;
-    }
-    d->type->move(d, &m, 1);
-    if (sum) d->type->clear(d, sum, bytes);
-    if (u->n_pass > 1) make_step(t, worker, x, v, &m);
-}
-
-/* The second pass, with the sums of all tiles, which the host adds up in their order. */
-static void move_by_step(const keel_trainer *t, int worker, const keel_mover *x, keel_variable v)
-{
-    const keel_updater *u = &x->update;
-    const keel_workspace *s = &t->train.program->workspace[worker];
-    const int64_t at = t->store->weight[v].offset * keel_resident_element(t);
-    double sum[KEEL_UPDATE_SUMS] = { 0 };
-    for (int i = 0; i < u->weight[v].n_tile; i++)
-        for (int k = 0; k < 2; k++)
-            sum[k] += lengths_here(t, worker, x, u->weight[v].first_tile + i, k)[1];
-    keel_device_move m;
-    keel_updater_describe(u, v, KEEL_MOVE_LAST, sum, 1, &m);
-    m.w = s->on_device->weights + at;
-    m.g = (char *)s->grad + at;
-    s->on_device->device->type->move(s->on_device->device, &m, 1);
-}
-
-static void average_weight(const keel_trainer *t, int worker, const keel_mover *x, keel_variable v)
-{
-    const keel_updater *u = &x->update;
-    const keel_on_device *s = t->train.program->workspace[worker].on_device;
-    char *w = s->weights + t->store->weight[v].offset * keel_resident_element(t);
-    char *average = keel_resident_slot(t, worker, x, v, u->average);
-    keel_resident_change(t, worker, v, KEEL_RULE_AVERAGE, average, w,
-                         (keel_rule_numbers){ .momentum = keel_updater_kept(u) });
-    if (keel_updater_overwrites(u))
-        s->device->type->copy(s->device, w, average,
-                              t->store->weight[v].count * keel_resident_element(t));
-}
-
-static void constrain_weight(const keel_trainer *t, int worker, keel_variable v)
-{
-    const keel_weight_info *info = &t->store->weight[v].info;
-    const keel_on_device *x = t->train.program->workspace[worker].on_device;
-    if (!keel_projects(&info->projection)) return;
-    x->device->type->project(
-        x->device, &(keel_device_project){ .real = t->store->real,
-                                           .how = info->projection,
-                                           .shape = info->spec.shape,
-                                           .w = x->weights + t->store->weight[v].offset *
-                                                                 keel_resident_element(t) });
-}
-
-/* The sums of a device's weights, for the regularisers of the next step. */
-static void measure_weights(const keel_trainer *t, int worker)
-{
-    const struct keel_resident *r = t->resident;
-    const keel_on_device *x = t->train.program->workspace[worker].on_device;
-    char *there = r->on[worker].slots + r->slots;
-    for (int v = 0; v < t->store->n_weight; v++) {
-        const keel_store_weight *w = &t->store->weight[v];
-        const keel_mover *by = keel_resident_mover(t, v);
-        if (!by || !keel_penalizes(&w->info.penalty)) continue;
-        const int tile = keel_resident_tile(t, by, by->update.weight[v].first_tile);
-        measure(t, worker, by, v, x->weights + w->offset * keel_resident_element(t),
-                there + 2 * tile * (int64_t)sizeof(double));
-    }
-    x->device->type->copy_out(x->device, KEEL_COMPUTE_STREAM, r->on[worker].report, there, r->sums);
-}
-
-void keel_resident_bring(const keel_trainer *t, int worker, const char *reduced)
-{
-    const int64_t first = t->resident->first * keel_resident_element(t);
-    const keel_workspace *s = &t->train.program->workspace[worker];
-    keel_device *d = s->on_device->device;
-    keel_device_touches(d, reduced + first, range_bytes(t), true);
-    d->type->copy_in(d, KEEL_COMPUTE_STREAM, (char *)s->grad + first, reduced + first,
-                     range_bytes(t));
-}
-
-void keel_resident_brought(const keel_trainer *t, int worker, const char *reduced)
-{
-    keel_device_touches(t->train.program->workspace[worker].on_device->device,
-                        reduced + t->resident->first * keel_resident_element(t), range_bytes(t),
-                        true);
-}
-
-/* What the host has in slots, to where it lives from now on. */
-static void enter(const keel_trainer *t, int worker)
-{
-    const struct keel_resident *r = t->resident;
-    keel_device *d = t->train.program->workspace[worker].on_device->device;
-    for (int m = 0; m < t->n_mover; m++) {
-        const keel_updater *u = updater_of(t, m);
-        for (int k = 0; k < u->n_slot; k++)
-            if (u->held[k] > 0)
-                d->type->copy_in(d, KEEL_COMPUTE_STREAM,
-                                 r->on[worker].slots + r->mover[m].slot_at[k], u->memory[k],
-                                 u->held[k]);
-    }
-}
-
-static keel_status move_all(const keel_trainer *t, int worker, const keel_mover *x)
-{
-    const keel_updater *u = &x->update;
-    const double of_all = keel_mover_scale_of_all(x);
-    const bool by_step = u->n_pass > 1 && u->moves;
-    for (int v = 0; v < t->store->n_weight; v++)
-        if (u->weight[v].n_tile > 0 && keel_mover_has_gradient(t, v))
-            move_weight(t, worker, x, v, of_all);
-    make_moves(t, worker);
-    if (by_step) KEEL_TRY(read_lengths(t, worker));
-    for (int v = 0; v < t->store->n_weight; v++) {
-        if (u->weight[v].n_tile == 0) continue;
-        if (by_step && keel_mover_has_gradient(t, v)) move_by_step(t, worker, x, v);
-        if (u->average >= 0) average_weight(t, worker, x, v);
-        if (keel_mover_has_gradient(t, v)) constrain_weight(t, worker, v);
-    }
-    return KEEL_OK;
-}
-
-void keel_resident_move(const keel_trainer *t, int worker, const char *reduced)
-{
-    const struct keel_resident *r = t->resident;
-    keel_device *d = t->train.program->workspace[worker].on_device->device;
-    struct resident_on *on = &r->on[worker];
-    /* else the device has them */
-    const bool comes = !keel_on_device_stays(t->train.program) && !keel_resident_joins(t);
-    if (t->store->resident_end == 0) enter(t, worker);
-    if (comes) keel_resident_bring(t, worker, reduced);
-    keel_status failed = KEEL_OK;
-    for (int k = 0; k < t->n_mover && failed >= 0; k++) failed = move_all(t, worker, &t->mover[k]);
-    if (failed >= 0 && r->sums > 0) measure_weights(t, worker);
-    if (failed >= 0) failed = keel_device_reach(d, KEEL_COMPUTE_STREAM);
-    if (failed < 0) { /* what it may still read is of no use to anybody */
-        lose(on, failed);
-        return;
-    }
-    if (r->sums > 0) keel_device_touches(d, on->report, r->sums, false);
-    if (comes) keel_resident_brought(t, worker, reduced);
-}
-
 /* The host has what it had. */
 static keel_status go_back(const keel_trainer *t)
 {
@@ -539,7 +310,7 @@ static keel_status fetch_from(const keel_trainer *t, int worker)
     const struct keel_resident *r = t->resident;
     const keel_on_device *x = t->train.program->workspace[worker].on_device;
     keel_device *d = x->device;
-    const int64_t bytes = range_bytes(t);
+    const int64_t bytes = keel_resident_range(t);
     char *master = t->store->master + r->first * keel_resident_element(t);
     d->type->copy_out(d, KEEL_COPY_OUT_STREAM, r->room,
                       x->weights + r->first * keel_resident_element(t), bytes);
@@ -549,7 +320,7 @@ static keel_status fetch_from(const keel_trainer *t, int worker)
     keel_device_touches(d, r->room, bytes + r->slots, false);
     memcpy(master, r->room, (size_t)bytes);
     for (int m = 0; m < t->n_mover; m++) {
-        const keel_updater *u = updater_of(t, m);
+        const keel_updater *u = keel_resident_updater(t, m);
         for (int k = 0; k < u->n_slot; k++)
             if (u->held[k] > 0)
                 memcpy(u->memory[k], r->room + bytes + r->mover[m].slot_at[k], (size_t)u->held[k]);
@@ -569,7 +340,7 @@ keel_status keel_resident_fetch(const keel_trainer *t)
             r->ahead = false;
             return KEEL_OK;
         }
-        lose(&r->on[w], s);
+        keel_resident_lose(&r->on[w], s);
     }
     return go_back(t);
 }

@@ -1,10 +1,13 @@
-/* Inside resident*.c: what the host knows of weights that live on devices.
+/* Inside resident*.c: what the host knows of weights that live on devices. resident.c makes it, and
+ * brings what the host asks for; resident_votes.c looks at gradients, resident_moves.c moves.
  *
  * Behind the slots, a device has its report to the host, which has one of the same form in memory
  * that the device copies to:
  *
  *     [sums of tiles, for regularisers] [votes on tiles] [votes once joined]
  *     [the tiles, from the host] [sums of tiles, for a second pass: of weights, of steps]
+ *
+ * Behind that is its scratch.
  *
  * A gradient is joined when the regulariser's is added, and the mean of several steps is made. */
 #ifndef KEEL_TRAIN_RESIDENT_IMPL_H
@@ -19,15 +22,16 @@ struct keel_resident {
         int first_tile;                  /* its tiles, among those of all */
         int64_t iterations;              /* what the host had when it caught up */
         double number;
-    } * mover;       /* [n_mover] */
-    int n_tile;      /* of all movers */
-    int64_t slots;   /* bytes of the slots on a device */
-    int64_t sums;    /* bytes of the sums of tiles; 0: there is no regulariser */
-    int64_t votes;   /* bytes; 0: the host looks at all gradients */
-    int64_t norms;   /* bytes; 0: no norm is of gradients that are joined */
-    int64_t tiles;   /* bytes; 0: devices vote on nothing */
-    int64_t lengths; /* bytes of the sums for second passes; 0: there is none */
-    bool ahead;      /* the devices have moved since the host caught up */
+    } * mover;          /* [n_mover] */
+    int n_tile;         /* of all movers */
+    int64_t slots;      /* bytes of the slots on a device */
+    int64_t sums;       /* bytes of the sums of tiles; 0: there is no regulariser */
+    int64_t votes;      /* bytes; 0: the host looks at all gradients */
+    int64_t norms;      /* bytes; 0: no norm is of gradients that are joined */
+    int64_t tiles;      /* bytes; 0: devices vote on nothing */
+    int64_t lengths;    /* bytes of the sums for second passes; 0: there is none */
+    int64_t scratch_at; /* bytes: of what a device needs for the move of one weight */
+    bool ahead;         /* the devices have moved since the host caught up */
     struct resident_on {
         char *slots;
         char *report;   /* on the host, as above; the sums are those of the weights that it has */
@@ -60,7 +64,36 @@ static inline int keel_resident_tile(const keel_trainer *t, const keel_mover *x,
     return t->resident->mover[x - t->mover].first_tile + i;
 }
 
-/* ---- resident.c ------------------------------------------------------------------------------ */
+static inline const keel_updater *keel_resident_updater(const keel_trainer *t, int mover)
+{
+    return &t->mover[mover].update;
+}
+
+/* Whether steps are as long as their weights allow, which the host works out. */
+static inline bool keel_resident_by_lengths(const keel_updater *u)
+{
+    return u->n_pass > 1 && !u->optimizer->orthogonal;
+}
+
+/* Elements of a weight's first tile: all its others have as many, but for the last. */
+static inline int64_t keel_resident_tile_count(const keel_updater *u, keel_variable v)
+{
+    return u->tile[u->weight[v].first_tile].count;
+}
+
+/* Bytes of the weights that live there. */
+static inline int64_t keel_resident_range(const keel_trainer *t)
+{
+    return (t->resident->end - t->resident->first) * keel_resident_element(t);
+}
+
+static inline void keel_resident_lose(struct resident_on *on, keel_status failed)
+{
+    on->lost = true;
+    keel_failure_take(&on->failure, failed);
+}
+
+/* ---- resident_moves.c ------------------------------------------------------------------------ */
 
 /* Where a device has what the mover's updater has in slot k of a weight. */
 char *keel_resident_slot(const keel_trainer *t, int worker, const keel_mover *x, keel_variable v,

@@ -324,7 +324,9 @@ void keel_updater_describe(const keel_updater *u, keel_variable v, int pass, con
 {
     const keel_store *store = u->program->store;
     const keel_tile all = { v, store->weight[v].offset, store->weight[v].count };
-    keel_update_whole whole = { 0 };
+    keel_update_whole whole = { .shape = &store->weight[v].info.spec.shape,
+                                .count = store->weight[v].count,
+                                .scratch = u->weight[v].scratch };
     keel_update a = update_of(u, &all, NULL, scale);
     for (int k = 0; sum && k < KEEL_UPDATE_SUMS; k++) whole.sum[0][k] = sum[k];
     a.pass = pass;

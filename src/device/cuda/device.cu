@@ -218,6 +218,11 @@ void measure(keel_device *d, const keel_device_measure *m)
     enqueue(d, keel_cuda_measure, m, "weights were measured");
 }
 
+void orthogonalize(keel_device *d, const keel_device_orthogonal *o)
+{
+    enqueue(d, keel_cuda_orthogonalize, o, "steps were made orthogonal");
+}
+
 void project(keel_device *d, const keel_device_project *p)
 {
     enqueue(d, keel_cuda_project, p, "weights were constrained");
@@ -409,6 +414,7 @@ keel_device_type make_type()
     t.copy = copy;
     t.move = move;
     t.measure = measure;
+    t.orthogonalize = orthogonalize;
     t.project = project;
     t.check = check;
     t.fold = fold;

@@ -8,6 +8,7 @@ extern "C" {
 /* NULL, or why the launch failed. */
 const char *keel_cuda_move(cudaStream_t stream, const keel_device_move *m, int n);
 const char *keel_cuda_measure(cudaStream_t stream, const keel_device_measure *m);
+const char *keel_cuda_orthogonalize(cudaStream_t stream, const keel_device_orthogonal *o);
 const char *keel_cuda_project(cudaStream_t stream, const keel_device_project *p);
 const char *keel_cuda_check(cudaStream_t stream, const keel_device_check *c);
 }

@@ -1,5 +1,5 @@
-/* Transposed convolution of 3x3 windows at a stride of 1 by Winograd: it is the backward pass of a
- * convolution, so the convolution's kernels run with the roles of its passes exchanged:
+/* Transposed convolution of 3x3 windows at a stride of 1 or 2 by Winograd: it is the backward pass
+ * of a convolution, so the convolution's kernels run with the roles of its passes exchanged:
  *
  *     forward    y = bias, to which the convolution's backward of x is added
  *     backward   dx = the convolution's forward of dy
@@ -11,7 +11,8 @@
 KEEL_USES_OP(conv_transpose);
 KEEL_USES_OP(conv2d);
 
-extern const keel_kernel VECTOR_KERNEL(conv2d_winograd), VECTOR_KERNEL(conv2d_winograd4);
+extern const keel_kernel VECTOR_KERNEL(conv2d_winograd), VECTOR_KERNEL(conv2d_winograd4),
+    VECTOR_KERNEL(conv2d_winograd_strided);
 
 enum { BAND = 64 };
 
@@ -60,7 +61,9 @@ static void release(void *plan_)
 static keel_status prepare(keel_prepare *p)
 {
     static const keel_kernel *const kernels[] = { &VECTOR_KERNEL(conv2d_winograd4),
-                                                  &VECTOR_KERNEL(conv2d_winograd) };
+                                                  &VECTOR_KERNEL(conv2d_winograd),
+                                                  &VECTOR_KERNEL(conv2d_winograd_strided) };
+    enum { KERNELS = sizeof kernels / sizeof *kernels };
     static const keel_pass passes[] = { KEEL_BACKWARD, KEEL_FORWARD, KEEL_WEIGHTS };
     const int64_t *w = p->node->weight[0].shape.dim;
     KEEL_TRY(vector_prepare(p));
@@ -76,7 +79,7 @@ static keel_status prepare(keel_prepare *p)
     q.node = &pl->node;
     q.pass = passes[p->pass];
     q.in_adds = p->pass == KEEL_FORWARD;
-    for (int i = 0; s == KEEL_EUNSUP && i < 2; i++) {
+    for (int i = 0; s == KEEL_EUNSUP && i < KERNELS; i++) {
         s = kernels[i]->prepare(&q);
         pl->kernel = s < 0 ? NULL : kernels[i];
     }

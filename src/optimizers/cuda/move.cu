@@ -86,6 +86,8 @@ KERNEL(ftrl, 2)
 KERNEL(schedule_free, 2)
 KERNEL(lamb, 2)
 KERNEL(lamb_step, 2)
+KERNEL(muon, 1)
+KERNEL(muon_step, 1)
 KERNEL(sum, 0)
 KERNEL(mean, 0)
 KERNEL(average, 0)
@@ -128,6 +130,8 @@ const char *REAL_(move)(cudaStream_t stream, const keel_device_move *m, int n, i
         REAL_(schedule_free_kernel),
         REAL_(lamb_kernel),
         REAL_(lamb_step_kernel),
+        REAL_(muon_kernel),
+        REAL_(muon_step_kernel),
         REAL_(sum_kernel),
         REAL_(mean_kernel),
         REAL_(average_kernel),
