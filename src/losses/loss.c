@@ -99,7 +99,8 @@ static keel_status check_dense(const char *loss, const keel_spec *prediction,
         keel_shape_text(text[1], t);
         return keel_fail(KEEL_ESHAPE, "%s: a row of predictions has shape %s, of targets %s; %s",
                          loss, text[0], text[1],
-                         s ? "they need at least one dim" : "they must have the same shape");
+                         s ? "they need at least one dim, as a last layer Reshape((1,)) gives"
+                           : "they must have the same shape");
     }
     out->last = s->dim[s->rank - 1];
     if (out->last < 1 || keel_shape_count(s) < 1)

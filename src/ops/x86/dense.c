@@ -290,7 +290,7 @@ static bool is_short(const keel_node *n)
 static keel_status prepare(keel_prepare *p)
 {
     KEEL_TRY(vector_prepare(p));
-    if (p->pass == KEEL_BACKWARD && is_short(p->node))
+    if (p->pass == KEEL_BACKWARD && is_short(p->node) && p->node->weight[0].shape.dim[1] > 1)
         p->scratch = keel_row_count(&p->node->weight[0]) * (int64_t)sizeof(float);
     if (p->pass == KEEL_WEIGHTS) {
         const int64_t n_k = p->node->weight[0].shape.dim[1];
@@ -330,6 +330,24 @@ static void forward(const keel_call *c)
     multiply(&p, c->rows, w[1]);
 }
 
+/* For one output. A band of W stays in the cache while all rows of dx are written. */
+static void backward_one(const keel_call *c)
+{
+    enum { BAND = 4096 };
+    const int64_t n_c = c->node->weight[0].shape.dim[0];
+    const float *dy = c->out_grad[0], *w = c->weight[0];
+    const bool adds = c->in_adds[0];
+    for (int64_t at = 0; at < n_c; at += BAND)
+        for (int64_t i = 0; i < c->rows; i++) {
+            float *dx = (float *)c->in_grad[0] + i * n_c + at;
+            const vf of_dy = vf_set(dy[i]);
+            VECTOR_EACH(k, n_c - at < BAND ? n_c - at : BAND, m, {
+                const vf was = adds ? vf_load_some(m, dx + k) : vf_zero();
+                vf_store_some(m, dx + k, vf_fma(of_dy, vf_load_some(m, w + at + k), was));
+            });
+        }
+}
+
 /* For few outputs. Dots would be so short that adding up the lanes of a vector would cost most; W
  * is small, and quickly transposed. */
 static void backward_short(const keel_call *c)
@@ -357,6 +375,10 @@ static void backward(const keel_call *c)
     const float *w = c->weight[0];
     const bool adds = c->in_adds[0];
     if (!c->in_grad[0]) return;
+    if (k == 1) {
+        backward_one(c);
+        return;
+    }
     if (is_short(c->node)) {
         backward_short(c);
         return;
