@@ -145,6 +145,8 @@ static const struct work {
     { "batch_norm", 32, { "25,25,16", "16|16|16|16", NULL } },
     { "softmax", 64, { "10", NULL, NULL } },
     { "softmax", 64, { "1000", NULL, NULL } },
+    { "softmax", 64, { "100,64", NULL, "axis 0" } },
+    { "softmax", 64, { "256,1", NULL, "axis 0" } },
     { "log_softmax", 64, { "10", NULL, NULL } },
     { "log_softmax", 64, { "1000", NULL, NULL } },
     { "sparsemax", 64, { "10", NULL, NULL } },

@@ -1,20 +1,26 @@
-/* Ops along the last axis, whose elements are neighbours in memory: their kernels take no other
- * axis. */
+/* Ops along an axis whose elements are neighbours in memory: the last one, or one behind which all
+ * dims are 1. Their kernels take no other axis. */
 #ifndef KEEL_OPS_X86_LAST_AXIS_H
 #define KEEL_OPS_X86_LAST_AXIS_H
-#include "ops/args.h"
+#include "ops/axis.h"
 #include "ops/x86/_vector.h"
+
+static inline keel_axis_split axis_of_node(const keel_node *n)
+{
+    const int64_t axis = ((const keel_axis_args *)n->args)->axis;
+    const keel_shape *s = &n->out[0].shape;
+    return keel_split_at(s, (int)(axis < 0 ? axis + s->rank : axis));
+}
 
 static inline int64_t last_of(const keel_node *n) /* how long it is */
 {
-    return n->out[0].shape.dim[n->out[0].shape.rank - 1];
+    return axis_of_node(n).n;
 }
 
 static inline keel_status last_axis_prepare(keel_prepare *p)
 {
-    const int64_t axis = ((const keel_axis_args *)p->node->args)->axis;
     KEEL_TRY(vector_prepare(p));
-    return axis == -1 || axis == p->node->out[0].shape.rank - 1 ? KEEL_OK : KEEL_EUNSUP;
+    return axis_of_node(p->node).inner == 1 ? KEEL_OK : KEEL_EUNSUP;
 }
 
 #endif
