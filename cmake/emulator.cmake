@@ -22,7 +22,7 @@ file(GLOB emulator_sources CONFIGURE_DEPENDS tests/emulator/*.cpp tests/cuda_dou
 file(GLOB emulated_sources CONFIGURE_DEPENDS tests/emulator/*.cu)
 list(APPEND emulated_sources ${cuda_sources} ${PROJECT_SOURCE_DIR}/src/device/cuda/fold.cu
      ${PROJECT_SOURCE_DIR}/src/optimizers/cuda/move.cu ${PROJECT_SOURCE_DIR}/src/optimizers/cuda/measure.cu
-     ${PROJECT_SOURCE_DIR}/src/optimizers/cuda/orthogonal.cu
+     ${PROJECT_SOURCE_DIR}/src/optimizers/cuda/orthogonal.cu ${PROJECT_SOURCE_DIR}/src/optimizers/cuda/factored.cu
      ${PROJECT_SOURCE_DIR}/src/optimizers/cuda/check.cu ${PROJECT_SOURCE_DIR}/src/optimizers/cuda/project.cu)
 set_source_files_properties(${emulated_sources} PROPERTIES LANGUAGE CXX)
 add_library(keel_emulator OBJECT EXCLUDE_FROM_ALL ${emulator_sources})

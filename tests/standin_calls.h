@@ -218,6 +218,27 @@ static void standin_orthogonalize(keel_device *d, const keel_device_orthogonal *
                  (standin_work){ .kind = STANDIN_ORTHOGONALIZE, .orthogonal = own });
 }
 
+static void standin_factor(keel_device *d, const keel_device_factored *f)
+{
+    standin *s = standin_of(d);
+    const int64_t element = (int64_t)keel_dtype_size(f->real), bytes = f->count * element;
+    if (!standin_takes(s)) return;
+    keel_device_factored *own = standin_own(f, sizeof *f);
+    s->moves++;
+    clocks_enqueue(&s->clocks, KEEL_COMPUTE_STREAM);
+    standin_touch(s, KEEL_COMPUTE_STREAM, "moving", f->g, bytes, false);
+    own->g = standin_at(s, f->g, bytes);
+    void **const written[] = { &own->w, &own->v, &own->scratch, &own->r, &own->c };
+    const int64_t size[] = { bytes, bytes, keel_factored_room_of(f).size,
+                             f->matrices * f->rows * element, f->matrices * f->columns * element };
+    for (int k = 0; k < 5; k++) {
+        if (size[k] == 0) continue;
+        standin_touch(s, KEEL_COMPUTE_STREAM, "moving", *written[k], size[k], true);
+        *written[k] = standin_at(s, *written[k], size[k]);
+    }
+    standin_give(s, KEEL_COMPUTE_STREAM, (standin_work){ .kind = STANDIN_FACTOR, .factored = own });
+}
+
 static void standin_project(keel_device *d, const keel_device_project *p)
 {
     standin *s = standin_of(d);

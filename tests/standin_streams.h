@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "factor.h"
 #include "graph/gradients.h"
 #include "graph/moments.h"
 #include "optimizers/move.h"
@@ -81,6 +82,9 @@ static void standin_do(standin *s, const standin_work *w)
     case STANDIN_ORTHOGONALIZE:
         orthogonalize_on_host(w->orthogonal);
         break;
+    case STANDIN_FACTOR:
+        factor_on_host(w->factored);
+        break;
     case STANDIN_PROJECT:
         keel_project(&w->project->how, &w->project->shape, w->project->real, w->project->w);
         break;
@@ -109,6 +113,7 @@ static void standin_do(standin *s, const standin_work *w)
     free(w->move);
     free(w->measure);
     free(w->orthogonal);
+    free(w->factored);
     free(w->project);
     free(w->check);
 }

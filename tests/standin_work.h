@@ -15,6 +15,7 @@ typedef enum standin_work_kind {
     STANDIN_MOVE,
     STANDIN_MEASURE,
     STANDIN_ORTHOGONALIZE,
+    STANDIN_FACTOR,
     STANDIN_PROJECT,
     STANDIN_CHECK,
     STANDIN_SUM,
@@ -36,6 +37,7 @@ typedef struct standin_work {
     keel_device_move *move;
     keel_device_measure *measure;
     keel_device_orthogonal *orthogonal;
+    keel_device_factored *factored;
     keel_device_project *project;
     keel_device_check *check;
     struct standin_event *event;

@@ -209,6 +209,9 @@ static outcome after(const recipe *r, int64_t steps, bool hangs)
     const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = r->batch_size,
                                        .callbacks = KEEL_CALLBACKS(&ends) };
     must(keel_cuda.open(&gpu, 0));
+    keel_device_type type = *gpu->type;
+    type.move = NULL; /* the host moves, so it has the last step */
+    gpu->type = &type;
     must(keel_strategy_create_devices(&s, &gpu, 1));
     must(keel_strategy_timeout(s, 0.05));
     must(keel_strategy_reproducible(s, r->shards));
@@ -226,9 +229,8 @@ static outcome after(const recipe *r, int64_t steps, bool hangs)
 
 static void a_gpu_that_hangs_ends_the_fit_with_the_last_step(void **unused)
 {
-    recipe by_adafactor = *recipe_of("convolutions"), *r = &by_adafactor;
+    const recipe *r = recipe_of("convolutions");
     (void)unused;
-    by_adafactor.optimizer = "adafactor"; /* which the host moves, so it has the last step */
     outcome a = after(r, 2, true), b = after(r, 2, false);
     assert_int_equal(keel_model_steps_done(a.model), 2);
     compare_weights(&a, &b, r, "a GPU that hangs");

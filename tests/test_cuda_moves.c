@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "emulator.h"
+#include "factor.h"
 #include "optimizers/move.h"
 #include "orthogonalize.h"
 #include "tensor/shape.h"
@@ -18,6 +19,7 @@ extern const char *keel_cuda_move(void *stream, const keel_device_move *m, int n
 extern const char *keel_cuda_check(void *stream, const keel_device_check *c);
 extern const char *keel_cuda_project(void *stream, const keel_device_project *p);
 extern const char *keel_cuda_orthogonalize(void *stream, const keel_device_orthogonal *o);
+extern const char *keel_cuda_factor(void *stream, const keel_device_factored *f);
 extern const char *keel_cuda_measure(void *stream, const keel_device_measure *m);
 
 enum { ARRAYS = 2 + KEEL_MOVE_SLOTS, MOST = 3000, STEPS = 3 };
@@ -271,6 +273,89 @@ static void orthogonal_matrices_are_those_of_the_host(void **unused)
     }
 }
 
+typedef struct factored {
+    int64_t matrices, rows, columns, tile; /* no matrices: a vector of so many columns */
+    double clip, decay, least, threshold;
+} factored;
+
+static void compare_factored(const factored *x, keel_dtype real)
+{
+    enum { W, G, R, C, V, ALL };
+    const int64_t element = (int64_t)keel_dtype_size(real);
+    keel_device_factored f = { .real = real,
+                               .matrices = x->matrices,
+                               .rows = x->matrices > 0 ? x->rows : 0,
+                               .columns = x->matrices > 0 ? x->columns : 0,
+                               .count = x->matrices > 0 ? x->matrices * x->rows * x->columns
+                                                        : x->columns,
+                               .tile = x->tile,
+                               .number = { .rate = 0.013,
+                                           .decay = x->decay,
+                                           .scale = 0.37,
+                                           .clip = x->clip,
+                                           .epsilon = 1e-30,
+                                           .alpha = 0.011 },
+                               .least = x->least,
+                               .threshold = x->threshold };
+    const int64_t count[ALL] = { f.count, f.count, f.matrices * f.rows, f.matrices * f.columns,
+                                 f.count };
+    void *host[ALL], *gpu[ALL], *got = malloc((size_t)(f.count * element));
+    const int64_t room = keel_factored_room_of(&f).size;
+    for (int k = 0; k < ALL; k++) {
+        host[k] = calloc((size_t)count[k] + 1, (size_t)element);
+        gpu[k] = emu_allocate((count[k] + 1) * element, "an array");
+        assert_true(host[k] && got);
+        for (int64_t i = 0; i < count[k] && k < R; i++)
+            set(host[k], real, i, number(KEEL_RULE_PLAIN, k, i));
+        emu_copy_in(gpu[k], host[k], (count[k] + 1) * element);
+    }
+    void *scratch = emu_allocate(room, "scratch");
+    for (int step = 1; step <= STEPS; step++) {
+        f.number.one_less_rho = 1.0 / step;
+        f.number.rho = 1 - f.number.one_less_rho;
+        for (int there = 0; there < 2; there++) {
+            void **at = there ? gpu : host;
+            f.w = at[W];
+            f.g = at[G];
+            f.r = at[R];
+            f.c = at[C];
+            f.v = at[V];
+            f.scratch = scratch;
+            if (there)
+                assert_null(keel_cuda_factor(NULL, &f));
+            else
+                factor_on_host(&f);
+        }
+        assert_null(emu_report());
+    }
+    for (int k = 0; k < ALL; k++) {
+        emu_copy_out(got, gpu[k], count[k] * element);
+        assert_memory_equal(got, host[k], (size_t)(count[k] * element));
+        free(host[k]);
+    }
+    free(got);
+    emu_release_all();
+}
+
+/* Rows shorter and longer than a warp and a block; columns of several heights; a tile that begins
+ * and ends within a matrix, has several, or a row alone. */
+static void weights_moved_by_factors_are_those_of_the_host(void **unused)
+{
+    static const factored cases[] = {
+        { 0, 0, 1, 1, INFINITY, 0, 1e-3, 1 },        { 0, 0, 700, 300, 0.2, 0.004, 1e-3, 1 },
+        { 1, 1, 1, 1, INFINITY, 0, 1e-3, 1 },        { 1, 1, 600, 600, INFINITY, 0, 1e-3, 1 },
+        { 1, 600, 1, 400, 0.2, 0.004, 10, 0.5 },     { 1, 300, 7, 700, INFINITY, 0.004, 1e-3, 1 },
+        { 1, 5, 300, 300, INFINITY, 0, 1e-3, 2000 }, { 9, 3, 40, 280, 0.2, 0.004, 1e-3, 0.5 },
+        { 40, 2, 3, 51, INFINITY, 0, 1e-3, 1 },      { 2, 140, 30, 420, INFINITY, 0.004, 1e-3, 1 },
+        { 300, 1, 4, 1200, INFINITY, 0, 1e-3, 1 },   { 3, 257, 2, 1028, 0.2, 0.004, 1e-3, 1 },
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        compare_factored(&cases[i], KEEL_FLOAT32);
+        compare_factored(&cases[i], KEEL_FLOAT64);
+    }
+}
+
 /* Vectors along any dims, shorter and longer than the lanes of a sum. */
 static void constraints_are_those_of_the_host(void **unused)
 {
@@ -385,6 +470,7 @@ int main(void)
         cmocka_unit_test(every_rule_moves_weights),
         cmocka_unit_test(sums_are_those_of_the_host),
         cmocka_unit_test(orthogonal_matrices_are_those_of_the_host),
+        cmocka_unit_test(weights_moved_by_factors_are_those_of_the_host),
         cmocka_unit_test(constraints_are_those_of_the_host),
         cmocka_unit_test(votes_are_those_of_the_host),
     };

@@ -319,6 +319,18 @@ static void bits_are_those_of_the_hosts_moves(void **unused)
         { "Muon beside others, with constraints",
           { &constrained, "muon", KEEL_ARGS(KEEL_ARG_FLOAT("adam_lr_ratio", 0.3)),
             .multi = with_norms } },
+        { "Adafactor, of matrices, windows and vectors", { &of_float32, "adafactor" } },
+        { "Adafactor, regularisers, decay and clipped values",
+          { &regularised, "adafactor",
+            KEEL_ARGS(KEEL_ARG_FLOAT("weight_decay", 0.01), KEEL_ARG_FLOAT("clipvalue", 0.01)) } },
+        { "Adafactor in float64, of two steps, with averages and a norm",
+          { &regularised_64, "adafactor",
+            KEEL_ARGS(KEEL_ARG_INT("gradient_accumulation_steps", 2),
+                      KEEL_ARG_BOOL("use_ema", true), KEEL_ARG_FLOAT("clipnorm", 0.02)) } },
+        { "Adafactor in float16, whose loss is scaled", { &of_float16, "adafactor" } },
+        { "Adafactor beside others, with constraints",
+          { &constrained, "adafactor", KEEL_ARGS(KEEL_ARG_FLOAT("clip_threshold", 0.5)),
+            .multi = with_norms } },
         { "Lamb beside others", { &constrained, "lamb", .multi = with_norms } },
         { "three optimizers", { &of_float32, "adam", .multi = by_three } },
         { "three optimizers in float64", { &of_float64, "lion", .multi = by_three } },
@@ -615,6 +627,7 @@ static const work joins_and_measures = { &regularised, "adam",
 static const work by_several = { &of_float32, "adam", .multi = by_three };
 static const work by_lamb = { &of_float32, "lamb" };
 static const work by_muon = { &of_float32, "muon" };
+static const work by_adafactor = { &of_float32, "adafactor" };
 static const work by_lamb_measured = { &regularised, "lamb" };
 static const work plainly = { &of_float32, "adam" };
 
@@ -660,6 +673,7 @@ static void a_failed_call_leaves_what_a_step_has_left(void **unused)
     fail_each_call(&by_several);
     fail_each_call(&by_lamb);
     fail_each_call(&by_muon);
+    fail_each_call(&by_adafactor);
 }
 
 /* ---- waits ----------------------------------------------------------------------------------- */
@@ -689,9 +703,9 @@ static int waits_of(const work *of, int ignore_at, const char **unseen)
 static void no_wait_is_left_out_unseen(void **unused)
 {
     (void)unused;
-    static const work *const works[] = { &plainly, &joins_and_measures, &by_lamb_measured,
-                                         &by_muon };
-    for (int i = 0; i < 4; i++) {
+    static const work *const works[] = { &plainly, &joins_and_measures, &by_lamb_measured, &by_muon,
+                                         &by_adafactor };
+    for (int i = 0; i < 5; i++) {
         const work *x = works[i];
         const char *unseen;
         const int waits = waits_of(x, 0, &unseen);
@@ -722,7 +736,7 @@ static void what_the_host_moves_is_named(void **unused)
         { "sgd", NULL, NULL },
         { "lamb", NULL, NULL },
         { "muon", NULL, NULL },
-        { "adafactor", NULL, "devices have no kernel for this optimizer" },
+        { "adafactor", NULL, NULL },
         { "ftrl", NULL, NULL },
         { "ftrl", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate_power", -0.4)),
           "devices have no kernel for this optimizer" },

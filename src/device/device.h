@@ -110,6 +110,9 @@ typedef struct keel_device_type {
     /* The same of matrices that an optimizer makes orthogonal. NULL: the host moves weights by such
      * an optimizer. */
     void (*orthogonalize)(keel_device *d, const keel_device_orthogonal *o);
+    /* The same of weights whose mean squares are kept by row and by column. NULL: the host moves
+     * weights by such an optimizer. */
+    void (*factor)(keel_device *d, const keel_device_factored *f);
     /* Divides gradients that are on the device, and votes on them. c->tile, g and vote are the
      * device's memory. NULL: gradients go to the host, which does. */
     void (*check)(keel_device *d, const keel_device_check *c);

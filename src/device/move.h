@@ -134,6 +134,51 @@ static inline keel_orthogonal_room keel_orthogonal_room_of(int64_t rows, int64_t
     return r;
 }
 
+/* Moves a weight by Adafactor (optimizers/adafactor.c), as rules.h says of one element. Sums are in
+ * double. Those of squares, of w and of steps, are a measure's, tile by tile; of a row, lane l of
+ * KEEL_FACTORED_LANES adds up elements l, l + LANES, ..., and lanes are folded as a measure's; of a
+ * column, KEEL_FACTORED_ROWS rows at a time are added up one after another, and then these sums.
+ * The r of a matrix are added up as a measure does, in parts: with one matrix, those of a tile. */
+typedef struct keel_device_factored {
+    keel_dtype real;
+    int64_t count, tile;             /* elements of all; of a tile: whole rows */
+    int64_t matrices, rows, columns; /* of each; no matrices: there are no r and c */
+    void *w;
+    const void *g;
+    void *r, *c, *v; /* [matrices, rows], [matrices, columns], as w */
+    void *scratch;   /* as keel_factored_room_of says, aligned to 256 */
+    keel_rule_numbers number;
+    double least, threshold; /* of a weight, for the step; of a step: root mean squares */
+} keel_device_factored;
+enum { KEEL_FACTORED_LANES = 32, KEEL_FACTORED_ROWS = 128 };
+
+/* What is added up, and where the scratch has it, in bytes: sums of the tiles of w and of the step,
+ * of parts of r, of columns over some rows, and the means of r by matrix; at last its size. */
+typedef struct keel_factored_room {
+    int64_t tiles, part, parts; /* of w; rows of a part of r, and its parts by matrix */
+    int64_t heights;            /* how often a matrix has KEEL_FACTORED_ROWS rows, or fewer */
+    int64_t w, step, r, columns, mean, size;
+} keel_factored_room;
+
+static inline keel_factored_room keel_factored_room_of(const keel_device_factored *f)
+{
+    const int64_t element = (int64_t)sizeof(double);
+    keel_factored_room r;
+    r.tiles = (f->count + f->tile - 1) / f->tile;
+    r.heights = r.part = r.parts = r.w = 0;
+    if (f->matrices > 0) {
+        r.heights = (f->rows + KEEL_FACTORED_ROWS - 1) / KEEL_FACTORED_ROWS;
+        r.part = f->matrices == 1 ? f->tile / f->columns : f->rows;
+        r.parts = (f->rows + r.part - 1) / r.part;
+    }
+    r.step = keel_round_up(r.tiles * element, 256);
+    r.r = keel_round_up(r.step + r.tiles * element, 256);
+    r.columns = keel_round_up(r.r + f->matrices * r.parts * element, 256);
+    r.mean = keel_round_up(r.columns + f->matrices * r.heights * f->columns * element, 256);
+    r.size = keel_round_up(r.mean + f->matrices * element, 256);
+    return r;
+}
+
 static inline int keel_rule_slots(keel_rule rule)
 {
     static const int slots[KEEL_RULES] = { 0, 1, 1, 1, 2, 3, 1, 2, 2, 3, 1, 2, 2,

@@ -8,8 +8,10 @@
  *     pass 2   w -= max(eps2, rms(w)) p u / max(1, rms(u) / clip_threshold)
  *
  * Weights with fewer than two dims keep v = b v + (1 - b) s instead; of more dims, the last two
- * are a matrix. */
+ * are a matrix. Sums are in the orders of keel_device_factored, so that devices, which share them
+ * among many threads, have the same bits. */
 #ifndef REAL
+#include "optimizers/move.h"
 #include "optimizers/one_pass.h"
 
 typedef struct args_t {
@@ -47,19 +49,9 @@ static int passes(const void *args)
     return 3;
 }
 
-typedef struct matrices { /* the weight as matrices of rows x columns */
-    int64_t rows, columns, count;
-} matrices;
-
-static matrices matrices_of(const keel_update_whole *whole)
-{
-    const keel_shape *s = whole->shape;
-    matrices m = { .rows = s->dim[s->rank - 2], .columns = s->dim[s->rank - 1] };
-    m.count = whole->count / (m.rows * m.columns);
-    return m;
-}
-
-#define REAL_FILE "optimizers/adafactor.c"
+#define RULE        static inline __attribute__((always_inline))
+#define TIMES(x, y) ((x) * (y))
+#define REAL_FILE   "optimizers/adafactor.c"
 #include "ops/real.h"
 
 const keel_optimizer keel_optimizer_adafactor = {
@@ -73,188 +65,222 @@ const keel_optimizer keel_optimizer_adafactor = {
     },
     .slots = slots,
     .apply = REALS(apply),
+    .factored = REALS(factored),
     .passes = passes,
 };
 
 #else
-typedef struct REAL_(factor_t) {
-    REAL scale, clip, epsilon_1, kept, fresh;
-} REAL_(factor_t);
+#include "optimizers/rules.h"
 
-enum { REAL_(AT_ONCE) = 512, REAL_(COLUMNS) = 16 };
+enum { REAL_(AT_ONCE) = 2 * KEEL_MEASURE_LANES, REAL_(COLUMNS) = 16 };
+
+static void REAL_(factored)(const keel_update *u, keel_device_factored *out)
+{
+    const args_t *a = u->args;
+    const keel_shape *s = u->whole->shape;
+    const REAL step = (REAL)u->iteration, rate = (REAL)u->learning_rate;
+    /* relative_step sets the same bound again; as in Keras, it changes nothing */
+    const REAL slow = 1 / REAL_SQRT(step), kept = 1 - REAL_POW(step, (REAL)a->beta_2_decay);
+    keel_device_move m;
+    keel_move_begin(u, &a->common, REAL_IS_DOUBLE, &m);
+    m.number.epsilon = a->epsilon_1;
+    m.number.rho = kept;
+    m.number.one_less_rho = 1 - kept;
+    m.number.alpha = rate < slow ? rate : slow;
+    *out = (keel_device_factored){ .real = m.real,
+                                   .count = u->whole->count,
+                                   .number = m.number,
+                                   .least = a->epsilon_2,
+                                   .threshold = a->clip_threshold };
+    if (s->rank < 2) return;
+    out->rows = s->dim[s->rank - 2];
+    out->columns = s->dim[s->rank - 1];
+    out->matrices = out->count / (out->rows * out->columns);
+}
 
 /* ---- pass 0 ---------------------------------------------------------------------------------- */
 
 KEEL_ONE_PASS
-static double REAL_(decay)(int64_t n, REAL *w, REAL decay, REAL rate)
+static void REAL_(decay)(int64_t n, REAL *w, const REAL_(rule_t) * of)
 {
-    for (int64_t i = 0; decay != 0 && i < n; i++) w[i] = KEEL_DECAYED(w[i], decay, rate);
-    return REAL_(keel_sum_squares)(w, n);
+    const REAL_(rule_t) f = *of;
+    for (int64_t i = 0; f.decay != 0 && i < n; i++) w[i] = REAL_(decayed)(&f, w[i]);
 }
 
 KEEL_ONE_PASS
-static double REAL_(row_sum)(const REAL *g, int64_t n, const REAL_(factor_t) * of)
+static double REAL_(row_sum)(const REAL *g, int64_t n, const REAL_(rule_t) * of)
 {
-    const REAL_(factor_t) f = *of;
-    double part[KEEL_PARTS] = { 0 };
+    enum { LANES = KEEL_FACTORED_LANES };
+    const REAL_(rule_t) f = *of;
+    double lane[LANES] = { 0 };
     int64_t i = 0;
-    for (; i + KEEL_PARTS <= n; i += KEEL_PARTS)
-        for (int k = 0; k < KEEL_PARTS; k++) {
-            const REAL gi = KEEL_CLAMP(g[i + k] * f.scale, f.clip);
-            part[k] += (double)(gi * gi + f.epsilon_1);
-        }
-    for (int k = 0; i < n; i++, k++) {
-        const REAL gi = KEEL_CLAMP(g[i] * f.scale, f.clip);
-        part[k] += (double)(gi * gi + f.epsilon_1);
-    }
-    return keel_add_parts(part);
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++) lane[k] += (double)REAL_(factored_square)(&f, g[i + k]);
+    for (int k = 0; i < n; i++, k++) lane[k] += (double)REAL_(factored_square)(&f, g[i]);
+    return keel_fold_lanes(lane, LANES);
 }
 
 /* Neighbouring columns of one matrix, over all its rows. */
 KEEL_ONE_PASS
 static void REAL_(column_sums)(const REAL *g, int64_t rows, int64_t stride, int n,
-                               const REAL_(factor_t) * of, double sum[REAL_(COLUMNS)])
+                               const REAL_(rule_t) * of, double sum[REAL_(COLUMNS)])
 {
-    const REAL_(factor_t) f = *of;
+    const REAL_(rule_t) f = *of;
     for (int k = 0; k < REAL_(COLUMNS); k++) sum[k] = 0;
-    for (int64_t i = 0; i < rows; i++, g += stride)
-        for (int k = 0; k < n; k++) {
-            const REAL gi = KEEL_CLAMP(g[k] * f.scale, f.clip);
-            sum[k] += (double)(gi * gi + f.epsilon_1);
-        }
-}
-
-static void REAL_(rows)(const keel_update *u, const matrices *m, const REAL_(factor_t) * f)
-{
-    const REAL *g = u->g;
-    REAL *r = (REAL *)u->whole->slot[0] + u->first / m->columns;
-    for (int64_t i = 0; i < u->count / m->columns; i++) {
-        const double sum = REAL_(row_sum)(g + i * m->columns, m->columns, f);
-        r[i] = f->kept * r[i] + f->fresh * (REAL)(sum / (double)m->columns);
-        u->sum[1] += (double)r[i];
+    for (int64_t i = 0; i < rows;) {
+        const int64_t end = rows - i < KEEL_FACTORED_ROWS ? rows : i + KEEL_FACTORED_ROWS;
+        double part[REAL_(COLUMNS)] = { 0 };
+        for (; i < end; i++, g += stride)
+            for (int k = 0; k < n; k++) part[k] += (double)REAL_(factored_square)(&f, g[k]);
+        for (int k = 0; k < REAL_(COLUMNS); k++) sum[k] += part[k];
     }
 }
 
+KEEL_ONE_PASS
+static double REAL_(add_up)(const REAL *r, int64_t n)
+{
+    enum { LANES = KEEL_MEASURE_LANES };
+    double lane[LANES] = { 0 };
+    for (int64_t i = 0; i < n; i += LANES, r += LANES) {
+        const int64_t end = n - i < LANES ? n - i : LANES;
+        for (int64_t l = 0; l < end; l++) lane[l] += (double)r[l];
+    }
+    return keel_fold_lanes(lane, LANES);
+}
+
+/* Returns the sum of r. */
+static double REAL_(rows)(const keel_update *u, const keel_device_factored *d,
+                          const REAL_(rule_t) * f)
+{
+    const REAL *g = u->g;
+    const int64_t n = u->count / d->columns;
+    REAL *r = (REAL *)u->whole->slot[0] + u->first / d->columns;
+    for (int64_t i = 0; i < n; i++) {
+        const double sum = REAL_(row_sum)(g + i * d->columns, d->columns, f);
+        r[i] = REAL_(factored_mean)(f, r[i], (REAL)(sum / (double)d->columns));
+    }
+    return REAL_(add_up)(r, n);
+}
+
 /* Computes the tile's share of the columns of the whole weight. */
-static void REAL_(columns)(const keel_update *u, const matrices *m, const REAL_(factor_t) * f)
+static void REAL_(columns)(const keel_update *u, const keel_device_factored *d,
+                           const REAL_(rule_t) * f)
 {
     const keel_update_whole *w = u->whole;
-    const int64_t each = (m->columns + REAL_(COLUMNS) - 1) / REAL_(COLUMNS);
-    const int64_t all = m->count * each;
+    const int64_t each = (d->columns + REAL_(COLUMNS) - 1) / REAL_(COLUMNS);
+    const int64_t all = d->matrices * each;
     const int64_t end = all * (w->tile + 1) / w->n_tile;
     for (int64_t i = all * w->tile / w->n_tile; i < end; i++) {
         const int64_t matrix = i / each, column = i % each * REAL_(COLUMNS);
-        const int64_t left = m->columns - column;
+        const int64_t left = d->columns - column;
         const int n = left < REAL_(COLUMNS) ? (int)left : REAL_(COLUMNS);
-        REAL *c = (REAL *)w->slot[1] + matrix * m->columns + column;
+        REAL *c = (REAL *)w->slot[1] + matrix * d->columns + column;
         double sum[REAL_(COLUMNS)];
         REAL_(column_sums)
-        ((const REAL *)w->g + matrix * m->rows * m->columns + column, m->rows, m->columns, n, f,
+        ((const REAL *)w->g + matrix * d->rows * d->columns + column, d->rows, d->columns, n, f,
          sum);
         for (int k = 0; k < n; k++)
-            c[k] = f->kept * c[k] + f->fresh * (REAL)(sum[k] / (double)m->rows);
+            c[k] = REAL_(factored_mean)(f, c[k], (REAL)(sum[k] / (double)d->rows));
     }
 }
 
 /* ---- pass 1 ---------------------------------------------------------------------------------- */
 
-/* v = row c if there is c, else the next v of the mean square; and the squares of u. */
-KEEL_ONE_PASS
-static double REAL_(spread)(int64_t n, const REAL *restrict g, REAL *restrict v,
-                            const REAL *restrict c, REAL row, const REAL_(factor_t) * of)
-{
-    const REAL_(factor_t) f = *of;
-    double sum = 0;
-    REAL step[REAL_(AT_ONCE)];
-    for (int64_t at = 0; at < n; at += REAL_(AT_ONCE)) {
-        const int64_t end = n - at < REAL_(AT_ONCE) ? n - at : REAL_(AT_ONCE);
-        for (int64_t k = 0, i = at; k < end; k++, i++) {
-            const REAL gi = KEEL_CLAMP(g[i] * f.scale, f.clip);
-            const REAL vi = c ? row * c[i] : f.kept * v[i] + f.fresh * (gi * gi + f.epsilon_1);
-            v[i] = vi;
-            step[k] = gi / REAL_SQRT(vi);
-        }
-        sum += REAL_(keel_sum_squares)(step, end);
-    }
-    return sum;
-}
-
 /* The mean of r over the rows of a matrix. */
-static REAL REAL_(mean_row)(const keel_update_whole *w, const matrices *m, int64_t matrix)
+static REAL REAL_(mean_row)(const keel_update_whole *w, const keel_device_factored *d,
+                            int64_t matrix)
 {
-    const REAL *r = (const REAL *)w->slot[0] + matrix * m->rows;
-    double sum = 0;
-    if (m->count == 1) return (REAL)(w->sum[0][1] / (double)m->rows);
-    for (int64_t i = 0; i < m->rows; i++) sum += (double)r[i];
-    return (REAL)(sum / (double)m->rows);
+    const double sum = d->matrices == 1
+                           ? w->sum[0][1]
+                           : REAL_(add_up)((const REAL *)w->slot[0] + matrix * d->rows, d->rows);
+    return (REAL)(sum / (double)d->rows);
 }
 
-static void REAL_(spread_rows)(const keel_update *u, const REAL_(factor_t) * f)
+KEEL_ONE_PASS
+static void REAL_(spread_row)(int64_t n, REAL *restrict v, const REAL *restrict c, REAL row)
+{
+    for (int64_t i = 0; i < n; i++) v[i] = row * c[i];
+}
+
+static void REAL_(spread_rows)(const keel_update *u, const keel_device_factored *d)
 {
     const keel_update_whole *w = u->whole;
-    const matrices m = matrices_of(w);
-    const int64_t first = u->first / m.columns, end = first + u->count / m.columns;
+    const int64_t first = u->first / d->columns, end = first + u->count / d->columns;
     int64_t matrix = -1;
     REAL mean = 1;
     for (int64_t i = first; i < end; i++) {
-        const int64_t at = (i - first) * m.columns;
-        if (i / m.rows != matrix) mean = REAL_(mean_row)(w, &m, matrix = i / m.rows);
-        u->sum[0] += REAL_(spread)(m.columns, (const REAL *)u->g + at, (REAL *)u->slot[2] + at,
-                                   (const REAL *)w->slot[1] + matrix * m.columns,
-                                   ((const REAL *)w->slot[0])[i] / mean, f);
+        if (i / d->rows != matrix) mean = REAL_(mean_row)(w, d, matrix = i / d->rows);
+        REAL_(spread_row)
+        (d->columns, (REAL *)u->slot[2] + (i - first) * d->columns,
+         (const REAL *)w->slot[1] + matrix * d->columns, ((const REAL *)w->slot[0])[i] / mean);
     }
+}
+
+KEEL_ONE_PASS
+static void REAL_(mean_squares)(int64_t n, const REAL *restrict g, REAL *restrict v,
+                                const REAL_(rule_t) * of)
+{
+    const REAL_(rule_t) f = *of;
+    for (int64_t i = 0; i < n; i++)
+        v[i] = REAL_(factored_mean)(&f, v[i], REAL_(factored_square)(&f, g[i]));
+}
+
+KEEL_ONE_PASS
+static void REAL_(make_step)(int64_t n, const REAL *restrict g, const REAL *restrict v,
+                             REAL *restrict step, const REAL_(rule_t) * of)
+{
+    const REAL_(rule_t) f = *of;
+    for (int64_t i = 0; i < n; i++) step[i] = REAL_(factored_step)(&f, g[i], v[i]);
+}
+
+static double REAL_(squares_of_step)(const keel_update *u, keel_dtype real, const REAL_(rule_t) * f)
+{
+    double lanes[KEEL_MEASURE_LANES] = { 0 };
+    REAL step[REAL_(AT_ONCE)];
+    for (int64_t at = 0; at < u->count; at += REAL_(AT_ONCE)) {
+        const int64_t n = u->count - at < REAL_(AT_ONCE) ? u->count - at : REAL_(AT_ONCE);
+        REAL_(make_step)(n, (const REAL *)u->g + at, (const REAL *)u->slot[2] + at, step, f);
+        keel_add_squares(real, step, n, lanes);
+    }
+    return keel_fold_lanes(lanes, KEEL_MEASURE_LANES);
 }
 
 /* ---- pass 2 ---------------------------------------------------------------------------------- */
 
 KEEL_ONE_PASS
 static void REAL_(move)(int64_t n, REAL *restrict w, const REAL *restrict g, const REAL *restrict v,
-                        REAL alpha, REAL over, const REAL_(factor_t) * of)
+                        REAL length, REAL over, const REAL_(rule_t) * of)
 {
-    const REAL_(factor_t) f = *of;
-    for (int64_t i = 0; i < n; i++) {
-        const REAL gi = KEEL_CLAMP(g[i] * f.scale, f.clip);
-        w[i] = w[i] - alpha * (gi / REAL_SQRT(v[i]) / over);
-    }
-}
-
-static REAL REAL_(rms)(double sum, int64_t count)
-{
-    return REAL_SQRT((REAL)(sum / (double)count));
+    const REAL_(rule_t) f = *of;
+    for (int64_t i = 0; i < n; i++)
+        w[i] = w[i] - length * (REAL_(factored_step)(&f, g[i], v[i]) / over);
 }
 
 static void REAL_(apply)(const keel_update *u)
 {
-    const args_t *a = u->args;
     const keel_update_whole *whole = u->whole;
-    const bool matrix = whole->shape->rank >= 2;
-    const REAL step = (REAL)u->iteration, rate = (REAL)u->learning_rate;
-    const REAL kept = 1 - REAL_POW(step, (REAL)a->beta_2_decay);
-    const REAL_(factor_t) f = { .scale = (REAL)u->scale,
-                                .clip = (REAL)u->clip,
-                                .epsilon_1 = (REAL)a->epsilon_1,
-                                .kept = kept,
-                                .fresh = 1 - kept };
+    keel_device_factored d;
+    REAL_(factored)(u, &d);
+    const REAL_(rule_t) f = REAL_(rule_of)(&d.number);
+    const bool matrix = d.matrices > 0;
     if (u->pass == 0) {
-        u->sum[0] = REAL_(decay)(u->count, u->w, (REAL)keel_decay(&a->common), rate);
-        u->sum[1] = 0;
-        if (!matrix) return;
-        const matrices m = matrices_of(whole);
-        REAL_(rows)(u, &m, &f);
-        REAL_(columns)(u, &m, &f);
+        REAL_(decay)(u->count, u->w, &f);
+        u->sum[0] = keel_squares(d.real, u->w, u->count);
+        u->sum[1] = matrix ? REAL_(rows)(u, &d, &f) : 0;
+        if (matrix) REAL_(columns)(u, &d, &f);
     } else if (u->pass == 1) {
-        u->sum[0] = u->sum[1] = 0;
         if (matrix)
-            REAL_(spread_rows)(u, &f);
+            REAL_(spread_rows)(u, &d);
         else
-            u->sum[0] = REAL_(spread)(u->count, u->g, u->slot[2], NULL, 0, &f);
+            REAL_(mean_squares)(u->count, u->g, u->slot[2], &f);
+        u->sum[0] = REAL_(squares_of_step)(u, d.real, &f);
+        u->sum[1] = 0;
     } else {
-        /* relative_step sets the same bound again; as in Keras, it changes nothing */
-        const REAL slow = 1 / REAL_SQRT(step), rho = rate < slow ? rate : slow;
-        const REAL size = REAL_(rms)(whole->sum[0][0], whole->count);
-        const REAL least = (REAL)a->epsilon_2, alpha = (size > least ? size : least) * rho;
-        const REAL ratio = REAL_(rms)(whole->sum[1][0], whole->count) / (REAL)a->clip_threshold;
-        REAL_(move)(u->count, u->w, u->g, u->slot[2], alpha, ratio > 1 ? ratio : 1, &f);
+        const REAL of_w = REAL_(rms)(whole->sum[0][0], whole->count);
+        const REAL of_step = REAL_(rms)(whole->sum[1][0], whole->count);
+        REAL_(move)
+        (u->count, u->w, u->g, u->slot[2], REAL_(factored_length)(&f, of_w, (REAL)d.least),
+         REAL_(factored_over)(of_step, (REAL)d.threshold), &f);
     }
 }
 #endif

@@ -78,27 +78,16 @@ static void REAL_(make_step)(const keel_device_move *m, int64_t at, int64_t n, R
     keel_move(&part);
 }
 
-KEEL_ONE_PASS
-static void REAL_(add_squares)(double *restrict squares, const REAL *restrict x, int64_t n)
-{
-    for (int64_t l = 0; l < n; l++) squares[l] += (double)x[l] * (double)x[l];
-}
-
-/* In the order of a measure. */
 static double REAL_(squares_of_step)(const keel_device_move *m)
 {
-    enum { LANES = KEEL_MEASURE_LANES };
-    double squares[LANES] = { 0 };
+    double lanes[KEEL_MEASURE_LANES] = { 0 };
     REAL step[REAL_(AT_ONCE)];
     for (int64_t at = 0; at < m->count; at += REAL_(AT_ONCE)) {
         const int64_t n = m->count - at < REAL_(AT_ONCE) ? m->count - at : REAL_(AT_ONCE);
         REAL_(make_step)(m, at, n, step);
-        for (int64_t i = 0; i < n; i += LANES)
-            REAL_(add_squares)(squares, step + i, n - i < LANES ? n - i : LANES);
+        keel_add_squares(m->real, step, n, lanes);
     }
-    for (int by = LANES / 2; by > 0; by /= 2)
-        for (int l = 0; l < by; l++) squares[l] += squares[l + by];
-    return squares[0];
+    return keel_fold_lanes(lanes, KEEL_MEASURE_LANES);
 }
 
 KEEL_ONE_PASS
@@ -114,11 +103,8 @@ static void REAL_(apply)(const keel_update *u)
     first.pass = 0;
     REAL_(move)(&first, &m);
     if (u->pass == 0) {
-        double sums[2];
         keel_move(&m);
-        keel_measure(&(keel_device_measure){
-            .real = m.real, .count = m.count, .tile = m.count, .w = m.w, .sums = sums });
-        u->sum[0] = sums[1];
+        u->sum[0] = keel_squares(m.real, m.w, m.count);
         u->sum[1] = REAL_(squares_of_step)(&m);
         return;
     }

@@ -17,4 +17,18 @@ static inline double keel_squares(keel_dtype real, const void *tile, int64_t cou
     return sums[1];
 }
 
+/* The same of a tile that is made a part at a time, which begins at a multiple of
+ * KEEL_MEASURE_LANES: each part adds its squares to lanes, which are 0 at first and folded at last.
+ */
+void keel_add_squares(keel_dtype real, const void *part, int64_t count,
+                      double lanes[KEEL_MEASURE_LANES]);
+
+/* The upper half of the lanes goes to the lower one, until one is left. n: a power of 2. */
+static inline double keel_fold_lanes(double *lanes, int n)
+{
+    for (int by = n / 2; by > 0; by /= 2)
+        for (int l = 0; l < by; l++) lanes[l] += lanes[l + by];
+    return lanes[0];
+}
+
 #endif

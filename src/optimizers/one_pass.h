@@ -48,33 +48,4 @@ static inline void keel_move_begin(const keel_update *u, const keel_optimizer_co
     for (int k = 0; k < KEEL_MOVE_SLOTS; k++) out->slot[k] = u->slot[k];
 }
 
-/* Sums of squares in double, in an order that depends only on n. */
-enum { KEEL_PARTS = 8 };
-
-static inline double keel_add_parts(const double part[KEEL_PARTS])
-{
-    return ((part[0] + part[1]) + (part[2] + part[3])) +
-           ((part[4] + part[5]) + (part[6] + part[7]));
-}
-
-static inline double keel_sum_squares_f32(const float *x, int64_t n)
-{
-    double part[KEEL_PARTS] = { 0 };
-    int64_t i = 0;
-    for (; i + KEEL_PARTS <= n; i += KEEL_PARTS)
-        for (int k = 0; k < KEEL_PARTS; k++) part[k] += (double)x[i + k] * x[i + k];
-    for (int k = 0; i < n; i++, k++) part[k] += (double)x[i] * x[i];
-    return keel_add_parts(part);
-}
-
-static inline double keel_sum_squares_f64(const double *x, int64_t n)
-{
-    double part[KEEL_PARTS] = { 0 };
-    int64_t i = 0;
-    for (; i + KEEL_PARTS <= n; i += KEEL_PARTS)
-        for (int k = 0; k < KEEL_PARTS; k++) part[k] += x[i + k] * x[i + k];
-    for (int k = 0; i < n; i++, k++) part[k] += x[i] * x[i];
-    return keel_add_parts(part);
-}
-
 #endif

@@ -167,6 +167,9 @@ typedef struct keel_optimizer {
      * made orthogonal before the last; all others by pass 0 alone. */
     void (*move[2])(const keel_update *u, keel_device_move *out);
     void (*orthogonal)(const void *args, keel_device_orthogonal *out); /* steps, a, b and c */
+    /* Instead of `move`, if mean squares are kept by row and by column: what one call of a device
+     * does to a whole weight. out: all but pointers and tile. */
+    void (*factored[2])(const keel_update *u, keel_device_factored *out);
     bool (*moves_there)(const void *args); /* whether devices can; NULL: with any arguments */
     int (*passes)(const void *args);       /* NULL: one */
     /* Whether this pass makes rows of whole weights, which all workers share, whoever owns their

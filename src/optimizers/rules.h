@@ -247,6 +247,41 @@ RULE void REAL_(muon_step)(const REAL_(rule_t) * f, REAL g, REAL *w, const REAL 
     *w = TIMES(f->of_g, REAL_(clipped)(f, *w)) + TIMES(f->of_m, *m);
 }
 
+/* Adafactor's, whose epsilon, rho and alpha are eps1, b and p: what means are taken of; a mean
+ * after a step; and the step before its length is known. */
+RULE REAL REAL_(factored_square)(const REAL_(rule_t) * f, REAL g)
+{
+    const REAL gi = REAL_(clipped)(f, g);
+    return TIMES(gi, gi) + f->epsilon;
+}
+
+RULE REAL REAL_(factored_mean)(const REAL_(rule_t) * f, REAL before, REAL now)
+{
+    return TIMES(f->rho, before) + TIMES(f->one_less_rho, now);
+}
+
+RULE REAL REAL_(factored_step)(const REAL_(rule_t) * f, REAL g, REAL v)
+{
+    return REAL_(clipped)(f, g) / REAL_SQRT(v);
+}
+
+/* w -= length (step / over), from the sums of squares of all w and of all steps. */
+RULE REAL REAL_(rms)(double squares, int64_t count)
+{
+    return REAL_SQRT((REAL)(squares / (double)count));
+}
+
+RULE REAL REAL_(factored_length)(const REAL_(rule_t) * f, REAL rms, REAL least)
+{
+    return TIMES(rms > least ? rms : least, f->alpha);
+}
+
+RULE REAL REAL_(factored_over)(REAL rms, REAL threshold)
+{
+    const REAL ratio = rms / threshold;
+    return ratio > 1 ? ratio : 1;
+}
+
 RULE void REAL_(sum)(const REAL_(rule_t) * f, REAL g, REAL *w)
 {
     (void)f;

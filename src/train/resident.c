@@ -49,18 +49,25 @@ static bool any_tiled(const keel_trainer *t)
     return false;
 }
 
-static bool measures(const keel_trainer *t)
+/* Whether all devices have a function, which the member of their type at that offset points to. */
+static bool all_have(const keel_trainer *t, size_t member)
 {
-    for (int w = 0; w < t->strategy->lanes.n_worker; w++)
-        if (!t->strategy->lanes.device[w]->type->measure) return false;
+    for (int w = 0; w < t->strategy->lanes.n_worker; w++) {
+        void (*function)(void);
+        memcpy(&function, (const char *)t->strategy->lanes.device[w]->type + member,
+               sizeof function);
+        if (!function) return false;
+    }
     return true;
 }
+#define ALL_HAVE(t, member) all_have(t, offsetof(keel_device_type, member))
 
-static bool orthogonalize(const keel_trainer *t)
+/* Besides `move`. */
+static bool have_kernels(const keel_trainer *t, const keel_updater *u)
 {
-    for (int w = 0; w < t->strategy->lanes.n_worker; w++)
-        if (!t->strategy->lanes.device[w]->type->orthogonalize) return false;
-    return true;
+    if (keel_resident_factors(u)) return ALL_HAVE(t, factor);
+    if (u->optimizer->orthogonal) return ALL_HAVE(t, orthogonalize);
+    return u->n_pass == 1 || ALL_HAVE(t, measure);
 }
 
 /* Why devices do not make the moves of one optimizer. */
@@ -68,13 +75,12 @@ static const char *why_not_of(const keel_trainer *t, const keel_mover *x)
 {
     const keel_optimizer *o = x->update.optimizer;
     if (x->update.n_tile == 0) return NULL;
-    if (!o->move[t->store->real == KEEL_FLOAT64] ||
+    if (!(o->move[t->store->real == KEEL_FLOAT64] || keel_resident_factors(&x->update)) ||
         (o->moves_there && !o->moves_there(x->update.args)))
         return "devices have no kernel for this optimizer";
     if (keel_resident_norms_joined(x) && !keel_resident_can_vote(t))
         return "a device adds up no squares of gradients";
-    if (o->orthogonal ? !orthogonalize(t) : x->update.n_pass > 1 && !measures(t))
-        return "devices have no kernel for this optimizer";
+    if (!have_kernels(t, &x->update)) return "devices have no kernel for this optimizer";
     return NULL;
 }
 
@@ -83,13 +89,6 @@ static bool any_penalized(const keel_trainer *t)
     bool any = false;
     for (int k = 0; k < t->n_mover; k++) any = any || t->mover[k].penalized;
     return any;
-}
-
-static bool projects(const keel_trainer *t)
-{
-    for (int w = 0; w < t->strategy->lanes.n_worker; w++)
-        if (!t->strategy->lanes.device[w]->type->project) return false;
-    return true;
 }
 
 const char *keel_resident_why_not(const keel_trainer *t)
@@ -105,9 +104,9 @@ const char *keel_resident_why_not(const keel_trainer *t)
         if (why) return why;
     }
     if (t->train.program->across) return "processes share the steps";
-    if (t->orthogonal.n > 0 || (any_penalized(t) && !measures(t)))
+    if (t->orthogonal.n > 0 || (any_penalized(t) && !ALL_HAVE(t, measure)))
         return "weights have regularizers";
-    if (t->constrained && !projects(t)) return "weights have constraints";
+    if (t->constrained && !ALL_HAVE(t, project)) return "weights have constraints";
     if (t->spectral.n > 0) return "SpectralNormalization changes weights on the host";
     if (!t->model || t->store->n_derived > 0 || any_tiled(t) || !is_one_range(t))
         return "the host computes with these weights, too";
@@ -129,21 +128,29 @@ static void place(keel_trainer *t)
     }
 }
 
-static keel_orthogonal_room orthogonal_room(const keel_trainer *t, const keel_updater *u,
-                                            keel_variable v)
+/* Bytes of scratch that the moves of one weight need. */
+static int64_t scratch_of(const keel_trainer *t, const keel_updater *u, keel_variable v)
 {
+    if (u->weight[v].n_tile == 0) return 0;
+    if (keel_resident_factors(u)) {
+        keel_device_factored f;
+        keel_updater_factor(u, v, 1, &f);
+        return keel_factored_room_of(&f).size;
+    }
+    if (!u->optimizer->orthogonal || !u->weight[v].scratch) return 0;
     const int64_t *dim = t->store->weight[v].info.spec.shape.dim;
-    return keel_orthogonal_room_of(dim[0], dim[1], keel_resident_tile_count(u, v),
-                                   keel_resident_element(t));
+    const int64_t tile = keel_resident_tile_count(u, v);
+    return keel_orthogonal_room_of(dim[0], dim[1], tile, keel_resident_element(t)).size;
 }
 
-/* Bytes of scratch that the moves of one weight need at most. */
-static int64_t scratch_of(const keel_trainer *t, const keel_updater *u)
+static int64_t most_scratch(const keel_trainer *t)
 {
     int64_t most = 0;
-    for (int v = 0; v < t->store->n_weight && u->optimizer->orthogonal; v++)
-        if (u->weight[v].scratch && orthogonal_room(t, u, v).size > most)
-            most = orthogonal_room(t, u, v).size;
+    for (int k = 0; k < t->n_mover; k++)
+        for (int v = 0; v < t->store->n_weight; v++) {
+            const int64_t bytes = scratch_of(t, keel_resident_updater(t, k), v);
+            if (bytes > most) most = bytes;
+        }
     return most;
 }
 
@@ -171,11 +178,7 @@ keel_status keel_resident_create(keel_trainer *t)
     if (!r->on || !r->mover) return KEEL_ENOMEM;
     find_range(t, &r->first, &r->end);
     place(t);
-    const int64_t report = plan_report(t);
-    int64_t scratch = 0;
-    for (int k = 0; k < t->n_mover; k++)
-        if (scratch_of(t, keel_resident_updater(t, k)) > scratch)
-            scratch = scratch_of(t, keel_resident_updater(t, k));
+    const int64_t report = plan_report(t), scratch = most_scratch(t);
     r->scratch_at = scratch > 0 ? keel_round_up(r->slots + report, 256) : r->slots + report;
     const int64_t there = r->scratch_at + scratch;
     t->train.program->slot_bytes = there;

@@ -69,10 +69,17 @@ static inline const keel_updater *keel_resident_updater(const keel_trainer *t, i
     return &t->mover[mover].update;
 }
 
+/* Whether mean squares are kept by row and by column, so that one call of a device moves a weight.
+ */
+static inline bool keel_resident_factors(const keel_updater *u)
+{
+    return u->optimizer->factored[0] != NULL;
+}
+
 /* Whether steps are as long as their weights allow, which the host works out. */
 static inline bool keel_resident_by_lengths(const keel_updater *u)
 {
-    return u->n_pass > 1 && !u->optimizer->orthogonal;
+    return u->n_pass > 1 && !u->optimizer->orthogonal && !keel_resident_factors(u);
 }
 
 /* Elements of a weight's first tile: all its others have as many, but for the last. */

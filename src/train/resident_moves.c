@@ -90,6 +90,22 @@ static void orthogonalize_step(const keel_trainer *t, int worker, const keel_upd
     d->type->orthogonalize(d, &o);
 }
 
+static void factor_weight(const keel_trainer *t, int worker, const keel_mover *x, keel_variable v,
+                          double scale)
+{
+    const keel_workspace *s = &t->train.program->workspace[worker];
+    const int64_t at = t->store->weight[v].offset * keel_resident_element(t);
+    keel_device_factored f;
+    keel_updater_factor(&x->update, v, scale, &f);
+    f.w = s->on_device->weights + at;
+    f.g = (char *)s->grad + at;
+    f.r = f.matrices > 0 ? keel_resident_slot(t, worker, x, v, 0) : NULL;
+    f.c = f.matrices > 0 ? keel_resident_slot(t, worker, x, v, 1) : NULL;
+    f.v = keel_resident_slot(t, worker, x, v, 2);
+    f.scratch = t->resident->on[worker].slots + t->resident->scratch_at;
+    s->on_device->device->type->factor(s->on_device->device, &f);
+}
+
 static keel_status read_lengths(const keel_trainer *t, int worker)
 {
     const struct keel_resident *r = t->resident;
@@ -127,6 +143,11 @@ static void move_weight(const keel_trainer *t, int worker, const keel_mover *x, 
     if (sum && !u->moves)
         keel_resident_change(t, worker, v, KEEL_RULE_SUM, sum, g, (keel_rule_numbers){ 0 });
     if (!u->moves) return;
+    if (keel_resident_factors(u)) {
+        factor_weight(t, worker, x, v, keel_mover_scale(x, v, of_all));
+        if (sum) d->type->clear(d, sum, bytes);
+        return;
+    }
     keel_device_move m;
     keel_updater_describe(u, v, 0, NULL, keel_mover_scale(x, v, of_all), &m);
     m.w = w;

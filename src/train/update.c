@@ -319,19 +319,37 @@ void keel_updater_move(const keel_updater *u, const keel_tile *part, const void 
     u->optimizer->apply[u->program->store->real == KEEL_FLOAT64](&a);
 }
 
+/* Of a whole weight, without its gradient. */
+static keel_update update_of_whole(const keel_updater *u, keel_variable v, double scale,
+                                   keel_update_whole *whole)
+{
+    const keel_store_weight *w = &u->program->store->weight[v];
+    const keel_tile all = { v, w->offset, w->count };
+    keel_update a = update_of(u, &all, NULL, scale);
+    *whole = (keel_update_whole){ .shape = &w->info.spec.shape,
+                                  .count = w->count,
+                                  .scratch = u->weight[v].scratch };
+    a.whole = whole;
+    return a;
+}
+
 void keel_updater_describe(const keel_updater *u, keel_variable v, int pass, const double *sum,
                            double scale, keel_device_move *out)
 {
-    const keel_store *store = u->program->store;
-    const keel_tile all = { v, store->weight[v].offset, store->weight[v].count };
-    keel_update_whole whole = { .shape = &store->weight[v].info.spec.shape,
-                                .count = store->weight[v].count,
-                                .scratch = u->weight[v].scratch };
-    keel_update a = update_of(u, &all, NULL, scale);
+    keel_update_whole whole;
+    keel_update a = update_of_whole(u, v, scale, &whole);
     for (int k = 0; sum && k < KEEL_UPDATE_SUMS; k++) whole.sum[0][k] = sum[k];
     a.pass = pass;
-    a.whole = &whole;
-    u->optimizer->move[store->real == KEEL_FLOAT64](&a, out);
+    u->optimizer->move[u->program->store->real == KEEL_FLOAT64](&a, out);
+}
+
+void keel_updater_factor(const keel_updater *u, keel_variable v, double scale,
+                         keel_device_factored *out)
+{
+    keel_update_whole whole;
+    const keel_update a = update_of_whole(u, v, scale, &whole);
+    u->optimizer->factored[u->program->store->real == KEEL_FLOAT64](&a, out);
+    out->tile = u->tile[u->weight[v].first_tile].count;
 }
 
 static double *sums_of(const keel_updater *u, int pass, int tile)

@@ -66,6 +66,10 @@ void keel_updater_move(const keel_updater *u, const keel_tile *part, const void 
 void keel_updater_describe(const keel_updater *u, keel_variable v, int pass, const double *sum,
                            double scale, keel_device_move *out);
 
+/* The same of an optimizer that keeps mean squares by row and by column; out: all but pointers. */
+void keel_updater_factor(const keel_updater *u, keel_variable v, double scale,
+                         keel_device_factored *out);
+
 /* For optimizers of several passes. In each pass every owner calls keel_updater_pass for its tiles,
  * with the result of keel_updater_whole for the tile's weight; all workers meet before the next
  * pass. grad: the gradient of the whole weight, from all owners. */

@@ -223,6 +223,11 @@ void orthogonalize(keel_device *d, const keel_device_orthogonal *o)
     enqueue(d, keel_cuda_orthogonalize, o, "steps were made orthogonal");
 }
 
+void factor(keel_device *d, const keel_device_factored *f)
+{
+    enqueue(d, keel_cuda_factor, f, "weights were moved by factors");
+}
+
 void project(keel_device *d, const keel_device_project *p)
 {
     enqueue(d, keel_cuda_project, p, "weights were constrained");
@@ -415,6 +420,7 @@ keel_device_type make_type()
     t.move = move;
     t.measure = measure;
     t.orthogonalize = orthogonalize;
+    t.factor = factor;
     t.project = project;
     t.check = check;
     t.fold = fold;

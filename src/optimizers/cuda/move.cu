@@ -6,16 +6,6 @@
 
 namespace
 {
-__device__ __forceinline__ float root(float x)
-{
-    return sqrtf(x);
-}
-
-__device__ __forceinline__ double root(double x)
-{
-    return sqrt(x);
-}
-
 #define RULE         __device__ __forceinline__
 #define TIMES(x, y)  times(x, y)
 #define REAL_SQRT(x) root(x)
