@@ -3,6 +3,7 @@
  * whatever rows are beside it. Either operand may lie anywhere: x and dy are read in place. */
 #ifndef KEEL_OPS_X86_BLOCKS_H
 #define KEEL_OPS_X86_BLOCKS_H
+#include "ops/x86/_fetch.h"
 #include "ops/x86/_vector.h"
 
 #ifdef __AVX512F__
@@ -45,13 +46,6 @@ typedef struct product {
     ask ask[2];         /* of the blocks: first lines of one, then of the other */
     int64_t ahead;      /* if not 0, a block prefetches rows of a instead, this many rows ahead */
 } product;
-
-/* Prefetches a line that will be written. A compiler makes this instruction from __builtin_prefetch
- * only under a flag of its own. */
-static inline void fetch_to_write(const void *p)
-{
-    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
-}
 
 /* rows and vectors are constants at each call; the last vector has the lanes of `last`. */
 INLINE void block(const product *p, int64_t i, const char *prefetch, int64_t pace, const int rows,

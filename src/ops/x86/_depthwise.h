@@ -22,6 +22,7 @@
 #define KEEL_OPS_X86_DEPTHWISE_H
 #include "ops/args.h"
 #include "ops/window.h"
+#include "ops/x86/_fetch.h"
 #include "ops/x86/_vector.h"
 
 /* A tile has as many sums as there are registers for, next to the nine weights; backward's are even
@@ -134,7 +135,7 @@ typedef struct VALUE_(image) {
     const float *w, *bias;
     int64_t channels;
     const int64_t *from_size, *to_size;
-    bool adds, far;
+    bool adds, far, to_far; /* far: from is; see FAR and FETCH_FAR */
 } VALUE_(image);
 
 /* Lines -----------------------------------------------------------------------------------------*/
@@ -321,6 +322,8 @@ static void VALUE_(forward)(const keel_call *call)
           .bias = call->node->n_weight > 1 ? call->weight[1] : NULL,
           .channels = c,
           .far = is_far(v.in, c, sizeof(VALUE)),
+          .to_far =
+              keel_row_count(&call->node->out[0]) * call->rows * (int64_t)sizeof(VALUE) > FETCH_FAR,
           .from_size = v.in,
           .to_size = v.out };
     for (int64_t row = 0; row < call->rows; row++) {
@@ -340,6 +343,8 @@ static void VALUE_(backward)(const keel_call *call)
           .w = call->weight[0],
           .channels = c,
           .far = is_far(v.out, c, sizeof(VALUE)),
+          .to_far =
+              keel_row_count(&call->node->in[0]) * call->rows * (int64_t)sizeof(VALUE) > FETCH_FAR,
           .from_size = v.out,
           .to_size = v.in,
           .adds = call->in_adds[0] };

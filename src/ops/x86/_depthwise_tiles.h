@@ -41,6 +41,7 @@ INLINE void VALUE_(sum_tile)(const VALUE_(image) * o, const VALUE *from, VALUE *
         EACH(q, COLS) {
             VALUE *y = to + r * to_line + q * c + k;
             if (checked && !(has(rows, r) && has(places, q))) continue;
+            fetch_to_write_ahead(y, o->to_far);
             vx_store_some(m, y, o->adds ? vf_add(sum[r][q], vx_load_some(m, y)) : sum[r][q]);
         }
 }

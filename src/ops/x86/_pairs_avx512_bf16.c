@@ -1,14 +1,8 @@
 /* See _pairs_avx512_bf16.h. */
+#include "ops/x86/_fetch.h"
 #include "ops/x86/_pairs_avx512_bf16.h"
 
 enum { ROWS_MOST = 12, LINE = 64, SUMS_MOST = 16 };
-
-/* Prefetches a line that will be written, now or next. A compiler makes this instruction from
- * __builtin_prefetch only under a flag of its own. */
-static inline void fetch_to_write(const void *p)
-{
-    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
-}
 
 /* rows and vectors are constants at each call; the last vector has the lanes of `last`. */
 INLINE void block(const keel_pairs *p, int64_t i, const char *prefetch, int64_t pace,

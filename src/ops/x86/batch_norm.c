@@ -11,6 +11,7 @@
  * Means are split into a float and what it leaves out, which goes into the offset of each channel.
  */
 #ifndef VALUE
+#include "ops/x86/_fetch.h"
 #include "ops/x86/_vector.h"
 #include "ops/args.h"
 #include <math.h>
@@ -24,6 +25,7 @@ typedef struct facts { /* of one call; arrays of n channels, in scratch */
     int gamma, beta;
     uint8_t *bits;     /* of the first place; NULL: gradients pass everywhere */
     int64_t bit_bytes; /* of a place */
+    bool far;          /* of what is written: see _fetch.h */
 } facts;
 
 static int64_t channels_of(const keel_node *n)
@@ -55,6 +57,7 @@ static facts facts_of(const keel_call *c)
                 .beta = a->center ? a->scale : -1,
                 .bits = a->relu && node->n_saved ? c->saved[0] : NULL,
                 .bit_bytes = a->relu && node->n_saved ? keel_batch_norm_bits(n) : 0 };
+    f.far = f.places * n * (int64_t)keel_dtype_size(node->held) > FETCH_FAR;
     f.invstd = f.mean + n;
     f.near = (float *)(f.invstd + n);
     f.scale = f.near + n;
@@ -162,7 +165,8 @@ const keel_kernel VECTOR_KERNEL(batch_norm) = {
 /* y = (x - near) scale + offset, + z if z is given, and its relu, over `rows` places, a constant at
  * each call. y may be z. */
 INLINE void VALUE_(normalise_few)(const VALUE *x, const VALUE *z, VALUE *y, uint8_t *bits,
-                                  int64_t bit_bytes, const facts *f, int rows, bool relu, vf cap)
+                                  int64_t bit_bytes, const facts *f, int rows, bool relu, vf cap,
+                                  bool far)
 {
     const int64_t n = f->n;
     const float *near = f->near, *scale = f->scale, *offset = f->offset;
@@ -177,6 +181,7 @@ INLINE void VALUE_(normalise_few)(const VALUE *x, const VALUE *z, VALUE *y, uint
             if (bits)
                 vm_store(bits + i * bit_bytes + k / 8,
                          vm_and(vf_greater(v, vf_zero()), vf_greater(cap, v)));
+            fetch_to_write_ahead(y + i * n + k, far);
             vx_store_some(m, y + i * n + k, v);
         }
     });
@@ -190,9 +195,15 @@ INLINE void VALUE_(normalise)(const keel_call *c, const facts *f, const VALUE *z
     const int64_t n = f->n, each = f->bit_bytes;
     const VALUE *x = c->in[0];
     VALUE *y = c->out[0];
-    BY_FEW(i, rows, f->places, n,
-           VALUE_(normalise_few)(x + i * n, z ? z + i * n : NULL, y + i * n,
-                                 bits ? f->bits + i * each : NULL, each, f, rows, relu, cap));
+#define NORMALISE(far)                                                                             \
+    BY_FEW(i, rows, f->places, n,                                                                  \
+           VALUE_(normalise_few)(x + i * n, z ? z + i * n : NULL, y + i * n,                       \
+                                 bits ? f->bits + i * each : NULL, each, f, rows, relu, cap, far))
+    if (f->far)
+        NORMALISE(true);
+    else
+        NORMALISE(false);
+#undef NORMALISE
 }
 
 static void VALUE_(forward)(const keel_call *c)
@@ -239,7 +250,7 @@ static void VALUE_(pass_on)(const keel_call *c, const facts *f)
  * be dy. */
 INLINE void VALUE_(gradients_few)(const VALUE *x, const VALUE *dy, const uint8_t *bits,
                                   int64_t bit_bytes, VALUE *dx, VALUE *dz, const facts *f, int rows,
-                                  bool adds, bool adds_z)
+                                  bool adds, bool adds_z, bool far)
 {
     const int64_t n = f->n;
     const float *near = f->near, *slope = f->slope, *offset = f->offset;
@@ -257,9 +268,11 @@ INLINE void VALUE_(gradients_few)(const VALUE *x, const VALUE *dy, const uint8_t
             vf g = vf_fma(vf_sub(vx_load_some(m, x + at), from), rise, to);
             g = vf_mul(vf_add(g, vf_sub(given, less)), by);
             if (adds) g = vf_add(g, vx_load_some(m, dx + at));
+            fetch_to_write_ahead(dx + at, far);
             vx_store_some(m, dx + at, g);
             if (dz) {
                 if (adds_z) given = vf_add(given, vx_load_some(m, dz + at));
+                fetch_to_write_ahead(dz + at, far);
                 vx_store_some(m, dz + at, given);
             }
         }
@@ -272,9 +285,15 @@ INLINE void VALUE_(gradients)(const keel_call *c, const facts *f, bool z, bool b
     const VALUE *x = c->in[0], *dy = c->out_grad[0];
     VALUE *dx = c->in_grad[0], *dz = z ? c->in_grad[1] : NULL;
     const bool adds = c->in_adds[0], adds_z = z && c->in_adds[1];
-    BY_FEW(i, rows, f->places, n,
-           VALUE_(gradients_few)(x + i * n, dy + i * n, bits ? f->bits + i * each : NULL, each,
-                                 dx + i * n, dz ? dz + i * n : NULL, f, rows, adds, adds_z));
+#define GRADIENTS(far)                                                                             \
+    BY_FEW(i, rows, f->places, n,                                                                  \
+           VALUE_(gradients_few)(x + i * n, dy + i * n, bits ? f->bits + i * each : NULL, each,    \
+                                 dx + i * n, dz ? dz + i * n : NULL, f, rows, adds, adds_z, far))
+    if (f->far)
+        GRADIENTS(true);
+    else
+        GRADIENTS(false);
+#undef GRADIENTS
 }
 
 static void VALUE_(backward)(const keel_call *c)

@@ -8,6 +8,7 @@
  * of W at a time; W is read in place, row after row, and nothing is packed. Every sum takes its
  * terms one after the other, so that an element does not depend on how many rows, or which part of
  * them, a call has: one device and many give the same bits. */
+#include "ops/x86/_fetch.h"
 #include "ops/x86/_vector.h"
 #include <math.h>
 
@@ -49,13 +50,6 @@ typedef struct product {
     const keel_tile_call *call;
     int asked; /* how many of the call's `prefetch` areas have been prefetched whole */
 } product;
-
-/* A line that other cores have read must be taken from them before it is written. A compiler makes
- * this instruction of __builtin_prefetch only under a flag of its own. */
-static inline void fetch_to_write(const void *p)
-{
-    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
-}
 
 static inline bool not_finite(vf x)
 {
