@@ -446,6 +446,9 @@ static int train(job *j)
             "the model was trained before, for %s steps; the order of the rows begins again as in "
             "its first epoch: --initial-epoch N goes on behind N epochs\n",
             keel_grouped(a, keel_model_steps_done(j->model)));
+    if (!o->resume && keel_model_state_left_out(j->model))
+        puts("the optimizer begins anew: its state in the file is of other weights than are "
+             "trained now, since layers were frozen or are trained again");
     if (keel_processes_first()) keel_tell_untuned();
     fflush(stdout);
     if (!keel_signals_catch(keel_keeper_quit, &j->keeper))

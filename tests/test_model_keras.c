@@ -230,6 +230,30 @@ static void a_schedule_and_an_unknown_metric_go_through_a_file(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+/* Keras skips such a state, with a warning. */
+static void the_state_of_weights_that_were_frozen_since_is_left_out(void **state)
+{
+    (void)state;
+    keel_model *m = NULL;
+    OK(keel_model_load(&m, golden_path("compiled_frozen.keras")));
+    const keel_model_compiled *c = &m->compiled;
+    assert_true(keel_model_is_compiled(m));
+    assert_int_equal(keel_model_state_left_out(m), 2 + 2 * 4);
+    assert_int_equal(c->iterations, 0);
+    assert_int_equal(c->n_state, 2 * 2);
+    for (int k = 0; k < c->n_state; k++) assert_true(((float *)c->state[k].data)[0] == 0);
+    assert_true((float)c->optimizer[0].learning_rate == 0.01F);
+    OK(keel_model_recompile(m, &(keel_compile){ KEEL_COMPILE, .metrics = { { "mae" } } }));
+    assert_int_equal(keel_model_state_left_out(m), 2 + 2 * 4);
+    OK(keel_model_save(m, scratch_path("frozen")));
+    keel_model_destroy(m);
+    OK(keel_model_load(&m, scratch_path("frozen")));
+    assert_int_equal(keel_model_state_left_out(m), 0);
+    keel_model_destroy(m);
+    unlink(scratch_path("frozen"));
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 /* ---- orders ---------------------------------------------------------------------------------- */
 
 static void check_order(const json_t *c, const json_t *config, const char *how)
@@ -423,6 +447,7 @@ int main(void)
         cmocka_unit_test(keras_files_predict_what_keras_predicted),
         cmocka_unit_test(what_is_saved_again_equals_the_file_of_keras),
         cmocka_unit_test(a_schedule_and_an_unknown_metric_go_through_a_file),
+        cmocka_unit_test(the_state_of_weights_that_were_frozen_since_is_left_out),
         cmocka_unit_test(the_optimizer_s_state_comes_with_the_file),
         cmocka_unit_test(layers_and_weights_stand_in_keras_order),
         cmocka_unit_test(a_model_built_here_comes_back_from_its_file),

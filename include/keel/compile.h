@@ -93,6 +93,16 @@ const char *keel_model_refused(const keel_model *m);
  * Threads  any, not while the model is changed */
 const char *keel_model_metrics_left_out(const keel_model *m);
 
+/* What a loaded file has of the optimizer's state that is not used, because it is that of other
+ * weights: layers were frozen, or are trained again, since the model was compiled. The optimizer
+ * begins anew, as in Keras.
+ *
+ * Returns  how many variables the optimizer has in the file; 0: they are used, or there are none,
+ *          or another optimizer was chosen since
+ * Owns     nothing changes hands
+ * Threads  any, not while the model is changed */
+int64_t keel_model_state_left_out(const keel_model *m);
+
 /* The learning rate schedule of a loaded file, by Keras's class name. Keel has Keras's own
  * schedules; to train with any other, set a learning rate in its place.
  *

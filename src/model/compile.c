@@ -137,6 +137,11 @@ const char *keel_model_metrics_left_out(const keel_model *m)
     return m->compiled.left_out;
 }
 
+int64_t keel_model_state_left_out(const keel_model *m)
+{
+    return m->compiled.state_left_out;
+}
+
 /* ---- a C call as a compile_config ------------------------------------------------------------ */
 
 /* "mse", or an object if there are arguments or Keras needs one: of an optimizer, and of a class of
@@ -457,6 +462,7 @@ keel_status keel_model_recompile(keel_model *m, const keel_compile *c)
         made.state = m->compiled.state;
         m->compiled.state = fresh;
         made.stateless = m->compiled.stateless;
+        made.state_left_out = m->compiled.state_left_out;
         made.iterations = m->compiled.iterations;
         made.loss_scale = m->compiled.loss_scale;
         made.good_steps = m->compiled.good_steps;

@@ -129,6 +129,7 @@ keel_status keel_compiled_state_create(const keel_model *m, keel_model_compiled 
     c->n_state = n;
     c->n_slot = n_slot;
     c->stateless = false;
+    c->state_left_out = 0;
     c->iterations = 0;
     c->good_steps = 0;
     c->loss_scale = (float)c->loss_scale_args.initial_scale;
@@ -341,11 +342,10 @@ keel_status keel_compiled_state_read(keel_model *m, const keel_weights *file)
         first += first_slot(&c->optimizer[k]);
         all += n;
     }
-    if (count != first && count != all)
-        return keel_fail(KEEL_EFORMAT,
-                         "model.weights.h5: the optimizer has %lld variables, not %lld: its "
-                         "configuration tells of another one",
-                         (long long)count, (long long)all);
+    if (count != first && count != all) { /* of other weights; Keras begins anew, too */
+        c->state_left_out = count;
+        return KEEL_OK;
+    }
     for (int k = 0; k < c->n_optimizer; k++) {
         int64_t steps;
         KEEL_TRY(read_one(m, file, of, k, count == all, &at, &steps));

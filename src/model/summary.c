@@ -98,6 +98,8 @@ static void optimizer_lines(keel_text *t, const keel_model *m)
     }
     keel_text_add(t, ", %s steps done, %s numbers of state\n",
                   keel_group_digits(steps, c->iterations), keel_group_digits(numbers, n));
+    if (c->state_left_out)
+        keel_text_add(t, "The file's state of the optimizer is of other weights and not used\n");
     for (int i = 0; i < m->n_output && i < KEEL_OUTPUTS_MAX; i++) {
         if (!c->loss[i].type) continue;
         keel_text_add(t, "Loss: %s", c->loss[i].type->name);

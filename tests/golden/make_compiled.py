@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Make compiled_schedule.keras: a model whose file asks for a learning rate schedule, and for a
-metric of its own, which Keel does not have, after five steps of Adam.
+metric of its own, which Keel does not have, after five steps of Adam. And compiled_frozen.keras,
+whose first layer was frozen after that: the optimizer has the state of both layers' weights.
 
 Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
 """
@@ -31,3 +32,7 @@ model.compile(
 )
 model.fit(x, y, batch_size=8, epochs=1, verbose=0)
 model.save("compiled_schedule.keras")
+model.compile(keras.optimizers.Adam(0.01), "binary_crossentropy")
+model.fit(x, y, batch_size=8, epochs=1, verbose=0)
+model.layers[0].trainable = False
+model.save("compiled_frozen.keras")
