@@ -69,7 +69,7 @@ static keel_dataset *rows_of(const json_t *k, keel_array_field *f, int *n_field)
                                    .role = target ? KEEL_ROLE_TARGET : KEEL_ROLE_INPUT,
                                    .array = tensor_of(v) };
         const int64_t rows = f[n++].array.shape.dim[0];
-        if (target && weights)
+        if (target && json_is_array(json_array_get(weights, (size_t)which)))
             f[n++] = (keel_array_field){ .path = name,
                                          .role = KEEL_ROLE_WEIGHT,
                                          .target = name,

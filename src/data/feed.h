@@ -108,6 +108,9 @@ typedef struct keel_batch {
 /* The nth field of a role, from 0, in the order of the feed's fields; NULL: none. */
 const void *keel_batch_field(const keel_batch *b, keel_data_role role, int nth);
 
+/* The weights of targets that have none of their own; NULL: none. */
+const void *keel_batch_weights(const keel_batch *b);
+
 /* Allocates everything and checks all options. The dataset must outlive the feed. KEEL_EDATA: the
  * data cannot provide what the options request. */
 keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,

@@ -22,6 +22,14 @@ const void *keel_batch_field(const keel_batch *b, keel_data_role role, int nth)
     return NULL;
 }
 
+const void *keel_batch_weights(const keel_batch *b)
+{
+    for (int i = 0; i < b->n_field; i++)
+        if (b->field[i] && b->spec[i].role == KEEL_ROLE_WEIGHT && !b->spec[i].target)
+            return b->field[i];
+    return NULL;
+}
+
 int64_t keel_feed_steps(const keel_feed *f)
 {
     if (f->planned) return keel_feed_plan_steps(&f->plan, f->epoch);

@@ -171,10 +171,12 @@ void keel_session_count(const keel_fit_options *o, const keel_trainer *t)
                                             .dropped = t->trained.evicted + t->tested.evicted };
 }
 
+/* Whether targets without weights of their own have some. */
 static bool has_weights(const keel_feed *f)
 {
     for (int i = 0; i < keel_feed_field_count(f); i++)
-        if (keel_feed_field(f, i)->role == KEEL_ROLE_WEIGHT) return true;
+        if (keel_feed_field(f, i)->role == KEEL_ROLE_WEIGHT && !keel_feed_field(f, i)->target)
+            return true;
     return false;
 }
 

@@ -20,7 +20,7 @@ static const void *rows_of_input(const keel_scored *s, const keel_batch *b, int 
 {
     const int field = s->field[input];
     if (field == KEEL_ROW_STATE) return NULL;
-    return field >= 0 ? b->field[field] : keel_batch_field(b, KEEL_ROLE_WEIGHT, 0);
+    return field >= 0 ? b->field[field] : keel_batch_weights(b);
 }
 
 void keel_trainer_look_ahead(keel_trainer *t, keel_feed *f)

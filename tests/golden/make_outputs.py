@@ -148,6 +148,12 @@ CASES = {  # model, rows, compile, sample weights by output
         ),
         {},
     ),
+    "one_weighted": (
+        two,
+        lambda: fields("a", "b", "kind", "size"),
+        dict(loss=[SCCE, "mse"], weighted_metrics=[["accuracy"], ["mae"]]),
+        {"size": weights},
+    ),
 }
 STRUCTURES = {  # of inputs and outputs by the names of fields, where these are no lists
     "keyed": ({"a": "a", "b": "b"}, {"kind": "kind", "size": "size"}),
@@ -201,7 +207,7 @@ def run(name):
     data = rows()
     x, y = STRUCTURES.get(name, ([i.name for i in m.inputs], list(m.output_names)))
     outputs = keras.tree.flatten(y)
-    w = keras.tree.map_structure(lambda n: weighted[n](ROWS), y) if weighted else None
+    w = keras.tree.map_structure(lambda n: weighted.get(n, np.ones)(ROWS), y) if weighted else None
     x, y = (keras.tree.map_structure(lambda n: data[n], v) for v in (x, y))
     x, y, w = (v[0] if isinstance(v, list) and len(v) == 1 else v for v in (x, y, w))
     by_rows = ByRows()
@@ -219,7 +225,8 @@ def run(name):
         "weights": {v.path: v.numpy().ravel().tolist() for v in m.weights},
     }
     if w is not None:
-        out["sample_weight"] = [v.tolist() for v in keras.tree.flatten(w)]
+        own = zip(keras.tree.flatten(w), outputs)
+        out["sample_weight"] = [v.tolist() if n in weighted else None for v, n in own]
     print(name, history, e)
     return out
 
