@@ -145,6 +145,9 @@ static const struct {
     { COMPILED("{\"optimizer\":\"sgd\",\"loss\":7}"), KEEL_EARG, "loss" },
     { COMPILED("{\"optimizer\":\"sgd\",\"loss\":[\"mse\",\"mse\"]}"), KEEL_EARG, "1 outputs" },
     { COMPILED("{\"optimizer\":\"sgd\",\"loss\":{\"x\":\"mse\"}}"), KEEL_EARG, "no output 'x'" },
+    { COMPILED("{\"optimizer\":\"sgd\",\"loss\":{\"d\":[\"mse\",\"mae\"]}}"), KEEL_EUNSUP,
+      "2 losses of the output 'd'" },
+    { COMPILED("{\"optimizer\":\"sgd\",\"loss\":{\"d\":[]}}"), KEEL_EARG, "loss" },
     { COMPILED("{\"optimizer\":\"sgd\",\"loss\":\"mse\",\"loss_weights\":[\"a\"]}"), KEEL_EARG,
       "loss_weights" },
     { COMPILED("{\"optimizer\":\"sgd\",\"metrics\":\"mae\"}"), KEEL_EARG, "metrics" },
@@ -190,6 +193,7 @@ static const struct {
     { "{\"optimizer\":{\"class_name\":\"SGD\"},\"loss\":\"mse\"}", "MeanSquaredError", NULL, 0 },
     { "{\"optimizer\":\"sgd\",\"loss\":[\"mean_squared_error\"],\"metrics\":[\"mae\"]}",
       "MeanSquaredError", "mae", 1 },
+    { "{\"optimizer\":\"sgd\",\"loss\":{\"d\":[\"mse\"]}}", "MeanSquaredError", NULL, 0 },
     { "{\"optimizer\":\"sgd\",\"loss\":{\"d\":\"mse\"},\"metrics\":{\"d\":[\"mae\",\"acc\"]}}",
       "MeanSquaredError", "mae", 2 },
     { "{\"optimizer\":\"sgd\",\"loss\":{\"module\":\"builtins\",\"class_name\":\"function\","

@@ -172,6 +172,20 @@ static bool given(const json_t *v)
 
 /* ---- losses ---------------------------------------------------------------------------------- */
 
+/* The loss of one output, which Keras also takes as a list. It adds up those of a longer one. */
+static keel_status only_loss(const keel_model *m, int output, const json_t **entry)
+{
+    char shown[80];
+    const json_t *list = list_of(*entry);
+    if (json_array_size(list) > 1)
+        return keel_fail(KEEL_EUNSUP,
+                         "%zu losses of the output '%s' are not supported, only one is",
+                         json_array_size(list),
+                         keel_printable(shown, sizeof shown, keel_model_output_name(m, output)));
+    if (json_array_size(list) == 1) *entry = json_array_get(list, 0);
+    return KEEL_OK;
+}
+
 static keel_status read_losses(const keel_model *m, const json_t *loss, keel_model_compiled *c)
 {
     const bool one = json_is_string(loss) || (class_of(loss) && !list_of(loss));
@@ -179,6 +193,7 @@ static keel_status read_losses(const keel_model *m, const json_t *loss, keel_mod
     for (int i = 0; given(loss) && i < m->n_output; i++) {
         const json_t *entry = loss;
         if (!one) KEEL_TRY(entry_of(m, loss, "loss", i, &entry));
+        KEEL_TRY(only_loss(m, i, &entry));
         if (given(entry)) KEEL_TRY(keel_kind_read(&c->loss[i], entry, &keel_kind_loss));
     }
     return KEEL_OK;
