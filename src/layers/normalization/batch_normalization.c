@@ -34,9 +34,10 @@ static keel_status emit_last(keel_emit *e)
     const args_t *a = e->args;
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
     keel_weights w = { 0 };
-    if (e->mask[0] >= 0 && e->trainable)
-        return keel_fail(KEEL_EUNSUP, "BatchNormalization of masked values is not supported, "
-                                      "unless it is frozen");
+    /* moving statistics are of no mask */
+    if (e->mask[0] >= 0 && e->trainable && e->training)
+        return keel_fail(KEEL_EUNSUP, "to train BatchNormalization of masked values is not "
+                                      "supported, unless it is frozen");
     const keel_shape channels = KEEL_SHAPE(in->dim[in->rank - 1]);
     const keel_weight_decl moving[] = {
         { "moving_mean", channels, &a->moving_mean_initializer, NULL, true, 0, NULL },
