@@ -139,8 +139,9 @@ static keel_status name_values(builder *x, keel_scored_metric *a)
     for (int i = 0; i < x->s->n_metric; i++) places += x->s->metric[i].values;
     const int64_t n = keel_metric_values(a->args.metric, a->args.args, a->sums);
     if (n > KEEL_SCORES_MAX - places)
-        return keel_fail(KEEL_EUNSUP, "metric '%s' gives %lld numbers; logs have room for %d more",
-                         a->name, (long long)n, KEEL_SCORES_MAX - places);
+        return keel_fail(KEEL_EUNSUP,
+                         "logs hold at most %d values; metric '%s' needs %lld, where %d are left",
+                         KEEL_SCORES_MAX, a->name, (long long)n, KEEL_SCORES_MAX - places);
     a->values = (int)n;
     if (n == 1) return KEEL_OK;
     if (!(a->value_name = keel_calloc((size_t)n, sizeof *a->value_name))) return KEEL_ENOMEM;
