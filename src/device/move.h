@@ -1,6 +1,6 @@
-/* A move of weights by an optimizer, of one pass and each element by itself: what a device does
- * where the weights and what the optimizer keeps for them are (device.h). The rules are in
- * optimizers/rules.h, for the host and for devices. */
+/* Moves of weights by an optimizer: what a device does where the weights and what the optimizer
+ * keeps for them are (device.h), element by element or, with sums, of whole weights. The rules are
+ * in optimizers/rules.h, for the host and for devices. */
 #ifndef KEEL_DEVICE_MOVE_H
 #define KEEL_DEVICE_MOVE_H
 #include "base/round.h"
@@ -127,7 +127,7 @@ static inline keel_orthogonal_room keel_orthogonal_room_of(int64_t rows, int64_t
 {
     const int64_t few = rows < columns ? rows : columns, count = rows * columns;
     keel_orthogonal_room r;
-    r.x = keel_round_up((count + tile - 1) / tile * 2 * (int64_t)sizeof(double), 256);
+    r.x = keel_round_up(keel_div_up(count, tile) * 2 * (int64_t)sizeof(double), 256);
     r.a = keel_round_up(r.x + count * element, 256);
     r.b = keel_round_up(r.a + few * few * element, 256);
     r.size = keel_round_up(r.b + few * few * element, 256);
@@ -164,12 +164,12 @@ static inline keel_factored_room keel_factored_room_of(const keel_device_factore
 {
     const int64_t element = (int64_t)sizeof(double);
     keel_factored_room r;
-    r.tiles = (f->count + f->tile - 1) / f->tile;
+    r.tiles = keel_div_up(f->count, f->tile);
     r.heights = r.part = r.parts = r.w = 0;
     if (f->matrices > 0) {
-        r.heights = (f->rows + KEEL_FACTORED_ROWS - 1) / KEEL_FACTORED_ROWS;
+        r.heights = keel_div_up(f->rows, KEEL_FACTORED_ROWS);
         r.part = f->matrices == 1 ? f->tile / f->columns : f->rows;
-        r.parts = (f->rows + r.part - 1) / r.part;
+        r.parts = keel_div_up(f->rows, r.part);
     }
     r.step = keel_round_up(r.tiles * element, 256);
     r.r = keel_round_up(r.step + r.tiles * element, 256);

@@ -123,8 +123,8 @@ typedef struct keel_model_compiled {
     bool by_file;   /* read from a file: a metric that Keel does not have is not an error */
     char *left_out; /* metrics of the file that Keel does not have, by name; NULL: none */
 
-    int64_t
-        state_left_out; /* variables of the file's optimizer, which moved other weights; 0: none */
+    /* Variables of the file's optimizer, which moved other weights; 0: none are left out. */
+    int64_t state_left_out;
 
     float loss_scale;   /* where keel_model_scales_loss */
     int64_t good_steps; /* since it last moved */

@@ -26,10 +26,15 @@ static inline keel_status keel_axis_infer_drop(keel_node *n)
 }
 
 /* The dims of one row of `s` around the op's axis. */
+static inline keel_axis_split keel_axis_of_node(const keel_node *n, const keel_spec *s)
+{
+    const int64_t axis = ((const keel_axis_args *)n->args)->axis;
+    return keel_split_at(&s->shape, (int)(axis < 0 ? axis + s->shape.rank : axis));
+}
+
 static inline keel_axis_split keel_axis_of(const keel_call *c, const keel_spec *s)
 {
-    const int64_t axis = ((const keel_axis_args *)c->node->args)->axis;
-    return keel_split_at(&s->shape, (int)(axis < 0 ? axis + s->shape.rank : axis));
+    return keel_axis_of_node(c->node, s);
 }
 
 static inline void keel_axis_for_case(void *args, const char *text)

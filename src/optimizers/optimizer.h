@@ -160,11 +160,11 @@ typedef struct keel_optimizer {
     const char *alike[KEEL_OWN_SLOTS_MAX];
     keel_status (*slots)(const void *args, const keel_weight_info *w, keel_slots *out);
     void (*apply[2])(const keel_update *u); /* with decoupled weight decay; float32, float64 */
-    /* The same as a move that a device can make; NULL: the host applies it. Of two passes: pass 0
-     * moves all but w; then KEEL_MOVE_STEP leaves a step in the place of the gradient, and
-     * KEEL_MOVE_LAST moves w by it, with sums of the squares of w and of that step. Of several, if
-     * it has `orthogonal`: a weight with scratch moves like that, without sums, and its step is
-     * made orthogonal before the last; all others by pass 0 alone. */
+    /* The same as a move that a device can make; NULL: the host applies it. A weight with two
+     * passes there: pass 0 moves all but w, KEEL_MOVE_STEP leaves a step in the place of the
+     * gradient, and KEEL_MOVE_LAST moves w by it, with sums of the squares of w and of that step.
+     * With `orthogonal` these are the weights that have scratch: the step is made orthogonal in
+     * between, and there are no sums. All other weights then move in pass 0 alone. */
     void (*move[2])(const keel_update *u, keel_device_move *out);
     void (*orthogonal)(const void *args, keel_device_orthogonal *out); /* steps, a, b and c */
     /* Instead of `move`, if mean squares are kept by row and by column: what one call of a device

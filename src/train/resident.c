@@ -139,7 +139,7 @@ static int64_t scratch_of(const keel_trainer *t, const keel_updater *u, keel_var
     }
     if (!u->optimizer->orthogonal || !u->weight[v].scratch) return 0;
     const int64_t *dim = t->store->weight[v].info.spec.shape.dim;
-    const int64_t tile = keel_resident_tile_count(u, v);
+    const int64_t tile = keel_updater_tile_count(u, v);
     return keel_orthogonal_room_of(dim[0], dim[1], tile, keel_resident_element(t)).size;
 }
 

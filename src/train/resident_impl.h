@@ -82,12 +82,6 @@ static inline bool keel_resident_by_lengths(const keel_updater *u)
     return u->n_pass > 1 && !u->optimizer->orthogonal && !keel_resident_factors(u);
 }
 
-/* Elements of a weight's first tile: all its others have as many, but for the last. */
-static inline int64_t keel_resident_tile_count(const keel_updater *u, keel_variable v)
-{
-    return u->tile[u->weight[v].first_tile].count;
-}
-
 /* Bytes of the weights that live there. */
 static inline int64_t keel_resident_range(const keel_trainer *t)
 {

@@ -44,7 +44,7 @@ static void measure(const keel_trainer *t, int worker, const keel_mover *x, keel
     keel_device *d = t->train.program->workspace[worker].on_device->device;
     d->type->measure(d, &(keel_device_measure){ .real = t->store->real,
                                                 .count = t->store->weight[v].count,
-                                                .tile = keel_resident_tile_count(&x->update, v),
+                                                .tile = keel_updater_tile_count(&x->update, v),
                                                 .w = what,
                                                 .sums = (double *)sums });
 }
@@ -82,7 +82,7 @@ static void orthogonalize_step(const keel_trainer *t, int worker, const keel_upd
     keel_device_orthogonal o = { .real = t->store->real,
                                  .rows = dim[0],
                                  .columns = dim[1],
-                                 .tile = keel_resident_tile_count(u, v),
+                                 .tile = keel_updater_tile_count(u, v),
                                  .x = step,
                                  .scratch =
                                      t->resident->on[worker].slots + t->resident->scratch_at };

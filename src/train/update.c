@@ -349,7 +349,7 @@ void keel_updater_factor(const keel_updater *u, keel_variable v, double scale,
     keel_update_whole whole;
     const keel_update a = update_of_whole(u, v, scale, &whole);
     u->optimizer->factored[u->program->store->real == KEEL_FLOAT64](&a, out);
-    out->tile = u->tile[u->weight[v].first_tile].count;
+    out->tile = keel_updater_tile_count(u, v);
 }
 
 static double *sums_of(const keel_updater *u, int pass, int tile)

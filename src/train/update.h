@@ -123,6 +123,12 @@ static inline const void *keel_updater_args(const keel_updater *u, keel_variable
     return u->undecayed && u->program->store->weight[v].info.undecayed ? u->undecayed : u->args;
 }
 
+/* Elements of a weight's first tile: all its others have as many, but for the last. */
+static inline int64_t keel_updater_tile_count(const keel_updater *u, keel_variable v)
+{
+    return u->tile[u->weight[v].first_tile].count;
+}
+
 /* Slot k of a weight; if the slot has the weight's shape, from element `first` on. */
 static inline char *keel_updater_slot(const keel_updater *u, keel_variable v, int k, int64_t first)
 {

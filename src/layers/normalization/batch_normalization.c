@@ -34,7 +34,7 @@ static keel_status emit_last(keel_emit *e)
     const args_t *a = e->args;
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
     keel_weights w = { 0 };
-    /* moving statistics are of no mask */
+    /* moving statistics need no mask */
     if (e->mask[0] >= 0 && e->trainable && e->training)
         return keel_fail(KEEL_EUNSUP, "to train BatchNormalization of masked values is not "
                                       "supported, unless it is frozen");

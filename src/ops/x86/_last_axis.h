@@ -7,9 +7,7 @@
 
 static inline keel_axis_split axis_of_node(const keel_node *n)
 {
-    const int64_t axis = ((const keel_axis_args *)n->args)->axis;
-    const keel_shape *s = &n->out[0].shape;
-    return keel_split_at(s, (int)(axis < 0 ? axis + s->rank : axis));
+    return keel_axis_of_node(n, &n->out[0]);
 }
 
 static inline int64_t last_of(const keel_node *n) /* how long it is */
