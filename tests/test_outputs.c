@@ -10,7 +10,7 @@
 #include "keel/keel.h"
 #include "must.h"
 
-enum { BATCH = 8, EPOCHS = 2, FIELDS = 8 };
+enum { BATCH = 8, EPOCHS = 2, FIELDS = 48 };
 
 static json_t *cases;
 

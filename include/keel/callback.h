@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-enum { KEEL_LOGS_MAX = 80 };
+enum { KEEL_LOGS_MAX = 400 };
 
 /* Named numbers: "loss", "accuracy", ... in the order of Keras's logs. */
 typedef struct keel_logs {

@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-enum { KEEL_OUTPUTS_MAX = 16, KEEL_METRICS_MAX = 32 };
+enum { KEEL_OUTPUTS_MAX = 64, KEEL_METRICS_MAX = 128 };
 
 /* An optimizer, loss or metric by Keras's name ("adam", "CategoricalCrossentropy"), with arguments.
  */

@@ -69,7 +69,7 @@ typedef struct keel_step_facts {
                                 multiplied by; NULL: one loss, divided when it is reduced */
     int loss_seeds;          /* how many; at most KEEL_LOSS_SEEDS_MAX */
 } keel_step_facts;
-enum { KEEL_LOSS_SEEDS_MAX = 64 };
+enum { KEEL_LOSS_SEEDS_MAX = 128 };
 
 /* One call of a kernel: pointers for `rows` rows, bound before the step. A pointer points to the
  * first row of this call; rows lie one after another, and a row of input i has the elements of

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD_MAX = 16 << 20, TALLY_FIXED = 2 + KEEL_OUTPUTS_MAX, VERSION = 1 };
+enum { HEAD_MAX = 16 << 20, VERSION = 2 };
 #define STATE_BYTES_MAX ((size_t)1 << 40)
 
 /* ---- taking a snapshot ----------------------------------------------------------------------- */
@@ -267,7 +267,7 @@ keel_status keel_standing_encode(const keel_standing *st, void **out, size_t *n_
     const keel_history *h = st->history;
     json_t *head = head_of(st), *callbacks = json_array();
     char *text = NULL;
-    const size_t n_sum = TALLY_FIXED + (size_t)tally->n_sum;
+    const size_t n_each = (size_t)tally->n_each, n_sum = 2 + n_each + (size_t)tally->n_sum;
     double *sums = keel_calloc(n_sum, sizeof *sums);
     keel_status s = KEEL_ENOMEM;
     if (!sums) goto out;
@@ -281,8 +281,8 @@ keel_status keel_standing_encode(const keel_standing *st, void **out, size_t *n_
     }
     sums[0] = tally->loss;
     sums[1] = tally->rows;
-    memcpy(sums + 2, tally->each, sizeof tally->each);
-    memcpy(sums + TALLY_FIXED, tally->metric, (size_t)tally->n_sum * sizeof *sums);
+    memcpy(sums + 2, tally->each, n_each * sizeof *sums);
+    memcpy(sums + 2 + n_each, tally->metric, (size_t)tally->n_sum * sizeof *sums);
     add(&b, text, strlen(text), "head", -1);
     add(&b, sums, n_sum * sizeof *sums, "tally", -1);
     add(&b, h->value, (size_t)(h->epochs * h->count) * sizeof *h->value, "history", -1);
@@ -459,13 +459,13 @@ keel_status keel_checkpoint_give_model(const keel_checkpoint *c, keel_model *m)
 static keel_status give_tally(const keel_checkpoint *c, keel_tally *t)
 {
     const keel_section *s = keel_sections_find(&c->sections, "tally");
-    const size_t n = TALLY_FIXED + (size_t)t->n_sum;
+    const size_t n_each = (size_t)t->n_each, n = 2 + n_each + (size_t)t->n_sum;
     if (!s || s->n_bytes != n * sizeof(double)) return misfit("list of metrics");
     const double *sums = s->data;
     t->loss = sums[0];
     t->rows = sums[1];
-    memcpy(t->each, sums + 2, sizeof t->each);
-    memcpy(t->metric, sums + TALLY_FIXED, (size_t)t->n_sum * sizeof *sums);
+    memcpy(t->each, sums + 2, n_each * sizeof *sums);
+    memcpy(t->metric, sums + 2 + n_each, (size_t)t->n_sum * sizeof *sums);
     return KEEL_OK;
 }
 

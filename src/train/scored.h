@@ -6,7 +6,7 @@
 #include "train/pairing.h"
 #include "train/score.h"
 
-enum { KEEL_SCORES_MAX = 32 }; /* losses and metrics of a model, with "loss" */
+enum { KEEL_SCORES_MAX = 192 }; /* losses and metrics of a model, with "loss" */
 
 typedef struct keel_scored_loss {
     int output, node;

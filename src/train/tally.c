@@ -9,7 +9,7 @@ keel_status keel_tally_create(keel_tally *t, const keel_scored *s)
     for (int i = 0; i < s->n_metric; i++) n += s->metric[i].sums;
     double *sums = keel_calloc(2 * (size_t)n, sizeof *sums); /* of the epoch, and of a step */
     if (!sums) return KEEL_ENOMEM;
-    *t = (keel_tally){ .metric = sums, .n_sum = n };
+    *t = (keel_tally){ .metric = sums, .n_sum = n, .n_each = s->n_loss };
     return KEEL_OK;
 }
 
@@ -17,7 +17,7 @@ void keel_tally_clear(keel_tally *t)
 {
     double *sums = t->metric;
     memset(sums, 0, (size_t)t->n_sum * sizeof *sums);
-    *t = (keel_tally){ .metric = sums, .n_sum = t->n_sum };
+    *t = (keel_tally){ .metric = sums, .n_sum = t->n_sum, .n_each = t->n_each };
 }
 
 void keel_tally_free(keel_tally *t)

@@ -5,8 +5,9 @@
 
 typedef struct keel_tally {
     double loss, rows;             /* sum of step loss * rows */
-    double each[KEEL_OUTPUTS_MAX]; /* the same for each of several losses */
-    double *metric;                /* [n_sum] of all metrics, by keel_scored_metric.first */
+    double each[KEEL_OUTPUTS_MAX]; /* [n_each] the same for each loss */
+    int64_t n_each;
+    double *metric; /* [n_sum] of all metrics, by keel_scored_metric.first */
     int64_t n_sum;
 } keel_tally;
 

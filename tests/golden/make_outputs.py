@@ -99,6 +99,20 @@ def tags():
     }
 
 
+ATTRIBUTES = [f"is_{k}" for k in range(40)]
+
+
+def attributes():
+    """An output for each attribute, as for CelebA."""
+    a = layers.Input((6,), name="a")
+    h = layers.Dense(5, activation="tanh", name="seen")(a)
+    return keras.Model(a, [layers.Dense(1, "sigmoid", name=n)(h) for n in ATTRIBUTES])
+
+
+def faces():
+    return {"a": eighths(ROWS, 6), **{n: rng.integers(0, 2, (ROWS, 1)).astype("int32") for n in ATTRIBUTES}}
+
+
 SCCE = "sparse_categorical_crossentropy"
 CASES = {  # model, rows, compile, sample weights by output
     "lists": (two, lambda: fields("a", "b", "kind", "size"), dict(loss=[SCCE, "mse"], metrics=[["accuracy"], ["mae"]]), {}),
@@ -153,6 +167,16 @@ CASES = {  # model, rows, compile, sample weights by output
         lambda: fields("a", "b", "kind", "size"),
         dict(loss=[SCCE, "mse"], weighted_metrics=[["accuracy"], ["mae"]]),
         {"size": weights},
+    ),
+    "attributes": (
+        attributes,
+        faces,
+        dict(
+            loss={n: "binary_crossentropy" for n in ATTRIBUTES},
+            loss_weights={n: 0.25 for n in ATTRIBUTES},
+            metrics={n: ["binary_accuracy"] for n in ATTRIBUTES},
+        ),
+        {},
     ),
 }
 STRUCTURES = {  # of inputs and outputs by the names of fields, where these are no lists

@@ -125,20 +125,20 @@ static keel_status outputs_of(const keel_change *c, int call, keel_spec *out)
 
 static keel_status make_spec(const keel_change *c, keel_data_spec *spec)
 {
-    keel_spec out[KEEL_FIELDS_MAX][KEEL_OUTPUTS_MAX];
+    keel_spec out[KEEL_OUTPUTS_MAX];
     const keel_data_spec from = *spec;
+    spec->n_field = c->plan.n_field;
+    for (int i = 0; i < spec->n_field; i++) spec->field[i] = c->plan.as[i];
     for (int k = 0; k < c->plan.n_call; k++) {
         for (int i = 0; i < c->plan.model->n_input; i++)
             KEEL_TRY(check_type(c, i, &from.field[c->plan.call[k].in[i]]));
-        KEEL_TRY(outputs_of(c, k, out[k]));
-    }
-    spec->n_field = c->plan.n_field;
-    for (int i = 0; i < spec->n_field; i++) {
-        const keel_change_field *f = &c->plan.field[i];
-        spec->field[i] = c->plan.as[i];
-        if (f->from >= 0) continue;
-        spec->field[i].dtype = out[f->call][f->output].dtype;
-        spec->field[i].shape = out[f->call][f->output].shape;
+        KEEL_TRY(outputs_of(c, k, out));
+        for (int i = 0; i < spec->n_field; i++) {
+            const keel_change_field *f = &c->plan.field[i];
+            if (f->from >= 0 || f->call != k) continue;
+            spec->field[i].dtype = out[f->output].dtype;
+            spec->field[i].shape = out[f->output].shape;
+        }
     }
     return KEEL_OK;
 }
