@@ -120,6 +120,7 @@ static const training trainings[] = {
     { "cnn_up", "cnn_up", 4 },
     { "attentions", "mlp_attentions", 4 },
     { "over_time", "mlp_over_time", 4 },
+    { "masked", "mlp_masked", 4 },
 };
 
 /* The file as it is, or with the optimizer and weighted metric of the case. */

@@ -34,17 +34,24 @@ keel_status keel_emit_weight(keel_emit *e, const keel_weight_decl *d, keel_weigh
     return KEEL_OK;
 }
 
-keel_status keel_emit_weighted(keel_emit *e, const keel_op *op, const void *args, keel_value in,
-                               const keel_weights *w, keel_value *out)
+keel_status keel_emit_weighted_on(keel_emit *e, const keel_op *op, const void *args,
+                                  const keel_value *in, int n_in, const keel_weights *w,
+                                  keel_value *out)
 {
     const keel_node_parts parts = { .op = op,
                                     .args = args,
-                                    .n_in = 1,
-                                    .in = &in,
+                                    .n_in = n_in,
+                                    .in = in,
                                     .n_weight = w->n,
                                     .weight = w->of,
                                     .weight_spec = w->spec };
     return keel_emit_op(e, &parts, out);
+}
+
+keel_status keel_emit_weighted(keel_emit *e, const keel_op *op, const void *args, keel_value in,
+                               const keel_weights *w, keel_value *out)
+{
+    return keel_emit_weighted_on(e, op, args, &in, 1, w, out);
 }
 
 keel_status keel_emit_host(keel_emit *e, keel_host_op op, const keel_spec *spec, keel_value *out)

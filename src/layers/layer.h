@@ -191,7 +191,8 @@ keel_status keel_layer_config(const keel_layer *l, const void *args,
                               const keel_layer_common *common, json_t **out);
 
 /* emit.c. Short forms: the spec of input i; an op with one output; an op that is the whole layer,
- * on all its inputs; an op on some values; one more weight; an op on a value and weights. */
+ * on all its inputs; an op on some values; one more weight; an op on a value and weights, or on
+ * some. */
 const keel_spec *keel_emit_in(const keel_emit *e, int i);
 keel_status keel_emit_op(keel_emit *e, const keel_node_parts *parts, keel_value *out);
 keel_status keel_emit_one(keel_emit *e, const keel_op *op, const void *args);
@@ -200,6 +201,9 @@ keel_status keel_emit_on(keel_emit *e, const keel_op *op, const void *args, cons
 keel_status keel_emit_weight(keel_emit *e, const keel_weight_decl *d, keel_weights *w);
 keel_status keel_emit_weighted(keel_emit *e, const keel_op *op, const void *args, keel_value in,
                                const keel_weights *w, keel_value *out);
+keel_status keel_emit_weighted_on(keel_emit *e, const keel_op *op, const void *args,
+                                  const keel_value *in, int n_in, const keel_weights *w,
+                                  keel_value *out);
 /* A value whose rows are computed from those of the inputs when rows are read; `op` gets the
  * layer's args. KEEL_EUNSUP: one of them is neither an input of the model nor computed in this way.
  */

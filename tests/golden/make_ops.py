@@ -43,7 +43,7 @@ def case(op, layer, inputs, weights=(), args=None, training=True, moved=False, w
         shapes = [tuple(v.shape) for v in x]
         layer.build(shapes[0] if len(x) == 1 else shapes)
         w = [numbers(v.shape) for v in layer.weights]
-        if op == "batch_norm":
+        if "batch_norm" in op:
             w[-1] = np.abs(w[-1]) + 0.5
         layer.set_weights(w)
     with tf.GradientTape() as tape:
@@ -601,6 +601,22 @@ case("add_layer_norm", SumAndNorm(L.LayerNormalization()), [(3, 5)] * 2)
 case("add_layer_norm", SumAndNorm(L.LayerNormalization(axis=(2, 3))), [(2, 3, 4)] * 2, args="dims 2")
 case("add_layer_norm", SumAndNorm(L.RMSNormalization(epsilon=1e-3)), [(2, 6)] * 2,
      args="rms no_center")
+
+
+class MaskedBatchNormalization(L.BatchNormalization):
+    def build(self, shapes):
+        super().build(shapes[0])
+        self.input_spec = None
+
+    def call(self, v, training=None):
+        return super().call(v[0], training=training, mask=v[1] > 0.5)
+
+
+for name, center, scale in ("", True, True), ("no_center", False, True), ("no_scale", True, False):
+    case("masked_batch_norm", MaskedBatchNormalization(momentum=0.9, center=center, scale=scale),
+         [(4, 3), (4,)], args=(name + " momentum 0.9").strip(), moved=True)
+case("masked_batch_norm", MaskedBatchNormalization(epsilon=0.01), [(2, 3, 2), (2, 3)],
+     args="epsilon 0.01", moved=True)
 
 
 with open(path, "w") as f:

@@ -181,6 +181,18 @@ def attentions():
     return i, layers.Dense(CLASSES, activation="softmax", name="out")(layers.Concatenate()(parts))
 
 
+def masked():
+    """Statistics of the places that a mask leaves."""
+    i, some = layers.Input((20,)), keras.initializers.Constant(0.25)
+    seen = ops.expand_dims(ops.cast(i > -0.5, i.dtype), -1)
+    x = layers.Dense(6, "tanh", bias_initializer=some, name="in")(layers.Reshape((20, 1), name="steps")(i))
+    x = layers.Masking(name="gone")(x * seen)
+    x = layers.BatchNormalization(momentum=0.875, beta_initializer=some, name="bn")(x)
+    x = layers.GRU(5, return_sequences=True, bias_initializer=some, name="gru")(x)
+    x = layers.BatchNormalization(momentum=0.875, center=False, name="again")(x)
+    return i, layers.Dense(CLASSES, "softmax", name="out")(layers.GlobalAveragePooling1D(name="mean")(x))
+
+
 def over_time():
     """Recurrent layers with all that they can be told: cells one upon another and their states, masks,
     both ways, backwards, gates by other functions, and convolutions over steps of one to three dims."""
@@ -301,6 +313,7 @@ MODELS = {  # the files, as compiled
     "cnn_up": (upsampled, sgd(2**-6)),
     "mlp_attentions": (attentions, sgd()),
     "mlp_over_time": (over_time, sgd()),
+    "mlp_masked": (masked, sgd()),
 }
 
 
@@ -334,6 +347,7 @@ CASES = {  # name: model, optimizer (None: the file's), epochs, weights
     "cnn_up": ("cnn_up", None, 4, None),
     "attentions": ("mlp_attentions", None, 4, None),
     "over_time": ("mlp_over_time", None, 4, None),
+    "masked": ("mlp_masked", None, 4, None),
 }
 CLASS_WEIGHT = {0: 1.0, 1: 2.0, 2: 0.5, 3: 1.0, 4: 1.5}
 

@@ -1,6 +1,6 @@
-/* y = gamma (x - mean) / sqrt(variance + epsilon) + beta. In training, mean and variance of each
- * channel are those of the whole global batch; otherwise the moving ones. Either value of
- * `synchronized` is accepted: statistics are always those of all rows of the step. */
+/* y = gamma (x - mean) / sqrt(variance + epsilon) + beta. In training, mean and variance of a
+ * channel are those of the global batch, or of its places that a mask leaves; otherwise the moving
+ * ones. `synchronized` changes nothing: they are those of all rows of the step in any case. */
 #include "layers/_turned.h"
 #include "layers/normalization/_gamma_beta.h"
 #include "layers/normalization/_renorm.h"
@@ -29,16 +29,18 @@ static const keel_field fields[] = {
     { 0 },
 };
 
+static bool by_mask(const keel_emit *e)
+{
+    return e->mask[0] >= 0 && e->trainable && e->training;
+}
+
 static keel_status emit_last(keel_emit *e)
 {
     const args_t *a = e->args;
-    const keel_shape *in = &keel_emit_in(e, 0)->shape;
+    const keel_value both[2] = { e->in[0], e->mask[0] };
+    const keel_op *kind = by_mask(e) ? &keel_op_masked_batch_norm : &keel_op_batch_norm;
+    const keel_shape in = keel_emit_in(e, 0)->shape, channels = KEEL_SHAPE(in.dim[in.rank - 1]);
     keel_weights w = { 0 };
-    /* moving statistics need no mask */
-    if (e->mask[0] >= 0 && e->trainable && e->training)
-        return keel_fail(KEEL_EUNSUP, "to train BatchNormalization of masked values is not "
-                                      "supported, unless it is frozen");
-    const keel_shape channels = KEEL_SHAPE(in->dim[in->rank - 1]);
     const keel_weight_decl moving[] = {
         { "moving_mean", channels, &a->moving_mean_initializer, NULL, true, 0, NULL },
         { "moving_variance", channels, &a->moving_variance_initializer, NULL, true, 0, NULL },
@@ -55,14 +57,15 @@ static keel_status emit_last(keel_emit *e)
                                 .scale = a->scale,
                                 .frozen = !e->trainable };
     KEEL_TRY(keel_renorm_read(&a->renorm, &op.renorm));
-    return keel_emit_weighted(e, &keel_op_batch_norm, &op, e->in[0], &w, e->out);
+    return keel_emit_weighted_on(e, kind, &op, both, 1 + by_mask(e), &w, e->out);
 }
 
 static keel_status emit(keel_emit *e)
 {
-    const args_t *a = e->args;
     int64_t axis;
-    KEEL_TRY(keel_row_axis(e, a->axis, &axis));
+    KEEL_TRY(keel_row_axis(e, ((const args_t *)e->args)->axis, &axis));
+    if (by_mask(e) && axis + 1 < keel_emit_in(e, 0)->shape.rank)
+        return keel_fail(KEEL_EUNSUP, "with a mask it is trained along the last axis only");
     return keel_emit_turned(e, axis, emit_last);
 }
 
