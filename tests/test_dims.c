@@ -6,6 +6,10 @@
 /* ---- what can be built -------------------------------------------------------------------------
  */
 
+#define CONV               "\"filters\":4,\"kernel_size\":3"
+#define STEPS              "{" CONV ",\"padding\":\"same\",\"return_sequences\":true}"
+#define HELD(name, config) "{\"layer\":{\"class_name\":\"" name "\",\"config\":" config "}}"
+
 static const struct {
     const char *layer, *config; /* behind an input of: */
     int64_t rank, dim[4];
@@ -56,6 +60,11 @@ static const struct {
     { "Flatten", "{}", 3, { -1, -1, 3 }, "(None,)" },
     { "Flatten", "{}", 2, { 4, 3 }, "(12,)" },
     { "Reshape", "{\"target_shape\":[-1,6]}", 2, { -1, 12 }, "(None, 6)" },
+    { "TimeDistributed", HELD("Flatten", "{}"), 4, { -1, 2, 4, 3 }, "(None, 24)" },
+    { "TimeDistributed", HELD("Conv2D", "{" CONV "}"), 4, { -1, -1, 8, 3 }, "(None, None, 6, 4)" },
+    { "ConvLSTM1D", "{" CONV "}", 3, { -1, 8, 3 }, "(6, 4)" },
+    { "ConvLSTM2D", "{" CONV "}", 4, { -1, 8, -1, 3 }, "(6, None, 4)" },
+    { "ConvLSTM2D", STEPS, 4, { -1, -1, 8, 3 }, "(None, None, 8, 4)" },
     { "Dense", "{\"units\":5}", 1, { -1 }, NULL, "layer 'it': the shape of its weights would" },
     { "Conv2D",
       "{\"filters\":4,\"kernel_size\":3}",
@@ -76,13 +85,13 @@ static void layers_are_built_on_open_dims_or_refused_by_name(void **unused)
         keel_symbol x, y;
         json_t *config = json_loads(built[i].config, 0, NULL);
         keel_arg args[8] = { KEEL_ARG_STR("name", "it") };
-        char value[4][64], shape[96];
+        char value[4][128], shape[96];
         const char *key;
         json_t *v;
         int n = 1;
         json_object_foreach(config, key, v)
         {
-            value[n - 1][json_dumpb(v, value[n - 1], 63, JSON_ENCODE_ANY)] = 0;
+            value[n - 1][json_dumpb(v, value[n - 1], 127, JSON_ENCODE_ANY)] = 0;
             args[n] = (keel_arg)KEEL_ARG_JSON(key, value[n - 1]);
             n++;
         }
@@ -163,6 +172,45 @@ static void an_open_dim_that_meets_a_number_is_what_the_rows_have(void **unused)
         keel_dataset_destroy(d);
         keel_model_destroy(m);
     }
+}
+
+/* Frames of 4x4, which a ConvLSTM and a TimeDistributed call one by one. */
+static keel_model *frames(int64_t steps)
+{
+    static const char *const inner =
+        "{\"class_name\":\"Conv2D\",\"config\":{\"filters\":2,\"kernel_size\":3}}";
+    keel_model *m;
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 5));
+    must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", steps, 4, 4, 1))));
+    must(keel_model_add(m, "ConvLSTM2D",
+                        KEEL_ARGS(KEEL_ARG_INT("filters", 3), KEEL_ARG_INT("kernel_size", 2),
+                                  KEEL_ARG_STR("padding", "same"),
+                                  KEEL_ARG_BOOL("return_sequences", true))));
+    must(keel_model_add(m, "TimeDistributed", KEEL_ARGS(KEEL_ARG_JSON("layer", inner))));
+    return m;
+}
+
+static void steps_of_an_open_number_are_those_of_a_known_one(void **unused)
+{
+    enum { ROWS = 5, T = 3 };
+    (void)unused;
+    float x[ROWS * T * 16];
+    const keel_tensor data = { KEEL_FLOAT32, { 5, { ROWS, T, 4, 4, 1 } }, x };
+    keel_tensor want = { 0 }, got;
+    keel_dataset *d;
+    for (int i = 0; i < ROWS * T * 16; i++) x[i] = (float)(i * 37 % 101) / 101;
+    must(keel_dataset_from_arrays(&d, &data, NULL, NULL));
+    for (int lanes = 0; lanes <= LANES; lanes++) {
+        keel_model *m = frames(lanes ? KEEL_DIM_OPEN : T);
+        must(keel_predict(m, strategy[lanes ? lanes - 1 : 0], d, NULL, lanes ? &got : &want));
+        keel_model_destroy(m);
+        if (!lanes) continue;
+        assert_true(keel_shape_equal(&got.shape, &want.shape));
+        assert_true(apart(got.data, want.data, keel_shape_count(&want.shape)) < 1e-6);
+        keel_tensor_free(&got);
+    }
+    keel_tensor_free(&want);
+    keel_dataset_destroy(d);
 }
 
 static void flatten_into_dense_is_refused_and_the_model_stays(void **unused)
@@ -316,6 +364,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_are_built_on_open_dims_or_refused_by_name),
         cmocka_unit_test(an_open_dim_that_meets_a_number_is_what_the_rows_have),
+        cmocka_unit_test(steps_of_an_open_number_are_those_of_a_known_one),
         cmocka_unit_test(flatten_into_dense_is_refused_and_the_model_stays),
         cmocka_unit_test(images_of_two_sizes_train_as_in_keras),
         cmocka_unit_test(a_shape_that_cannot_be_compiled_fails_its_step_only),

@@ -71,6 +71,8 @@ struct keel_graph {
     bool training;   /* what later nodes are told; in a graph that trains, a layer called with
                         training=False emits with false */
     bool scored;     /* losses will follow: layers add their own terms */
+    bool outline;    /* it only shows shapes, with numbers in the place of open dims: a layer that
+                        calls each step by itself emits one of them, and repeats what it makes */
     int n_value, n_node, n_input;
     keel_graph_value *value;
     keel_graph_node *node;

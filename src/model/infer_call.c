@@ -8,6 +8,7 @@
 
 /* With which numbers a call with open dims is tried. */
 typedef struct trial {
+    bool open;   /* there is an open dim */
     int64_t dim; /* the number that stands for an open dim */
     bool meets;  /* if another input has a number in that dim, use it instead */
 } trial;
@@ -60,6 +61,7 @@ static keel_status try_call(keel_model *m, keel_model *maker, int layer,
     keel_emit e = { .n_in = n_in };
     if ((s = keel_graph_create(&g, m->dtype, false)) < 0) goto out;
     g->batch = keel_model_batch(m);
+    g->outline = t.open;
     values = keel_calloc(2 * (size_t)n_in, sizeof *values);
     if (!values) {
         s = KEEL_ENOMEM;
@@ -159,7 +161,7 @@ keel_status keel_model_infer_call(keel_model *m, int layer, const keel_model_cal
     keel_model_symbol *made = NULL, *second = NULL;
     int n = 0, n_second = 0;
     const bool open = is_open(m, call);
-    trial t = { .dim = tried[0] };
+    trial t = { .open = open, .dim = tried[0] };
     s = try_call(m, maker, layer, call, t, &made, &n);
     if (s == KEEL_ESHAPE && open && call->n_in > 1 && m->layer[layer].n_weight == 0) {
         t.meets = true;

@@ -6,6 +6,7 @@
 #include "layers/rnn/_conv_lstm.h"
 #include "base/memory.h"
 #include "layers/_turned.h"
+#include "layers/operations/_values.h"
 
 enum {
     SAME = 1,
@@ -305,7 +306,7 @@ static keel_status check(const keel_emit *e, int dims, const keel_shape *in)
             for (int k = 0; k < dims; k++)
                 if (a->dilation_rate.at[k] > 1)
                     return keel_fail(KEEL_EARG, "strides and dilation_rate cannot both be above 1");
-    if (in->dim[0] > STEPS_MAX)
+    if (in->dim[0] > STEPS_MAX && !e->graph->outline)
         return keel_fail(KEEL_EUNSUP, "%lld steps, more than the %d that can be called one by one",
                          (long long)in->dim[0], STEPS_MAX);
     const keel_value mask = keel_rnn_mask(e);
@@ -323,7 +324,7 @@ static keel_status emit_last(keel_emit *e, int dims)
     lstm l = { .dims = dims, .x = e->in[0], .h = -1, .c = -1, .kept = -1, .begin = { -1, -1 } };
     keel_value last;
     KEEL_TRY(check(e, dims, &in));
-    l.steps = in.dim[0];
+    l.steps = e->graph->outline ? 1 : in.dim[0];
     KEEL_TRY(declare(e, dims, in.dim[dims + 1], &l));
     KEEL_TRY(drop_inputs(e, &l));
     if (dims < 3) KEEL_TRY(convolve(e, &l.input, of_input(a), -1, l.groups ? GATES : 1, l.x, &l.x));
@@ -331,7 +332,10 @@ static keel_status emit_last(keel_emit *e, int dims)
     if (!each) return KEEL_ENOMEM;
     keel_status s = run(e, &l, a->go_backwards, zeros, each);
     last = each[l.steps - 1];
-    if (s >= 0 && a->return_sequences) s = stack(e, &l, each, &last);
+    if (s >= 0 && a->return_sequences) {
+        s = stack(e, &l, each, &last);
+        if (s >= 0 && l.steps < in.dim[0]) s = keel_emit_repeated(e, last, 0, in.dim[0], &last);
+    }
     keel_free(each);
     KEEL_TRY(s);
     for (int i = 0; i < 2 && l.begin[i] >= 0; i++)

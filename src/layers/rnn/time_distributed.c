@@ -2,6 +2,7 @@
  * again. A layer that uses the last dim only is called once. */
 #include "base/memory.h"
 #include "layers/layer.h"
+#include "layers/operations/_values.h"
 #include "ops/args.h"
 
 enum {
@@ -44,6 +45,10 @@ static keel_status emit(keel_emit *e)
                              (long long)in.dim[0]);
     }
     if (kind && kind->last_dim) return e->sub(e, "layer", e->in, &none, 1, e->out);
+    if (e->graph->outline) {
+        KEEL_TRY(one_step(e, 0, e->out));
+        return keel_emit_repeated(e, e->out[0], 0, in.dim[0], e->out);
+    }
     if (in.dim[0] > STEPS_MAX)
         return keel_fail(KEEL_EUNSUP, "%lld steps, more than the %d that can be called one by one",
                          (long long)in.dim[0], STEPS_MAX);
