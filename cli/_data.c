@@ -26,6 +26,15 @@ static keel_label_mode label_mode(const keel_model *m, int output)
     return KEEL_LABEL_INT;
 }
 
+/* The first output that has a loss: that of targets without a name. */
+static int first_compared(const keel_model *m)
+{
+    const int n = m ? keel_model_output_count(m) : 0;
+    for (int k = 0; k < n; k++)
+        if (keel_model_loss_name(m, k)) return k;
+    return 0;
+}
+
 static bool holds(const char *folder, const char *begin)
 {
     DIR *d = opendir(folder);
@@ -324,8 +333,8 @@ static int open_own(keel_dataset **out, const char *spec, keel_setup_use use,
                              "%s: the model takes images of any size: give a size, as "
                              "--image-size 100,100",
                              spec);
-    d.label_mode = label_mode(m, 0);
-    d.class_count = class_count(m, 0);
+    d.label_mode = label_mode(m, first_compared(m));
+    d.class_count = class_count(m, first_compared(m));
     if (use == KEEL_USE_VALIDATION && holds_t10k(spec)) d.subset = KEEL_SUBSET_VALIDATION;
     if (use == KEEL_USE_INPUTS && !o->class_names && is_flat(spec, m))
         d.label_mode = KEEL_LABEL_NONE;

@@ -243,6 +243,11 @@ static void arrays_of_an_npz_are_found_by_name_or_number(void **state)
           { "in" },
           { "age", "sex=sex" },
           "has no array named sex; there are 'x', 'age'" },
+        { { { "x", 1 }, { "y", 2 }, { "sample_weight", 3 } },
+          3,
+          { "in" },
+          { "sex", "age" },
+          "in=1 y=2 sample_weight=3 " }, /* where only one of them has a loss */
         { { { "a", 1 } }, 1, { "left=z" }, { 0 }, "has no array named z; there is 'a'" },
         { { { "x", 1 }, { "y", 2 }, { "y_sample_weight", 3 } },
           3,

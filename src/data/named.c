@@ -60,12 +60,14 @@ static int count_numbered(const names *s, const char *stem)
 }
 
 /* Choose the fields of one role: those of the list by name if they are there, else `stem`, or
- * stem_0 and so on, in the order of the list. Only inputs must exist. */
+ * stem_0 and so on, in the order of the list. Only inputs must exist; if no target does, `stem` may
+ * be that of the only output that has a loss. */
 static keel_status choose_role(keel_named *c, const names *s, const keel_choice *list, int n,
                                const char *stem, keel_data_role role)
 {
     char name[NAME];
     bool here = n > 0, plain = true;
+    const int before = c->n;
     for (int i = 0; i < n; i++) {
         if (list[i].n_part != 1)
             return keel_fail(KEEL_EARG, "%s: '%s' is one array, not several", s->what,
@@ -98,7 +100,10 @@ static keel_status choose_role(keel_named *c, const names *s, const keel_choice 
         if (role == KEEL_ROLE_INPUT && at < 0) return no_array(s, list[i].name);
         if (at >= 0) KEEL_TRY(add(c, at, list[i].name, role, i, s->what));
     }
-    return role == KEEL_ROLE_INPUT ? no_array(s, stem) : KEEL_OK;
+    if (role == KEEL_ROLE_INPUT) return no_array(s, stem);
+    snprintf(name, sizeof name, "%s%s", stem, s->part);
+    return c->n == before && find(s, name) >= 0 ? add(c, find(s, name), stem, role, -1, s->what)
+                                                : KEEL_OK;
 }
 
 /* sample_weight, or sample_weight_ and the number or name of a target. */

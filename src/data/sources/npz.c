@@ -120,12 +120,14 @@ static int count_numbered(const archive *a, const char *stem)
 }
 
 /* Read the fields of one role: those of the list by name if the archive has them, else `stem`, or
- * stem_0 and so on, in the order of the list. Only inputs must exist; of targets those that do. */
+ * stem_0 and so on, in the order of the list. Only inputs must exist; of targets those that do, and
+ * where none does, `stem` may be that of the only output that has a loss. */
 static keel_status add_role(archive *a, const keel_choice *c, int n, const char *stem,
                             keel_data_role role)
 {
     char member[NAME];
     bool here = n > 0, plain = true;
+    const int before = a->n;
     for (int i = 0; i < n; i++) {
         if (c[i].n_part != 1)
             return keel_fail(KEEL_EARG, "%s: '%s' is one array, not several", a->path, c[i].name);
@@ -155,7 +157,10 @@ static keel_status add_role(archive *a, const keel_choice *c, int n, const char 
             return no_array(a, c[i].name);
         else if (role == KEEL_ROLE_TARGET && keel_npz_has(a->zip, c[i].name))
             KEEL_TRY(add(a, c[i].name, c[i].name, role, i)); /* others may have no loss */
-    return role == KEEL_ROLE_INPUT ? no_array(a, stem) : KEEL_OK;
+    if (role == KEEL_ROLE_INPUT) return no_array(a, stem);
+    snprintf(member, sizeof member, "%s%s", stem, a->part);
+    return a->n == before && keel_npz_has(a->zip, member) ? add(a, member, stem, role, -1)
+                                                          : KEEL_OK;
 }
 
 /* Read sample_weight, or sample_weight_ and the number or name of a target. */
