@@ -30,7 +30,8 @@ static const struct work {
     { "half", 0, "mixed_float16" },
     { "half_cnn", 1, "mixed_float16" },
     { "half_by_policy", 0, "mixed_float16" }, /* trained before: it has a state */
-    { "nadam", 0, "float32" },                /* the same, and the next */
+    { "half_functional", 0, "mixed_float16" },
+    { "nadam", 0, "float32" }, /* trained before, and the next */
     { "adafactor", 0, "float32" },
     { "multi", 0, "float32" }, /* a MultiOptimizer inside */
 };

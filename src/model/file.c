@@ -229,13 +229,24 @@ static keel_status read_extra(keel_model *m, keel_zip *zip)
     return s;
 }
 
+static bool any_in_float16(const keel_model *m)
+{
+    bool any = false;
+    for (int i = 0; i < m->n_layer && !any; i++)
+        any = m->layer[i].inner ? any_in_float16(m->layer[i].inner)
+                                : m->layer[i].compute == KEEL_FLOAT16;
+    return any;
+}
+
 /* The model's own policy: its layers have theirs, so one that Keel does not have does not matter.
- */
+ * Keras leaves out that of a Functional model, which then has the policy of the program. The
+ * program that made layers in mixed_float16 had that one, and scaled the loss. */
 static void read_policy(keel_model *m)
 {
     const json_t *dtype = json_object_get(json_object_get(m->file_config, "config"), "dtype");
     const char *name = json_string_value(dtype);
     if (!name) name = json_string_value(json_object_get(json_object_get(dtype, "config"), "name"));
+    if (!dtype && any_in_float16(m)) name = "mixed_float16";
     if (!name || keel_policy_find(name, &m->compute) < 0) m->compute = KEEL_FLOAT32;
 }
 

@@ -67,6 +67,7 @@ CASES = {  # name: layers, rows, policy, optimizer, batch, epochs before it is s
     "half": (mlp, "mlp", HALF, scaled(sgd(), 2.0**20, 20), 1, 0),
     "half_cnn": (cnn, "cnn", HALF, scaled(lambda: optimizers.SGD(2**-6), 2.0**7, 2000), 16, 0),
     "half_by_policy": (mlp, "mlp", HALF, sgd(), 16, 2),
+    "half_functional": (mlp, "mlp", HALF, sgd(), 16, 0),  # its config has no policy
     "multi": (large, "mlp", "float32", scaled(several, 2.0**127, 4), 16, 1),
     # what these two keep besides slots is not in files of a LossScaleOptimizer
     "nadam": (mlp, "mlp", "float32", scaled(lambda: optimizers.Nadam(1e-3), 8.0, 3), 16, 1),
@@ -77,6 +78,8 @@ CASES = {  # name: layers, rows, policy, optimizer, batch, epochs before it is s
 def compiled(name, layers_of, policy, optimizer):
     keras.config.set_dtype_policy(policy)  # if it is mixed_float16, compile wraps the optimizer
     m = keras.Sequential(layers_of(policy), name="loss_scale_" + name)
+    if "functional" in name:
+        m = keras.Model(m.inputs, m.outputs[0], name=m.name)
     loss = losses.SparseCategoricalCrossentropy(from_logits=True)
     m.compile(optimizer(), loss, jit_compile=False)
     return m
