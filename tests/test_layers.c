@@ -191,6 +191,8 @@ static const struct {
     const char *says;
 } refused[] = {
     { "ops.Split", "{\"indices_or_sections\": 2}", { 4 }, KEEL_EUNSUP, "batch" },
+    { "ops.Reshape", "{\"newshape\": [-1, 2]}", { 3, 2 }, KEEL_EUNSUP, "the batch comes first" },
+    { "ops.Reshape", "{\"newshape\": [-1, 1000000000000, 1000000000000]}", { 6 }, KEEL_ESHAPE, "" },
     { "ops.BroadcastTo", "{\"shape\": [3, 4, 6]}", { 6 }, KEEL_EUNSUP, "rows do not mix" },
     { "ops.Einsum", "{\"subscripts\": \"bi->ib\"}", { 6 }, KEEL_EUNSUP, "rows do not mix" },
     { "ops.Dot", "{}", { 6 }, KEEL_EUNSUP, "each row of a batch would meet" },

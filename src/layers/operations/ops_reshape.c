@@ -10,6 +10,25 @@ static const keel_field fields[] = {
     { 0 },
 };
 
+/* Keras counts the batch, too: with -1 for it, other numbers than those of a row change how many
+ * rows there are, as where windows of an image become rows. */
+static keel_status check_rows(const keel_emit *e, const keel_shape *to)
+{
+    const keel_shape *row = &keel_emit_in(e, 0)->shape;
+    char from[96], shape[96];
+    int64_t count = 1;
+    for (int i = 0; i < to->rank; i++)
+        if (to->dim[i] < 1 || __builtin_mul_overflow(count, to->dim[i], &count))
+            return KEEL_OK; /* the op names it */
+    if (keel_shape_count(row) == count) return KEEL_OK;
+    keel_shape_text(from, row);
+    keel_shape_text(shape, to);
+    return keel_fail(e->graph->outline ? KEEL_ESHAPE : KEEL_EUNSUP,
+                     "newshape: a row of %s has %lld elements and %s has %lld: the batch comes "
+                     "first, as -1, and must stay as it is, since rows do not mix",
+                     from, (long long)keel_shape_count(row), shape, (long long)count);
+}
+
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
@@ -25,6 +44,7 @@ static keel_status emit(keel_emit *e)
     if (to->count - 1 > KEEL_RANK_MAX)
         return keel_fail(KEEL_EUNSUP, "newshape: more than %d dims of a row", KEEL_RANK_MAX);
     for (int i = 1; i < to->count; i++) op.shape.dim[op.shape.rank++] = to->at[i];
+    if (open == 0) KEEL_TRY(check_rows(e, &op.shape));
     return keel_emit_unary(e, &keel_op_reshape, &op);
 }
 
