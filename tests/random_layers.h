@@ -912,6 +912,8 @@ static const struct drawer {
     { "StackedRNNCells", NULL, "layers over time call it", 0, true, false },
     { "LayerScale", NULL, "tests/test_operations.c; it must be told the channels", 0, true, false },
     { "CustomScaleLayer", NULL, "tests/test_operations.c; it is called on a list", 0, true, false },
+    { "TFDConcat", NULL, "tests/test_operations.c; it is Concatenate", 0, true, false },
+    { "TFDIdentity", NULL, "tests/test_operations.c; it is Identity", 0, true, false },
     { "Dense", draw_dense, NULL, 3, false, false },
     { "Activation", draw_activation, NULL, 3, false, false },
     { "Conv2D", draw_conv2d, NULL, 4, false, false },

@@ -12,6 +12,7 @@ import os
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 import keras
 from keras.src.applications import convnext, inception_resnet_v2
+from keras.src.layers.preprocessing import feature_space
 from keras.src import activations, constraints, initializers, losses, metrics, optimizers, regularizers
 from keras.src.utils.naming import to_snake_case
 
@@ -38,7 +39,8 @@ def layers():
         o = getattr(keras.layers, name)
         if inspect.isclass(o) and issubclass(o, keras.layers.Layer):
             found[name] = [o.__name__, o.__module__]
-    for o in (convnext.LayerScale, inception_resnet_v2.CustomScaleLayer):  # of keras.applications
+    for o in (convnext.LayerScale, inception_resnet_v2.CustomScaleLayer,  # of keras.applications
+              feature_space.TFDConcat, feature_space.TFDIdentity):
         found[o.__name__] = [o.__name__, o.__module__]
     return found
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Make operations.json: small models with operations of keras.ops, and with the
-layers of keras.applications' own: what they give, and what one
+layers of keras.applications and FeatureSpace: what they give, and what one
 training step makes of them.
 
 Each case is a Functional model, Input -> Dense "first" (linear, on the last dim) -> the operation. Its
@@ -24,6 +24,7 @@ from keras import layers as L
 from keras import ops as O
 from keras.src.applications.convnext import LayerScale
 from keras.src.applications.inception_resnet_v2 import CustomScaleLayer
+from keras.src.layers.preprocessing.feature_space import TFDConcat, TFDIdentity
 
 ROWS, RATE = 3, 0.5
 
@@ -133,6 +134,9 @@ PLAIN = [  # name, shape of a row, the operation, scale of the kernel
     # layers that models of keras.applications bring along
     ("layer_scale", M, lambda x: LayerScale(0.7, 6)(x), ONE),
     ("custom_scale_layer", M, lambda x: CustomScaleLayer(0.3)([x, O.sin(x)]), ONE),
+    # those of a FeatureSpace
+    ("tfd_concat", M, lambda x: TFDConcat(axis=-1)([x, O.sin(x)]), ONE),
+    ("tfd_identity", M, lambda x: O.sin(TFDIdentity()(x)), ONE),
     ("diff", M, lambda x: O.diff(x, axis=-1), ONE),
     ("max and a number", M, lambda x: O.max(x, axis=-1, initial=0.25), ONE),
     ("min and a number", M, lambda x: O.min(x, axis=1, keepdims=True, initial=-0.5) + x, ONE),
