@@ -71,6 +71,18 @@ static void pixels_are_those_of_keras(void **state)
     keel_scratch_free(&scratch);
 }
 
+static void no_gray_is_made_of_inks(void **state)
+{
+    keel_scratch scratch = { 0 };
+    size_t n;
+    keel_image image;
+    unsigned char *data = golden_file("cmyk.jpg", &n);
+    assert_int_equal(keel_image_decode(&image, data, n, 1, &scratch, 0, "a.jpg"), KEEL_EUNSUP);
+    assert_string_equal(keel_error(), "a.jpg: a JPEG in CMYK, of which no gray is made");
+    free(data);
+    keel_scratch_free(&scratch);
+}
+
 static keel_dataset_options options_of(int64_t height, int64_t width)
 {
     keel_dataset_options o = KEEL_DATASET_OPTIONS;
@@ -520,6 +532,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_image_that_is_written_reads_as_itself),
         cmocka_unit_test(pixels_are_those_of_keras),
+        cmocka_unit_test(no_gray_is_made_of_inks),
         cmocka_unit_test(classes_and_rows_are_sorted_as_keras_sorts_them),
         cmocka_unit_test(labels_can_be_one_hot_binary_or_absent),
         cmocka_unit_test(a_split_of_folders_is_shuffled_by_the_seed_and_disjoint),

@@ -42,7 +42,7 @@ static void compare(const made_jpeg *j, const keel_photo *p, keel_scratch *scrat
 /* Of each of these, all ways to make a row of it. */
 static void compare_all(const made_jpeg *j, int64_t height, int64_t width, keel_scratch *scratch)
 {
-    for (int channels = 1; channels <= 3; channels += 2)
+    for (int channels = j->inks ? 3 : 1; channels <= 3; channels += 2)
         for (int way = 0; way < 3; way++) {
             keel_photo p = { .height = height,
                              .width = width,
@@ -96,6 +96,13 @@ static void a_row_has_the_bits_of_the_image_decoded_first(void **state)
     for (int i = 0; i < 12; i++) {
         made_jpeg j = made_jpeg_of(40 + (int)(chance() % 200), 40 + (int)(chance() % 200), 2,
                                    1 + i % 2, i == 5, (coding)(i % CODINGS));
+        compare_all(&j, 8 + chance() % 60, 8 + chance() % 60, &scratch);
+        free(j.data);
+    }
+    for (int i = 0; i < 12; i++) {
+        const int size = i < 6 ? 40 + (int)(chance() % 100) : 700;
+        made_jpeg j = made_jpeg_in(i % 2 ? JCS_CMYK : JCS_YCCK, size, size + 9, 1 + i % 2,
+                                   1 + i / 2 % 2, (coding)(i % CODINGS));
         compare_all(&j, 8 + chance() % 60, 8 + chance() % 60, &scratch);
         free(j.data);
     }

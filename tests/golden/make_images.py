@@ -29,10 +29,18 @@ def pil(picture, **more):
     return out.getvalue()
 
 
+# Inks: as Adobe's programs store them, with and without their marker, and with luma and chroma.
+inks = pil(Image.merge("CMYK", [Image.fromarray(image[:, :, k % 3] // (1 + k // 3)) for k in range(4)]), format="JPEG")
+marker = inks.index(b"\xff\xee")
+assert inks[marker + 2 : marker + 9] == b"\0\x0eAdobe"
+
 files = {
     "photo.jpg": tf.io.encode_jpeg(image, quality=90).numpy(),
     "full_chroma.jpg": tf.io.encode_jpeg(image, quality=95, chroma_downsampling=False).numpy(),
     "progressive.jpg": tf.io.encode_jpeg(image, quality=70, progressive=True).numpy(),
+    "cmyk.jpg": inks,
+    "no_marker.jpg": inks[:marker] + inks[marker + 16 :],
+    "ycck.jpg": inks[: marker + 15] + b"\2" + inks[marker + 16 :],
     "gray.jpg": tf.io.encode_jpeg(image[:, :, :1], quality=80).numpy(),
     "rgb.png": tf.io.encode_png(image[:20, :20]).numpy(),
     "gray.png": tf.io.encode_png(image[:20, :20, :1]).numpy(),
@@ -41,9 +49,10 @@ files = {
     "palette.png": pil(Image.fromarray(image).quantize(40), format="PNG"),
     "bits.png": pil(Image.fromarray(image[:, :, 0] > 128), format="PNG"),
 }
+inked = [files[name] for name in ("cmyk.jpg", "no_marker.jpg", "ycck.jpg")]
 cases = []
 for name, data in files.items():
-    for channels in (3, 1):
+    for channels in (3,) if data in inked else (3, 1):  # TensorFlow makes no gray of inks
         decoded = tf.io.decode_image(data, channels=channels, expand_animations=False)
         for height, width, method in (
             (37, 53, "bilinear"),

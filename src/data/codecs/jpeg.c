@@ -2,7 +2,8 @@
  * repairs, are warnings; TensorFlow says nothing of them.
  *
  * TensorFlow's decode_image, which Keras uses, takes the fast integer DCT and smooth chroma
- * upsampling; with them pixels are equal to its (tests/golden/make_images.py). */
+ * upsampling, and makes RGB of CMYK without a colour profile; so pixels are equal to its
+ * (tests/golden/make_images.py). */
 #include "data/codecs/jpeg.h"
 #include "base/memory.h"
 #include "data/warnings.h"
@@ -25,7 +26,7 @@ struct keel_jpeg {
     keel_account *account;
     int64_t taken;  /* from it */
     bool ends;      /* with the marker of the end */
-    JSAMPROW spare; /* a line that nobody reads */
+    JSAMPROW spare; /* a line of inks, or one that nobody reads */
 };
 
 static void give_up(j_common_ptr c)
@@ -98,8 +99,9 @@ keel_status keel_jpeg_open(keel_jpeg **out, const void *data, size_t n_bytes, in
     j->errors.emit_message = note;
     j->errors.output_message = say_nothing;
     keel_status s = read_head(j, data, n_bytes);
-    if (s >= 0 && (c->jpeg_color_space == JCS_CMYK || c->jpeg_color_space == JCS_YCCK))
-        s = keel_fail(KEEL_EUNSUP, "%s: a JPEG in CMYK; convert it to RGB", what);
+    const bool inks = c->jpeg_color_space == JCS_CMYK || c->jpeg_color_space == JCS_YCCK;
+    if (s >= 0 && inks && channels == 1)
+        s = keel_fail(KEEL_EUNSUP, "%s: a JPEG in CMYK, of which no gray is made", what);
     if (s >= 0) {
         const int64_t there = (int64_t)c->image_height * c->image_width;
         const int64_t pixel_bytes = channels + (coefficient_bytes(c) + there - 1) / there;
@@ -109,7 +111,7 @@ keel_status keel_jpeg_open(keel_jpeg **out, const void *data, size_t n_bytes, in
         keel_jpeg_close(j);
         return s;
     }
-    c->out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    c->out_color_space = inks ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
     c->dct_method = JDCT_IFAST;
     c->do_fancy_upsampling = TRUE;
     *height = c->image_height;
@@ -174,12 +176,41 @@ keel_status keel_jpeg_start(keel_jpeg *j, int64_t *left, int64_t *width)
     return KEEL_OK;
 }
 
+/* Adobe's programs store how much light is left, all others how much ink there is. */
+static void rgb_of_inks(unsigned char *to, const unsigned char *cmyk, JDIMENSION width, bool light)
+{
+    enum { INKS = 4, COLOURS = 3, BLACK = 3, ALL = 255 };
+    for (JDIMENSION x = 0; x < width; x++, to += COLOURS, cmyk += INKS)
+        for (int i = 0; i < COLOURS; i++)
+            to[i] = (unsigned char)((light ? cmyk[BLACK] * cmyk[i]
+                                           : (ALL - cmyk[BLACK]) * (ALL - cmyk[i])) /
+                                    ALL);
+}
+
+/* Decode n lines into a spare one, and make RGB of them if they are wanted. */
+static void spare_lines(keel_jpeg *j, JDIMENSION n, unsigned char *to, size_t stride)
+{
+    struct jpeg_decompress_struct *c = &j->c;
+    const size_t n_bytes = (size_t)c->output_width * (size_t)c->output_components;
+    if (!j->spare) j->spare = c->mem->alloc_large((j_common_ptr)c, JPOOL_IMAGE, n_bytes);
+    for (; n; n--) {
+        jpeg_read_scanlines(c, &j->spare, 1);
+        if (!to) continue;
+        rgb_of_inks(to, j->spare, c->output_width, c->saw_Adobe_marker);
+        to += stride;
+    }
+}
+
 keel_status keel_jpeg_read(keel_jpeg *j, unsigned char *to, size_t stride, int64_t lines)
 {
     enum { MANY = 16 };
     struct jpeg_decompress_struct *c = &j->c;
     const JDIMENSION first = c->output_scanline, end = first + (JDIMENSION)lines;
     if (setjmp(j->back)) return failed(j);
+    if (c->out_color_space == JCS_CMYK) {
+        spare_lines(j, (JDIMENSION)lines, to, stride);
+        return KEEL_OK;
+    }
     while (c->output_scanline < end) {
         JSAMPROW row[MANY];
         JDIMENSION n = 0;
@@ -190,22 +221,13 @@ keel_status keel_jpeg_read(keel_jpeg *j, unsigned char *to, size_t stride, int64
     return KEEL_OK;
 }
 
-/* Decode lines that nobody reads. */
-static void waste(keel_jpeg *j, JDIMENSION lines)
-{
-    struct jpeg_decompress_struct *c = &j->c;
-    const size_t n = (size_t)c->output_width * (size_t)c->output_components;
-    if (!j->spare) j->spare = c->mem->alloc_large((j_common_ptr)c, JPOOL_IMAGE, n);
-    while (lines--) jpeg_read_scanlines(c, &j->spare, 1);
-}
-
 keel_status keel_jpeg_skip(keel_jpeg *j, int64_t lines)
 {
     struct jpeg_decompress_struct *c = &j->c;
     if (setjmp(j->back)) return failed(j);
     /* libjpeg-turbo 2.1 loses its place in the gray of images that have fewer lines of colour */
     if (c->out_color_space == JCS_GRAYSCALE && c->max_v_samp_factor > 1)
-        waste(j, (JDIMENSION)lines);
+        spare_lines(j, (JDIMENSION)lines, NULL, 0);
     else
         jpeg_skip_scanlines(c, (JDIMENSION)lines);
     return KEEL_OK;
@@ -217,7 +239,7 @@ keel_status keel_jpeg_finish(keel_jpeg *j, const keel_scratch *scratch)
     const JDIMENSION left = c->output_height - c->output_scanline;
     if (!left || !j->ends) {
         if (setjmp(j->back)) return failed(j);
-        if (left) waste(j, left);
+        if (left) spare_lines(j, left, NULL, 0);
         jpeg_finish_decompress(c);
     }
     if (j->errors.num_warnings) keel_warn(scratch, j->what, j->text);

@@ -167,7 +167,7 @@ int64_t keel_jpeg_own(const keel_jpeg_head *j)
 {
     enum { FIXED = 24 << 10 /* tables, state, and the least that its pools allocate */ };
     const int h_most = most_of(j->h, j->components), v_most = most_of(j->v, j->components);
-    int64_t sum = FIXED + j->width * j->components; /* a line that nobody reads */
+    int64_t sum = FIXED + j->width * j->components; /* a line of inks, or one that nobody reads */
     for (int i = 0; i < j->components; i++)
         sum += component_bytes(j, i, h_most, v_most, 8 / j->shrunk);
     return sum;
