@@ -201,14 +201,14 @@ static bool takes_columns(const keel_model *m)
 static bool has_named_parts(const char *spec)
 {
     static const char *const endings[] = { ".npz", ".h5", ".hdf5", ".tar" };
-    static const char *const schemes[] = { "exec", "raw", "synthetic" };
+    static const char *const schemes[] = { "exec", "raw", "synthetic", "tfrecord" };
     const size_t n = strlen(spec);
     struct stat st;
     for (int i = 0; i < 4; i++) {
         const size_t ending = strlen(endings[i]);
         if (n >= ending && !strcasecmp(spec + n - ending, endings[i])) return true;
     }
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         const size_t scheme = strlen(schemes[i]);
         if (!strncmp(spec, schemes[i], scheme) && (spec[scheme] == '(' || spec[scheme] == ':'))
             return true;

@@ -120,8 +120,8 @@ int keel_setup_input_memory(int64_t *out, const char *text);
         "files are is found out, or said by images:DIR, audio:DIR, text:DIR), a.npz with x and "   \
         "y, x.npy,y.npy, idx files images,labels (.gz too), a.csv, a.jsonl or a.txt "              \
         "(.gz, a pattern or folder too), TFRecord files and tar shards: a file, a directory of "   \
-        "them, train-*.tfrecord, shard-{000..010}.tar; or a pipeline "                             \
-        "file .toml"),                                                                             \
+        "them, train-*.tfrecord, shard-{000..010}.tar, or, of any names, tfrecord:train-*; or a "  \
+        "pipeline file .toml"),                                                                    \
         KEEL_SOURCE_ROWS(T, member)
 
 /* What is said of a source, whichever option or argument names it. */

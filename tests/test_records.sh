@@ -42,6 +42,11 @@ want 0 'rows  *6' evaluate o.keras --data 'num*.tfrecord'
 want 0 'rows  *12' evaluate o.keras --data 'numbers.tfrecord{,.gz}'
 want 0 '6 x 3' predict o.keras --data numbers.tfrecord.gz -o p.npy
 want 0 '' plan m.keras --data numbers.tfrecord --batch-size 4
+for k in 0 1; do cp numbers.tfrecord train-0000$k-of-00002; done # as TensorFlow names shards
+want 2 'has the records of a TFRecord file; name it tfrecord:train-00000-of-00002' \
+    evaluate o.keras --data train-00000-of-00002
+want 0 'rows  *12' evaluate o.keras --data 'tfrecord:train-*'
+want 1 'm.keras: .*no TFRecord file' evaluate o.keras --data tfrecord:m.keras
 want 0 '3 rows, 3 for validation' fit m.keras --data numbers.tfrecord --validation-split 0.4 --epochs 1 -o v.keras
 want 0 '0 cat, 1 dog' fit raw.keras --data numbers.tfrecord --inputs raw --label label \
     --features 'raw=uint8(2,3)' --epochs 1 -o r.keras

@@ -160,7 +160,8 @@ keel_status keel_dataset_from_idx(keel_dataset **out, const char *images_path,
  * "a.jsonl" or "a.ndjson", an object a line, whose keys are named as columns are, by path:
  * "x=image.pixels" (by default x and y; without x, all numbers); "a.txt" or "lines:FILE", whose
  * lines are texts (these and CSV may be gzipped, a folder, or a pattern such as "day-*.csv");
- * TFRecord files of tf.train.Example (.tfrec in their names, gzipped too), where options->inputs
+ * TFRecord files of tf.train.Example (.tfrec in their names, or "tfrecord:" before them, gzipped
+ * too), where options->inputs
  * and targets choose features, by default x and y; tar shards of WebDataset, where they choose
  * endings ("x=jpg", "x=jpg;png"), by default an image and cls. Of both, a file, a directory of
  * them, or a pattern: "train-*.tfrecord", "shard-{000..010}.tar". A record is read and checked with

@@ -2,6 +2,7 @@
 #include "data/unknown.h"
 #include "base/text.h"
 #include "data/source.h"
+#include "io/tfrecord.h"
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
@@ -53,6 +54,15 @@ static keel_status say_what_is_read(const char *spec)
     return s;
 }
 
+static bool has_records(const char *path)
+{
+    keel_tfrecord t = { 0 };
+    int64_t room = 0;
+    const bool is = keel_tfrecord_open(&t, path, false, &room) >= 0 && t.count > 0;
+    keel_tfrecord_close(&t);
+    return is;
+}
+
 keel_status keel_data_unknown(const char *spec)
 {
     struct stat st;
@@ -70,5 +80,8 @@ keel_status keel_data_unknown(const char *spec)
                              "with exec:CMD as the data (docs/pipelines.md has one for Parquet), "
                              "or convert it",
                              spec, foreign[i].format);
+    if (S_ISREG(st.st_mode) && has_records(spec))
+        return keel_fail(KEEL_EARG, "%s: has the records of a TFRecord file; name it tfrecord:%s",
+                         spec, spec);
     return say_what_is_read(spec);
 }

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "tensor/dtype.h"
 #include <stdio.h>
+#include <string.h>
 
 extern const keel_source keel_source_tfrecord;
 
@@ -220,10 +221,25 @@ static int64_t length(const void *state, int i, int64_t index)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+/* Before files whose names do not tell what they are, such as train-00000-of-01024. */
+static const char prefix[] = "tfrecord:";
+
+static bool has_prefix(const char *spec)
+{
+    return !strncmp(spec, prefix, sizeof prefix - 1);
+}
+
+static keel_status find_files(keel_file_list *out, const char *spec)
+{
+    static const char *const any[] = { "", NULL };
+    return has_prefix(spec) ? keel_file_list_find(out, spec + sizeof prefix - 1, any)
+                            : keel_file_list_find(out, spec, keel_tfrecord_endings);
+}
+
 static keel_status open_files(keel_examples *r, const char *spec, int64_t *n_bytes)
 {
     int64_t room = KEEL_INFLATED_MAX;
-    KEEL_TRY(keel_file_list_find(&r->files, spec, keel_tfrecord_endings));
+    KEEL_TRY(find_files(&r->files, spec));
     const size_t n = (size_t)r->files.n;
     r->file = keel_calloc(n + 1, sizeof *r->file);
     r->first = keel_calloc(n + 1, sizeof *r->first);
@@ -240,7 +256,7 @@ static keel_status open_files(keel_examples *r, const char *spec, int64_t *n_byt
 
 static bool claims(const char *spec)
 {
-    return keel_file_list_claims_shards(spec, keel_tfrecord_endings);
+    return has_prefix(spec) || keel_file_list_claims_shards(spec, keel_tfrecord_endings);
 }
 
 static keel_status open_records(keel_dataset **out, const char *spec, const keel_dataset_options *o)
@@ -278,7 +294,8 @@ static keel_status open_records(keel_dataset **out, const char *spec, const keel
 
 const keel_source keel_source_tfrecord = {
     .name = "tfrecord",
-    .help = "TFRecord files of tf.train.Example: a file, a directory of them, train-*.tfrecord",
+    .help = "TFRecord files of tf.train.Example: a file, a directory of them, train-*.tfrecord; or "
+            "tfrecord:train-*, with any names",
     .claims = claims,
     .open = open_records,
     .read = read_row,
