@@ -41,9 +41,12 @@ static int read_missing(keel_dataset_options *d, const char *text)
 
 /* ---- vocabularies ---------------------------------------------------------------------------- */
 
-/* The words of a file, one per line; NULL after an error was printed. */
+/* The words of a file, one per line, without a mark of UTF-8 before them; NULL after an error was
+ * printed. */
 static char *words_of_file(const char *path)
 {
+    static const char mark[] = "\xef\xbb\xbf";
+    enum { MARK = sizeof mark - 1 };
     FILE *f = fopen(path, "rb");
     char *text = NULL;
     size_t n = 0;
@@ -60,6 +63,7 @@ static char *words_of_file(const char *path)
         return NULL;
     }
     text[n] = 0;
+    if (n >= MARK && !memcmp(text, mark, MARK)) memmove(text, text + MARK, n - MARK + 1);
     return text;
 }
 

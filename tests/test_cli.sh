@@ -345,6 +345,8 @@ want 2 '^keel evaluate: --vocabulary a: give the words that the model is trained
 want 2 '^keel fit: --vocabulary a: give the words' fit two.keras "${words[@]}" a --validation words.csv -o h.keras
 printf 'dark blue\r\nred\n' >words.txt
 want 0 '^rows +103 ' evaluate words.keras "${words[@]}" a=@words.txt
+printf '\xef\xbb\xbfdark blue\nred\n' >marked.txt # as UTF-8, by programs of Windows
+want 0 '^rows +103 ' evaluate words.keras "${words[@]}" a=@marked.txt
 want 1 "^keel evaluate: words.csv:2: column 'a' has 'dark blue', which is not one of the 2 words" evaluate words.keras "${words[@]}" a=blue,red
 want 1 'none.txt cannot be read' evaluate words.keras "${words[@]}" a=@none.txt
 want 2 "'e', which is no column of an input" evaluate words.keras "${words[@]}" 'a=@words.txt e=x'

@@ -397,6 +397,10 @@ static void labels_in_a_file_are_checked(void **state)
         keel_status status;
     } files[] = {
         { "0 1 2\n0,1,2\r\n0 1 2 0 1 2 0\t1\n", NULL, KEEL_OK },
+        { "\xef\xbb\xbf"
+          "0 1 2 0 1 2 0 1 2 0 1 2 0 1\r\n",
+          NULL, KEEL_OK },
+        { "\xef\xbb", "labels:1:", KEEL_EFORMAT },
         { "0 1 2\n0 1 -2", "labels:2: labels are whole numbers", KEEL_EFORMAT },
         { "0\n1\nx", "labels:3:", KEEL_EFORMAT },
         { "1.5", "whole numbers from 0", KEEL_EFORMAT },
