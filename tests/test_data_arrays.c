@@ -103,6 +103,15 @@ static void what_h5py_wrote_is_read(void **state)
     assert_true(keel_dataset_has_weight(d)); /* x, y and sample_weight by their names */
     assert_int_equal(keel_dataset_field_count(d), 3);
     keel_dataset_destroy(d);
+    keel_dataset_options o = KEEL_DATASET_OPTIONS;
+    o.label = "bad/none";
+    d = NULL;
+    assert_int_equal(keel_dataset_open(&d, KINDS_H5, &o), KEEL_EFORMAT);
+    assert_non_null(strstr(keel_error(), "no array named bad/none"));
+    o.label = "/types/f2"; /* of 3 numbers a row */
+    if (keel_dataset_open(&d, KINDS_H5, &o) < 0) fail_msg("%s", keel_error());
+    assert_int_equal(keel_dataset_y_shape(d).rank, 1);
+    keel_dataset_destroy(d);
 }
 
 static void an_array_that_cannot_be_read_is_refused_by_name(void **state)

@@ -212,6 +212,7 @@ static void arrays_of_an_npz_are_found_by_name_or_number(void **state)
         int n;
         const char *inputs[2], *targets[2];
         const char *says; /* "path=value ..." or the error */
+        const char *label;
     } cases[] = {
         { { { "y", 2 }, { "x", 1 }, { "sample_weight", 3 } },
           3,
@@ -255,6 +256,14 @@ static void arrays_of_an_npz_are_found_by_name_or_number(void **state)
           { 0 },
           "array 'y_sample_weight' is not used: weights are sample_weight, or sample_weight_ and" },
         { { { "x", 1 }, { "sample_weight_b", 3 } }, 2, { "in" }, { "a" }, "in=1 " },
+        { { { "x", 1 }, { "y", 2 }, { "a,b", 3 } }, 3, { 0 }, { 0 }, "x=1 y=3 ", "a,b" },
+        { { { "x", 1 }, { "y", 2 } },
+          2,
+          { 0 },
+          { 0 },
+          "has no array named z; there are 'x', 'y'",
+          "z" },
+        { { { "x", 1 }, { "y", 2 } }, 2, { 0 }, { "t=x" }, "x=1 t=1 ", "z" },
     };
     files_begin();
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -263,6 +272,7 @@ static void arrays_of_an_npz_are_found_by_name_or_number(void **state)
         char got[256] = "";
         o.inputs = cases[i].inputs;
         o.targets = cases[i].targets;
+        o.label = cases[i].label;
         while (o.n_input < 2 && o.inputs[o.n_input]) o.n_input++;
         while (o.n_target < 2 && o.targets[o.n_target]) o.n_target++;
         write_npz("t.npz", cases[i].m, cases[i].n);

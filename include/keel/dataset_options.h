@@ -80,7 +80,8 @@ typedef struct keel_dataset_options {
     keel_color_mode color_mode;       /* images */
     keel_label_mode label_mode;       /* images, and files whose labels are classes */
     keel_interpolation interpolation; /* images */
-    const char *label;                /* CSV: the name of the label column; NULL: no y */
+    const char *label;                /* the column, array, feature or ending that is y, if targets
+                                       * is empty; NULL: y, and no y of a CSV file */
     double validation_split;          /* in [0, 1); used with subset */
     keel_subset subset;               /* the part of validation_split to open */
     uint64_t seed;                    /* of the split of a directory: Keras's seed */

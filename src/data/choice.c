@@ -44,6 +44,25 @@ keel_status keel_choices_read(keel_choice **out, const char *const *list, int n,
     return s;
 }
 
+keel_status keel_choices_targets(keel_choice **out, int *n, const keel_dataset_options *o)
+{
+    *n = o->n_target;
+    if (o->n_target || !o->label) return keel_choices_read(out, o->targets, o->n_target, "targets");
+    if (!*o->label) return keel_fail(KEEL_EARG, "label: an empty name");
+    keel_choice *c = keel_calloc(1, sizeof *c);
+    if (!c) return KEEL_ENOMEM;
+    *n = 1;
+    c->name = keel_strdup("y");
+    c->part = keel_calloc(1, sizeof *c->part);
+    if (c->part && (c->part[0] = keel_strdup(o->label))) c->n_part = 1;
+    if (c->name && c->n_part) {
+        *out = c;
+        return KEEL_OK;
+    }
+    keel_choices_free(c, 1);
+    return KEEL_ENOMEM;
+}
+
 void keel_choices_free(keel_choice *c, int n)
 {
     for (int i = 0; c && i < n; i++) {

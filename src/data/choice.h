@@ -3,6 +3,7 @@
 #ifndef KEEL_DATA_CHOICE_H
 #define KEEL_DATA_CHOICE_H
 #include "base/error.h"
+#include "keel/dataset_options.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -17,5 +18,9 @@ typedef struct keel_choice {
  * an entry without a name or with an empty part; `what` names the list in messages. */
 keel_status keel_choices_read(keel_choice **out, const char *const *list, int n, const char *what);
 void keel_choices_free(keel_choice *c, int n);
+
+/* The same for the targets of `o`: its list, or without one "y=label" if a label is given, whose
+ * name may have any letters. */
+keel_status keel_choices_targets(keel_choice **out, int *n, const keel_dataset_options *o);
 
 #endif

@@ -151,6 +151,7 @@ keel_status keel_named_choose(keel_named *out, const char *const *list, int64_t 
     keel_named c = { .n = 0 };
     names s = { list, n, what, "" };
     keel_choice *inputs = NULL, *targets = NULL;
+    int n_target = 0;
     const bool wants = o->subset == KEEL_SUBSET_VALIDATION && o->validation_split == 0;
     c.held_out = wants && find(&s, "x_test") >= 0;
     if (c.held_out)
@@ -158,13 +159,13 @@ keel_status keel_named_choose(keel_named *out, const char *const *list, int64_t 
     else if (find(&s, "x") < 0 && find(&s, "x_train") >= 0)
         s.part = "_train";
     keel_status r = keel_choices_read(&inputs, o->inputs, o->n_input, "inputs");
-    if (r >= 0) r = keel_choices_read(&targets, o->targets, o->n_target, "targets");
+    if (r >= 0) r = keel_choices_targets(&targets, &n_target, o);
     if (r >= 0) r = choose_role(&c, &s, inputs, o->n_input, "x", KEEL_ROLE_INPUT);
-    if (r >= 0) r = choose_role(&c, &s, targets, o->n_target, "y", KEEL_ROLE_TARGET);
+    if (r >= 0) r = choose_role(&c, &s, targets, n_target, "y", KEEL_ROLE_TARGET);
     if (r >= 0 && !c.held_out) r = choose_weights(&c, &s);
     if (r >= 0 && !c.held_out) r = check_weights(&c, &s);
     keel_choices_free(inputs, o->n_input);
-    keel_choices_free(targets, o->n_target);
+    keel_choices_free(targets, n_target);
     if (r < 0)
         keel_named_free(&c);
     else

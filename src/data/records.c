@@ -128,16 +128,15 @@ keel_status keel_records_choose(keel_record_fields *f, const keel_dataset_option
                                 const keel_record_parts *p)
 {
     keel_choice *inputs = NULL, *targets = NULL;
-    keel_choice labels = { (char *)(uintptr_t) "y", (char **)(uintptr_t)&o->label, 1, false };
-    const bool label = o->label && !o->n_target;
+    int n_target = 0;
     keel_status s = keel_choices_read(&inputs, o->inputs, o->n_input, "inputs");
-    if (s >= 0) s = keel_choices_read(&targets, o->targets, o->n_target, "targets");
+    if (s >= 0) s = keel_choices_targets(&targets, &n_target, o);
     if (s >= 0) s = add_role(f, p, inputs, o->n_input, KEEL_ROLE_INPUT);
     if (s >= 0 && o->label_mode != KEEL_LABEL_NONE)
-        s = add_role(f, p, label ? &labels : targets, label ? 1 : o->n_target, KEEL_ROLE_TARGET);
+        s = add_role(f, p, targets, n_target, KEEL_ROLE_TARGET);
     if (s >= 0 && o->label_mode != KEEL_LABEL_NONE) s = add_weights(f, p);
     keel_choices_free(inputs, o->n_input);
-    keel_choices_free(targets, o->n_target);
+    keel_choices_free(targets, n_target);
     return s;
 }
 

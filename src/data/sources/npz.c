@@ -232,6 +232,7 @@ static keel_status read_arrays(keel_dataset **out, const char *path, const keel_
     archive a = { .path = path, .part = "" };
     keel_choice *inputs = NULL, *targets = NULL;
     keel_classes classes = { 0 };
+    int n_target = 0;
     keel_status s = keel_zip_open(&a.zip, path);
     if (s < 0) return s;
     const bool test = held_out && keel_npz_has(a.zip, "x_test");
@@ -240,14 +241,14 @@ static keel_status read_arrays(keel_dataset **out, const char *path, const keel_
     else if (!keel_npz_has(a.zip, "x") && keel_npz_has(a.zip, "x_train"))
         a.part = "_train";
     s = keel_choices_read(&inputs, o->inputs, o->n_input, "inputs");
-    if (s >= 0) s = keel_choices_read(&targets, o->targets, o->n_target, "targets");
+    if (s >= 0) s = keel_choices_targets(&targets, &n_target, o);
     if (s >= 0) s = add_role(&a, inputs, o->n_input, "x", KEEL_ROLE_INPUT);
-    if (s >= 0) s = add_role(&a, targets, o->n_target, "y", KEEL_ROLE_TARGET);
+    if (s >= 0) s = add_role(&a, targets, n_target, "y", KEEL_ROLE_TARGET);
     if (s >= 0 && !test) s = add_weights(&a);
     if (s >= 0 && !test) s = check_weights(&a);
     if (s >= 0) s = set_labels(&a, &classes, o);
     keel_choices_free(inputs, o->n_input);
-    keel_choices_free(targets, o->n_target);
+    keel_choices_free(targets, n_target);
     keel_zip_close(a.zip);
     if (s >= 0) {
         s = keel_dataset_adopt_fields(out, a.field, a.n, classes.n, classes.name, path);
