@@ -28,18 +28,18 @@ void keel_callbacks_add(keel_callback_list *l,
 void keel_callbacks_free(keel_callback_list *l);
 
 #define KEEL_CALLBACKS_ROWS(T, member)                                                             \
-    KEEL_OPTION_ROW(T, member.stopping, "early-stopping", 0, false, KEEL_OPTION_TEXT, "NAME,...",  \
+    KEEL_OPTION_ROW(T, member.stopping, "early-stopping", 0, false, KEEL_OPTION_ONCE, "NAME,...",  \
                     NULL,                                                                          \
                     "stop when this value of the logs no longer improves: "                        \
                     "val_loss,patience=5,restore-best (see keel callbacks EarlyStopping)"),        \
-        KEEL_OPTION_ROW(T, member.best, "save-best", 0, false, KEEL_OPTION_TEXT, "NAME", NULL,     \
+        KEEL_OPTION_ROW(T, member.best, "save-best", 0, false, KEEL_OPTION_ONCE, "NAME", NULL,     \
                         "save the model of the best epoch by this value, val_loss or "             \
                         "val_accuracy, beside the output, as OUT.best.keras"),                     \
         KEEL_OPTION_ROW(T, member.by_epoch, "learning-rate-by-epoch", 0, false, KEEL_OPTION_TEXT,  \
                         "S", NULL,                                                                 \
                         "learning rate of each epoch, by a schedule whose steps are epochs: "      \
                         "'ExponentialDecay(0.1, 10, 0.5)'"),                                       \
-        KEEL_OPTION_ROW(T, member.list, "callbacks", 0, false, KEEL_OPTION_TEXT, "LIST", NULL,     \
+        KEEL_OPTION_ROW(T, member.list, "callbacks", 0, false, KEEL_OPTION_ONCE, "LIST", NULL,     \
                         "callbacks of Keras's, separated by commas: 'ReduceLROnPlateau("           \
                         "patience=3), CSVLogger(log.csv)' (see keel callbacks)")
 

@@ -181,6 +181,7 @@ static const char *store(const keel_option *o, const char *text, char *to)
         *(bool *)to = true;
         return NULL;
     case KEEL_OPTION_TEXT:
+    case KEEL_OPTION_ONCE:
         *(const char **)to = text;
         return *text ? NULL : "it is empty";
     case KEEL_OPTION_COUNT:
@@ -224,7 +225,8 @@ static void set_defaults(const keel_command *c, char *options)
     }
 }
 
-/* argv[*i] is an option: find it, take its value (after '=' or the next word), store it. */
+/* argv[*i] is an option: find it, take its value (after '=' or the next word), store it.
+ * Of an option that is given twice the last value counts, so that a script can have defaults. */
 static int read_option(const keel_command *c, int argc, char **argv, int *i, char *options)
 {
     const char *word = argv[*i], *value = NULL, *wrong;
@@ -251,6 +253,10 @@ static int read_option(const keel_command *c, int argc, char **argv, int *i, cha
                                  o->value);
         value = argv[++*i];
     }
+    const char *before = o->kind == KEEL_OPTION_ONCE ? *(char **)(options + o->offset) : NULL;
+    if (before && strcmp(before, value))
+        return keel_complain(EXIT_USAGE, "--%s is given twice, as '%s' and as '%s': leave one out",
+                             o->name, before, value);
     if ((wrong = store(o, value ? value : "", options + o->offset)))
         return keel_complain(EXIT_USAGE, "--%s '%s': %s: --%s %s", o->name, value, wrong, o->name,
                              o->value);

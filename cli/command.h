@@ -16,13 +16,14 @@ typedef enum keel_option_kind {
     KEEL_OPTION_POSITIVE, /* int64_t, 1 or more; 0 if not given and without default */
     KEEL_OPTION_REAL,     /* double; NAN if not given and without default */
     KEEL_OPTION_TEXT,     /* const char *; NULL if not given and without default */
+    KEEL_OPTION_ONCE,     /* as TEXT; another value is refused, since both may be meant */
     KEEL_OPTION_CHOICE    /* int: the index of the word in `value`, "keep|drop|carry" */
 } keel_option_kind;
 
 typedef struct keel_option {
     const char *name; /* "batch-size" is --batch-size; NULL ends a table */
     char letter;      /* 'o' for -o; 0: none */
-    bool required;    /* of kind TEXT or POSITIVE */
+    bool required;    /* of kind TEXT, ONCE or POSITIVE */
     keel_option_kind kind;
     const char *value;    /* as shown in help: "N", "SRC"; the words of a choice */
     const char *fallback; /* the default, parsed as a value; NULL: none */

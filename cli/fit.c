@@ -510,7 +510,7 @@ static const keel_option table[] = {
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),
     KEEL_GRAPHS_ROW(options, no_graphs),
-    KEEL_OPTION_ROW(options, validation, "validation", 0, false, KEEL_OPTION_TEXT, "SRC", NULL,
+    KEEL_OPTION_ROW(options, validation, "validation", 0, false, KEEL_OPTION_ONCE, "SRC", NULL,
                     "evaluate this data after each epoch (of a directory with MNIST's files: those "
                     "named t10k)"),
     KEEL_OPTION_ROW(options, validation_split, "validation-split", 0, false, KEEL_OPTION_REAL, "F",
@@ -538,7 +538,7 @@ static const keel_option table[] = {
                     "N", NULL, "steps per epoch (default: all the data)"),
     KEEL_OPTIMIZER_ROWS(options, compile),
     KEEL_OPTION_ROW(
-        options, compile.undecayed, "exclude-from-weight-decay", 0, false, KEEL_OPTION_TEXT,
+        options, compile.undecayed, "exclude-from-weight-decay", 0, false, KEEL_OPTION_ONCE,
         "NAMES", NULL,
         "weights without weight decay, separated by commas: bias,gamma for all with such a last "
         "name, dense/kernel for one; a model's file does not have them"),

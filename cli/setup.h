@@ -34,7 +34,7 @@ typedef struct keel_compile_options {
     KEEL_OPTION_ROW(T, member.loss, "loss", 0, false, KEEL_OPTION_TEXT, "NAME", NULL,              \
                     "loss by Keras's name, with optional arguments: "                              \
                     "'SparseCategoricalCrossentropy(from_logits=True)' (default: the model's)"),   \
-        KEEL_OPTION_ROW(T, member.metrics, "metrics", 0, false, KEEL_OPTION_TEXT, "NAMES", NULL,   \
+        KEEL_OPTION_ROW(T, member.metrics, "metrics", 0, false, KEEL_OPTION_ONCE, "NAMES", NULL,   \
                         "metrics, separated by commas: accuracy,mse (default: the model's)")
 
 #define KEEL_OPTIMIZER_ROWS(T, member)                                                             \
@@ -60,7 +60,7 @@ const char *keel_setup_policy(int dtype);
 int keel_setup_plugin(const char *file);
 
 #define KEEL_PLUGIN_ROW(T, member)                                                                 \
-    KEEL_OPTION_ROW(T, member, "plugin", 0, false, KEEL_OPTION_TEXT, "FILE.so", NULL,              \
+    KEEL_OPTION_ROW(T, member, "plugin", 0, false, KEEL_OPTION_ONCE, "FILE.so", NULL,              \
                     "layers, losses and metrics of your own: a shared library whose function "     \
                     "keel_plugin registers them (see keel/custom.h)")
 
@@ -114,7 +114,7 @@ int keel_setup_input_memory(int64_t *out, const char *text);
 
 #define KEEL_DATA_ROWS(T, member, required)                                                        \
     KEEL_OPTION_ROW(                                                                               \
-        T, member.data, "data", 0, required, KEEL_OPTION_TEXT, "SRC", NULL,                        \
+        T, member.data, "data", 0, required, KEEL_OPTION_ONCE, "SRC", NULL,                        \
         "the data: a directory with a folder of images, sounds (wav) or texts per class (what "    \
         "its "                                                                                     \
         "files are is found out, or said by images:DIR, audio:DIR, text:DIR), a.npz with x and "   \
@@ -142,7 +142,7 @@ int keel_setup_input_memory(int64_t *out, const char *text);
         KEEL_OPTION_ROW(T, member.labels, "labels", 0, false, KEEL_OPTION_TEXT, "FILE", NULL,      \
                         "labels of the files of the directory --data, in place of its folders: "   \
                         "whole numbers, ordered as the paths of the files"),                       \
-        KEEL_OPTION_ROW(T, member.class_names, "class-names", 0, false, KEEL_OPTION_TEXT, "A,B,C", \
+        KEEL_OPTION_ROW(T, member.class_names, "class-names", 0, false, KEEL_OPTION_ONCE, "A,B,C", \
                         NULL, "the folders of a directory that are classes, in this order"),       \
         KEEL_OPTION_ROW(T, member.input_timeout, "input-timeout", 0, false, KEEL_OPTION_REAL, "S", \
                         NULL, KEEL_TIMEOUT_HELP),                                                  \
@@ -160,17 +160,17 @@ int keel_setup_input_memory(int64_t *out, const char *text);
                         "HZ", NULL, "refuse sounds of another rate; Keel does not resample"),      \
         KEEL_OPTION_ROW(T, member.max_length, "max-length", 0, false, KEEL_OPTION_POSITIVE, "N",   \
                         NULL, "only the first N bytes of each text of a directory"),               \
-        KEEL_OPTION_ROW(T, member.label, "label", 0, false, KEEL_OPTION_TEXT, "COLUMN", NULL,      \
+        KEEL_OPTION_ROW(T, member.label, "label", 0, false, KEEL_OPTION_ONCE, "COLUMN", NULL,      \
                         "column of the labels in a CSV file; for several targets "                 \
                         "'age=column sex=column'; for an .npz, arrays; for TFRecord files, a "     \
                         "feature; for tar shards, an ending"),                                     \
-        KEEL_OPTION_ROW(T, member.inputs, "inputs", 0, false, KEEL_OPTION_TEXT, "LIST", NULL,      \
+        KEEL_OPTION_ROW(T, member.inputs, "inputs", 0, false, KEEL_OPTION_ONCE, "LIST", NULL,      \
                         "columns of the inputs in a CSV file: 'a,b,c', or for several inputs "     \
                         "'left=a,b right=c'; for an .npz, TFRecord files and tar shards, arrays, " \
                         "features and endings: 'left=array', 'x=jpg' (default: those with the "    \
                         "names of the model's inputs, else all columns except the label; x, or "   \
                         "x_0, x_1; the images of a tar)"),                                         \
-        KEEL_OPTION_ROW(T, member.features, "features", 0, false, KEEL_OPTION_TEXT, "LIST", NULL,  \
+        KEEL_OPTION_ROW(T, member.features, "features", 0, false, KEEL_OPTION_ONCE, "LIST", NULL,  \
                         "types and shapes of TFRecord features, which the file does not have: "    \
                         "'image=uint8(28,28,1)' for raw bytes, 'tokens=(128)' or "                 \
                         "'tokens=(None)' for a list of numbers, 'a=string'"),                      \
@@ -182,7 +182,7 @@ int keel_setup_input_memory(int64_t *out, const char *text);
             "missing values of a CSV file or of JSON lines (empty, NA, NaN, null, ...): error; "   \
             "drop leaves their rows out; mean, or a number, fills inputs (the mean of the column " \
             "in the same data) (default: error)"),                                                 \
-        KEEL_OPTION_ROW(T, member.vocabulary, "vocabulary", 0, false, KEEL_OPTION_TEXT, "LIST",    \
+        KEEL_OPTION_ROW(T, member.vocabulary, "vocabulary", 0, false, KEEL_OPTION_ONCE, "LIST",    \
                         NULL,                                                                      \
                         "columns of texts that become whole numbers, the place of a text among "   \
                         "words: 'color size=S,M,L city=@FILE'; without words those of the data, "  \

@@ -278,6 +278,12 @@ want 2 '--data is missing' fit two.keras -o m.keras
 want 2 '--output is missing' fit two.keras --data t.csv
 want 2 '--epochs has no value' fit two.keras --data t.csv -o m.keras --epochs
 want 2 "--epochs 'many'" fit two.keras --data t.csv -o m.keras --epochs many
+want 2 "--data is given twice, as 't.csv' and as 'u.csv': leave one out" fit two.keras --data t.csv -o m.keras --data=u.csv
+want 2 "--callbacks is given twice" fit two.keras --data t.csv -o m.keras --callbacks 'TerminateOnNaN()' --callbacks 'CSVLogger(h.csv)'
+want 2 "--epochs 'none'" fit two.keras --data t.csv -o m.keras --epochs 3 --epochs none # the last one counts
+want 2 '--threads 4294967297: 64 are the most' fit two.keras --data t.csv --label kind -o m.keras --threads 4294967297
+want 2 '--threads 4294967297: 256 are the most' data t.csv --threads 4294967297
+want 2 "no column 'no'" fit two.keras --data t.csv --data t.csv --label no --label no -o m.keras # the same words
 want 2 'did you mean --batch-size' fit two.keras --data t.csv -o m.keras --batchsize 3
 want 2 'did you mean --trace' fit two.keras --data t.csv -o m.keras --trac t.json # the last of many options
 for option in batch-size epochs steps-per-epoch threads; do
