@@ -415,6 +415,14 @@ int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
     return n_bytes > 0 ? receive_description(out, n_bytes) : open_own(out, spec, use, o, m);
 }
 
+int keel_setup_threads(int *out, int64_t n, int most)
+{
+    if (n > most)
+        return keel_complain(EXIT_USAGE, "--threads %lld: %d are the most", (long long)n, most);
+    *out = (int)n;
+    return -1;
+}
+
 int keel_setup_input_memory(int64_t *out, const char *text)
 {
     *out = 0;

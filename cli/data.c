@@ -253,6 +253,9 @@ static int run(const void *options, int n_arg, char **arg)
     keel_dataset *d;
     if (o->stages) return print_stages();
     if (!n_arg) return keel_complain(EXIT_USAGE, "give SRC, or --stages for the list of stages");
+    keel_reader_options r = KEEL_READER_OPTIONS;
+    const int many = keel_setup_threads(&r.threads, o->threads, 256);
+    if (many >= 0) return many;
     if (o->html) {
         const keel_setup_file out[] = { { "--html", o->html }, { 0 } };
         const keel_setup_file in[] = { { "SRC", arg[0] },
@@ -267,9 +270,7 @@ static int run(const void *options, int n_arg, char **arg)
     const int opened = keel_setup_data(&d, arg[0], o->verify ? KEEL_USE_VERIFY : KEEL_USE_TRAINING,
                                        &o->source, NULL);
     if (opened >= 0) return opened;
-    keel_reader_options r = KEEL_READER_OPTIONS;
     r.seed = (uint64_t)o->seed;
-    r.threads = (int)o->threads;
     r.watch = keel_setup_watch(o->source.input_timeout);
     print_spec(d);
     if (o->verify) {

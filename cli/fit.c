@@ -51,6 +51,7 @@ typedef struct job {
     double weight[256]; /* by class */
     int n_weight;
     int64_t input_memory;
+    int threads;
     int signal; /* that ended the run, here or in another process; 0: none */
 } job;
 
@@ -245,6 +246,7 @@ static int prepare(job *j, const char *path)
     if ((code = read_class_weight(j, j->o->class_weight)) >= 0) return code;
     if ((code = keel_setup_input_memory(&j->input_memory, j->o->input_memory)) >= 0) return code;
     if ((code = read_checkpoint(j)) >= 0) return code;
+    if ((code = keel_setup_threads(&j->threads, j->o->threads, 64)) >= 0) return code;
     const bool validates = j->o->validation || !isnan(j->o->validation_split);
     code = keel_callbacks_make(&j->callbacks, &j->o->callbacks, j->o->output, validates);
     if (code >= 0) return code;
@@ -408,7 +410,7 @@ static int train(job *j)
         .validation = j->validation,
         .class_weight = j->n_weight ? j->weight : NULL,
         .class_weight_count = j->n_weight,
-        .threads = (int)o->threads,
+        .threads = j->threads,
         .profile = o->profile,
         .trace = keel_processes_first() ? o->trace : NULL,
         .float32 = (keel_float32)o->float32,

@@ -102,6 +102,9 @@ void keel_setup_watch_rescue(void (*rescue)(void *context, const char *why), voi
     "end with an error if no rows come for S seconds, because a program, a pipe or a file hangs; " \
     "which one, is said after a minute in any case (default: wait)"
 
+/* --threads as an int, `most` at most. Returns -1, or the exit code after it has complained. */
+int keel_setup_threads(int *out, int64_t n, int most);
+
 /* "512M" as bytes; NULL: 0. Returns -1, or the exit code after it has complained. */
 int keel_setup_input_memory(int64_t *out, const char *text);
 
