@@ -370,6 +370,19 @@ int keel_setup_output(const char *option, const char *path, const char *ending)
     return -1;
 }
 
+int keel_setup_own_table(const char *option, const char *path, const char *begin)
+{
+    char first[32] = "";
+    FILE *f = path ? fopen(path, "r") : NULL;
+    const bool holds = f && fgets(first, sizeof first, f);
+    if (f) fclose(f);
+    if (!holds || !strncmp(first, begin, strlen(begin))) return -1;
+    return keel_complain(EXIT_USAGE,
+                         "%s '%s' would overwrite a file that keel has not written: its first line "
+                         "does not begin with '%s'; name another file, or remove this one",
+                         option, path, begin);
+}
+
 /* The path with its folder resolved, so that two spellings of one file compare equal. */
 static bool resolve(char out[PATH_MAX], const char *path)
 {

@@ -87,7 +87,8 @@ static int check(const options *o)
                                        { "--validation", o->validation },
                                        { "--labels", o->data.labels },
                                        { 0 } };
-    return keel_setup_apart(outputs, inputs);
+    code = keel_setup_apart(outputs, inputs);
+    return code < 0 ? keel_setup_own_table("--history", o->history, "epoch,") : code;
 }
 
 static void print_line(void *context, const char *line)
@@ -245,8 +246,8 @@ static int prepare(job *j, const char *path)
     if ((code = keel_padding_read(&j->padding, &j->o->pad)) >= 0) return code;
     if ((code = read_class_weight(j, j->o->class_weight)) >= 0) return code;
     if ((code = keel_setup_input_memory(&j->input_memory, j->o->input_memory)) >= 0) return code;
-    if ((code = read_checkpoint(j)) >= 0) return code;
     if ((code = keel_setup_threads(&j->threads, j->o->threads, 64)) >= 0) return code;
+    if ((code = read_checkpoint(j)) >= 0) return code;
     const bool validates = j->o->validation || !isnan(j->o->validation_split);
     code = keel_callbacks_make(&j->callbacks, &j->o->callbacks, j->o->output, validates);
     if (code >= 0) return code;

@@ -160,6 +160,8 @@ static int prepare(job *j, const options *o, const char *path)
         if (o->classes && (code = keel_setup_output("--classes", o->classes, ".csv")) >= 0)
             return code;
         if ((code = keel_setup_apart(outputs, inputs)) >= 0) return code;
+        code = keel_setup_own_table("--classes", o->classes, "row,class,");
+        if (code >= 0) return code;
     }
     if ((code = keel_setup_plugin(o->plugin)) >= 0) return code;
     if ((code = keel_setup_model(&j->model, path, o->weights, o->dtype)) >= 0) return code;

@@ -279,6 +279,10 @@ int keel_setup_devices(keel_strategy **out, const keel_devices_options *o);
  * removing it. */
 int keel_setup_output(const char *option, const char *path, const char *ending);
 
+/* Refuse to write a table over a file whose first line does not begin as that of the table: it may
+ * be data, found by a pattern, in a folder or through a pipeline file. path may be NULL. */
+int keel_setup_own_table(const char *option, const char *path, const char *begin);
+
 /* A file that a command reads or writes, with the option that names it. */
 typedef struct keel_setup_file {
     const char *option, *path; /* path NULL: not given; "x.npy,y.npy" stands for both files */

@@ -400,6 +400,15 @@ want 2 "would overwrite a file that --data reads" predict fit.keras --data p.npy
 ln -s same.json same.csv
 want 2 '^keel fit: --history and --trace both write' "${fit[@]}" --history same.csv --trace same.json -o m.keras
 rm -r same.* shut
+mkdir shared && cp t.csv shared/a.csv && cp t.csv shared/b.csv # tables that only the reader finds
+echo 'source = "shared/*.csv"' >shared.toml
+for data in shared 'shared/*.csv' shared.toml; do
+    want 2 "^keel fit: --history 'shared/b.csv' would overwrite a file that keel has not written" \
+        fit two.keras --data "$data" --label kind --history shared/b.csv -o m.keras
+done
+want 2 "^keel predict: --classes 'shared/b.csv' would overwrite a file" predict fit.keras --data shared --label kind -o p.npy --classes shared/b.csv
+cmp -s t.csv shared/b.csv || fail "a file of data is written over"
+rm -r shared shared.toml
 mkdir shut
 if chmod a-w shut && ! touch shut/x 2>err.txt; then
     want 1 "shut/ is not writable" "${fit[@]}" -o shut/m.keras
