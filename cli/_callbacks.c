@@ -17,33 +17,13 @@ static int add(keel_callback_list *l, const char *option, const char *text)
     return -1;
 }
 
-/* The first part of a list: up to a comma outside of parentheses and quotes. */
-static size_t part_of(const char *text)
-{
-    int depth = 0;
-    char quote = 0;
-    size_t n = 0;
-    for (; text[n]; n++) {
-        const char c = text[n];
-        if (quote)
-            quote = c == quote ? 0 : quote;
-        else if (c == '"' || c == '\'')
-            quote = c;
-        else if (c == ',' && depth == 0)
-            break;
-        else
-            depth += (c == '(' || c == '[') - (c == ')' || c == ']');
-    }
-    return n;
-}
-
 static int add_list(keel_callback_list *l, const char *list)
 {
     char one[2048];
     int code;
     for (const char *p = list; *p;) {
         p += strspn(p, " ");
-        const size_t n = part_of(p);
+        const size_t n = keel_setup_part(p);
         if (n >= sizeof one)
             return keel_complain(EXIT_USAGE, "--callbacks: one of %zu characters is too long", n);
         snprintf(one, sizeof one, "%.*s", (int)n, p);

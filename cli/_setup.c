@@ -16,89 +16,7 @@ _Static_assert(KEEL_KEEP == 0 && KEEL_DROP == 1 && KEEL_CARRY == 2 && KEEL_WRAP 
 _Static_assert(KEEL_FLOAT32_EXACT == 0 && KEEL_FLOAT32_FMA == 1 && KEEL_FLOAT32_FAST == 2,
                "the order of words in KEEL_FLOAT32_ROW");
 
-/* ---- names with arguments, as SGD(momentum=0.9) ---------------------------------------------- */
-
-/* Write a value as JSON: numbers stay, Python's True, False and None become JSON's, other words are
- * quoted. */
-static bool json_value(char out[64], const char *text, size_t length)
-{
-    static const char *const words[][2] = {
-        { "True", "true" }, { "False", "false" }, { "None", "null" },
-        { "true", "true" }, { "false", "false" }, { "null", "null" },
-    };
-    if (length == 0 || length > 60) return false;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strlen(words[i][0]) == length && !strncmp(words[i][0], text, length)) {
-            strcpy(out, words[i][1]);
-            return true;
-        }
-    const bool quoted = length >= 2 && (*text == '"' || *text == '\'') && text[length - 1] == *text;
-    const bool number = strspn(text, "+-.0123456789eE") >= length;
-    for (size_t i = 0; i < length; i++)
-        if (text[i] == '\\' || (text[i] == '"' && !(quoted && (i == 0 || i == length - 1))))
-            return false;
-    if (number)
-        snprintf(out, 64, "%.*s", (int)length, text);
-    else if (quoted)
-        snprintf(out, 64, "\"%.*s\"", (int)length - 2, text + 1);
-    else
-        snprintf(out, 64, "\"%.*s\"", (int)length, text);
-    return true;
-}
-
-int keel_setup_named(keel_parsed_name *out, const char *option, const char *text)
-{
-    *out = (keel_parsed_name){ 0 };
-    size_t n = strlen(text);
-    if (n >= sizeof out->text)
-        return keel_complain(EXIT_USAGE, "--%s: %zu characters are too long", option, n);
-    memcpy(out->text, text, n + 1);
-    out->named.name = out->text;
-    char *at = strchr(out->text, '(');
-    if (!at) return -1;
-    if (out->text[n - 1] != ')')
-        return keel_complain(EXIT_USAGE, "--%s '%s': the ')' at the end is missing", option, text);
-    out->text[n - 1] = 0;
-    *at++ = 0;
-    int k = 0;
-    while (*(at += strspn(at, " ,"))) {
-        char *key = at, *equals = strchr(at, '=');
-        if (!equals || k == 16)
-            return keel_complain(EXIT_USAGE, "--%s '%s': arguments are written key=value", option,
-                                 text);
-        *equals = 0;
-        key[strcspn(key, " ")] = 0;
-        at = equals + 1 + strspn(equals + 1, " ");
-        const size_t length = strcspn(at, ", ");
-        if (!json_value(out->value[k], at, length))
-            return keel_complain(EXIT_USAGE, "--%s '%s': %s has no value", option, text, key);
-        out->arg[k] = (keel_arg)KEEL_ARG_JSON(key, out->value[k]);
-        at += length;
-        k++;
-    }
-    if (k) out->named.args = out->arg;
-    return -1;
-}
-
-static int parse_names(keel_parsed_name *list, int most, keel_named *named, const char *option,
-                       const char *text)
-{
-    char one[512];
-    int n = 0, code;
-    for (const char *p = text; *p; n++) {
-        int depth = 0;
-        size_t length = 0;
-        for (; p[length] && (depth || p[length] != ','); length++)
-            depth += (p[length] == '(') - (p[length] == ')');
-        if (n == most || length >= sizeof one)
-            return keel_complain(EXIT_USAGE, "--%s '%s': too many or too long", option, text);
-        snprintf(one, sizeof one, "%.*s", (int)length, p);
-        if ((code = keel_setup_named(&list[n], option, one)) >= 0) return code;
-        named[n] = list[n].named;
-        p += length + (p[length] == ',');
-    }
-    return -1;
-}
+/* ---- compiling ------------------------------------------------------------------------------- */
 
 /* A number, or a schedule. */
 static int set_learning_rate(keel_model *m, const char *text, const char *who)
@@ -142,7 +60,7 @@ static int exclude_from_decay(keel_model *m, const char *text)
 int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char *who)
 {
     enum { METRICS = 8 };
-    keel_parsed_name optimizer, loss, metrics[METRICS];
+    keel_parsed_name optimizer = { .schedule = NULL }, loss, metrics[METRICS];
     keel_compile c = { KEEL_COMPILE };
     const bool refused = keel_model_refused(m) != NULL;
     const bool compiled = keel_model_is_compiled(m) || refused;
@@ -160,7 +78,7 @@ int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char 
         c.loss[0] = loss.named;
     }
     if (o->metrics) {
-        code = parse_names(metrics, METRICS, c.metrics, "metrics", o->metrics);
+        code = keel_setup_named_list(metrics, METRICS, c.metrics, "metrics", o->metrics);
         if (code >= 0) return code;
     } else if (!compiled && strstr(o->loss, "rossentropy")) {
         c.metrics[0].name = "accuracy";
@@ -174,7 +92,8 @@ int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char 
         printf("%s: trained and evaluated without metrics that Keel does not have: %s\n", who,
                keel_printable(text, sizeof text, keel_model_metrics_left_out(m)));
     if (o->undecayed && (code = exclude_from_decay(m, o->undecayed)) >= 0) return code;
-    return o->learning_rate ? set_learning_rate(m, o->learning_rate, who) : -1;
+    const char *rate = o->learning_rate ? o->learning_rate : optimizer.schedule;
+    return rate ? set_learning_rate(m, rate, who) : -1;
 }
 
 /* ---- model and data -------------------------------------------------------------------------- */

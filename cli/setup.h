@@ -11,12 +11,20 @@
  */
 typedef struct keel_parsed_name {
     char text[512];
-    char value[16][64];
+    char value[16][256]; /* JSON */
     keel_arg arg[17];
     keel_named named;
+    const char *schedule; /* the learning_rate of an optimizer, if it is one; in `text` */
 } keel_parsed_name;
 
 int keel_setup_named(keel_parsed_name *out, const char *option, const char *text);
+
+/* Several, separated by commas, into list[most] and named[most]. */
+int keel_setup_named_list(keel_parsed_name *list, int most, keel_named *named, const char *option,
+                          const char *text);
+
+/* The length of the first part of a list: up to a comma outside of brackets and quotes. */
+size_t keel_setup_part(const char *text);
 
 typedef struct keel_compile_options {
     const char *optimizer, *loss, *metrics;

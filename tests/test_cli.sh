@@ -104,6 +104,11 @@ want 0 '6 layers' new mlp --input 4 --classes 3 --optimizer 'SGD(momentum=0.9, n
 want 0 'SGD, learning rate 0.05' inspect sgd.keras
 want 0 'Metrics: accuracy, mse' inspect sgd.keras
 want 0 'float32: .*' inspect sgd.keras
+want 0 'parameters' new mlp --input 4 --classes 3 --optimizer 'SGD(learning_rate=CosineDecay(0.1, 1000, alpha=0.5), momentum = .9)' \
+    --metrics ' accuracy , IoU(num_classes=3, target_class_ids=[0, 1], sparse_y_pred=False, name="a, b")' -o decay.keras
+want 0 'SGD, learning rate by the schedule CosineDecay, .* numbers of state' inspect decay.keras
+want 0 'Metrics: accuracy, a, b$' inspect decay.keras
+rm decay.keras
 want 0 '^kernels of a training step of 7 rows:$' inspect cnn.keras --kernels --batch-size 7
 grep -qE '^stage1_conv \(conv2d\): forward [a-z0-9_]+, weights [a-z0-9_]+$' out.txt || fail "no kernels of conv2d: $(cat out.txt)"
 want 2 'batch-size needs --kernels' inspect cnn.keras --batch-size 7
@@ -126,6 +131,10 @@ want 2 'is a directory' new mlp --input 4 --classes 2 -o "$(mkdir -p d.keras && 
 want 3 'sdg' new mlp --input 4 --classes 2 --optimizer sdg -o m.keras
 want 2 'momentun' new mlp --input 4 --classes 2 --optimizer 'sgd(momentun=0.9)' -o m.keras
 want 2 "the '\)' at the end" new mlp --input 4 --classes 2 --optimizer 'sgd(momentum=0.9' -o m.keras
+want 2 "goes on behind its '\)'" new mlp --input 4 --classes 2 --optimizer 'sgd(momentum=0.9)(x)' -o m.keras
+want 2 'momentum has no value' new mlp --input 4 --classes 2 --optimizer 'sgd(momentum=)' -o m.keras
+want 2 'CosineDecay: decay_steps must be given' new mlp --input 4 --classes 2 --optimizer 'SGD(learning_rate=CosineDecay(0.1))' -o m.keras
+want 2 '--metrics: a name is empty' new mlp --input 4 --classes 2 --metrics accuracy,,mse -o m.keras
 [[ ! -e m.keras ]] || fail "a refused keel new left a file"
 want 1 'none.keras' inspect none.keras
 head -c 500 mlp.keras >cut.keras
