@@ -297,6 +297,8 @@ want_usage 'keep 1: must be 2 or more' --checkpoint x --keep 1
 want_usage 'has checkpoints of an earlier run' --checkpoint ck
 fit=("${long[@]}")
 want_usage 'its run had batch_size 16, and this one has 8' --checkpoint ck --resume --batch-size 8
+want_usage 'its run had end keep, and this one has drop; give the same' --checkpoint ck --resume --end drop
+want_usage 'its run had float32 exact, and this one has fma' --checkpoint ck --resume --float32 fma
 want_usage 'its run had data "82 rows.*, and this one has "92 rows' --checkpoint ck --resume --validation-split 0.1
 
 ((failed == 0)) || { echo "$failed failed"; exit 1; }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 64, BYTES = 16 << 20, HEX = 17 };
+enum { ROWS = 64, BYTES = 16 << 20, HEX = 17, VALUE = 152, MOST_WORDS = 5 };
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
@@ -258,20 +258,41 @@ static const struct {
     { "callbacks", "its run had other callbacks" },
 };
 
+/* The words of options that files have as numbers. */
+static const struct {
+    const char *key, *word[MOST_WORDS];
+} WORDS[] = {
+    { "end", { "keep", "drop", "carry", "wrap", "error" } },
+    { "float32", { "exact", "fma", "fast" } },
+};
+_Static_assert(KEEL_KEEP == 0 && KEEL_DROP == 1 && KEEL_CARRY == 2 && KEEL_WRAP == 3 &&
+                   KEEL_REFUSE == 4 && KEEL_FLOAT32_EXACT == 0 && KEEL_FLOAT32_FMA == 1 &&
+                   KEEL_FLOAT32_FAST == 2,
+               "the order of WORDS");
+
+/* A value as a reader knows it, in `out`. */
+static const char *in_words(char out[VALUE], const char *key, const json_t *value)
+{
+    const json_int_t at = json_is_integer(value) ? json_integer_value(value) : -1;
+    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
+        if (!strcmp(WORDS[i].key, key) && at >= 0 && at < MOST_WORDS && WORDS[i].word[at])
+            return WORDS[i].word[at];
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    snprintf(out, VALUE, "%s", text ? text : "nothing");
+    free(text);
+    return out;
+}
+
 static keel_status differs(const char *key, const json_t *was, const json_t *is)
 {
     for (size_t i = 0; i < sizeof SAID / sizeof *SAID; i++)
         if (!strcmp(SAID[i].key, key))
             return keel_fail(KEEL_EARG, "%s; to begin anew, give another folder", SAID[i].text);
-    char *a = json_dumps(was, JSON_ENCODE_ANY | JSON_COMPACT);
-    char *b = json_dumps(is, JSON_ENCODE_ANY | JSON_COMPACT);
-    const keel_status s = keel_fail(KEEL_EARG,
-                                    "its run had %s %.150s, and this one has %.150s; give the "
-                                    "same, or to begin anew another folder",
-                                    key, a ? a : "nothing", b ? b : "nothing");
-    free(a);
-    free(b);
-    return s;
+    char a[VALUE], b[VALUE];
+    return keel_fail(KEEL_EARG,
+                     "its run had %s %s, and this one has %s; give the same, or to begin anew "
+                     "another folder",
+                     key, in_words(a, key, was), in_words(b, key, is));
 }
 
 /* The first thing that decides the results and differs; NULL: nothing. *note is set as by
@@ -318,11 +339,8 @@ keel_status keel_identity_same(const json_t *first, const json_t *own)
         if (!strcmp(SAID[i].key, key))
             return keel_fail(KEEL_EARG, "its %s differ from those of process 0",
                              strcmp(key, "model") ? key : "layers, or how they were compiled,");
-    char *a = json_dumps(json_object_get(own, key), JSON_ENCODE_ANY | JSON_COMPACT);
-    char *b = json_dumps(json_object_get(first, key), JSON_ENCODE_ANY | JSON_COMPACT);
-    const keel_status s = keel_fail(KEEL_EARG, "its %s is %.150s, that of process 0 is %.150s", key,
-                                    a ? a : "not given", b ? b : "not given");
-    free(a);
-    free(b);
-    return s;
+    char a[VALUE], b[VALUE];
+    return keel_fail(KEEL_EARG, "its %s is %s, that of process 0 is %s", key,
+                     in_words(a, key, json_object_get(own, key)),
+                     in_words(b, key, json_object_get(first, key)));
 }
