@@ -262,6 +262,7 @@ static void options_that_make_no_sense_are_refused(void **state)
         { { .batch_size = 8, .class_weight = minus, .class_weight_count = 1 }, KEEL_EARG, "-1" },
         { { .batch_size = 200, .end = KEEL_DROP }, KEEL_EDATA, "never fill" },
         { { .batch_size = 8, .end = KEEL_REFUSE }, KEEL_EDATA, "last batch of 7" },
+        { { .batch_size = INT64_C(1) << 45, .end = KEEL_WRAP }, KEEL_EARG, "and this machine has" },
     };
     keel_dataset *d = arrays();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

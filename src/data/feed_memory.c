@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "data/feed_impl.h"
 #include "tensor/dtype.h"
+#include <unistd.h>
 
 /* Sums and products that stop at INT64_MAX. */
 static int64_t plus(int64_t a, int64_t b)
@@ -158,6 +159,20 @@ static keel_status too_little(const keel_feed *f, int64_t need)
                      (long long)f->max_rows, (long long)batches, (long long)(need - batches));
 }
 
+/* The two batches without which no step is made, where nobody has set a limit: what the machine
+ * does not have would be handed out all the same, and whoever writes to it is killed. */
+static keel_status check_machine(const keel_feed *f)
+{
+    const int64_t batches = times(2, keel_feed_slot_bytes(f));
+    const int64_t machine = times(sysconf(_SC_PHYS_PAGES), sysconf(_SC_PAGE_SIZE));
+    if (machine <= 0 || batches <= machine) return KEEL_OK;
+    return keel_fail(KEEL_EARG,
+                     "%s: two batches of %lld rows take %lld bytes, and this machine has %lld in "
+                     "all: use smaller batches",
+                     keel_dataset_name(f->dataset), (long long)f->max_rows, (long long)batches,
+                     (long long)machine);
+}
+
 keel_status keel_feed_short(const keel_feed *f, const keel_data_origin *in)
 {
     int64_t least = keel_feed_need(f);
@@ -234,6 +249,7 @@ keel_status keel_feed_take_memory(keel_feed *f)
     keel_account *a = f->o.account;
     const int64_t need = keel_feed_need(f), slot = keel_feed_slot_bytes(f);
     if (a && a->limit && keel_account_room(a) < need) return too_little(f, need);
+    KEEL_TRY(check_machine(f));
     f->fixed = plus(stream_bytes(f), kept_bytes(f->dataset));
     if (!keel_account_try(a, f->fixed)) {
         f->fixed = 0;
