@@ -111,7 +111,7 @@ static int split_words(word_list *w, const char *option, const char *text)
         if (w->n == KEEL_FIELDS_MAX)
             return keel_complain(EXIT_USAGE, "--%s: more than %d names", option, KEEL_FIELDS_MAX);
         w->word[w->n++] = p;
-        p += strcspn(p, " ");
+        p += keel_tables_until(p, ' ');
         if (*p) *p++ = 0;
     }
     return -1;
@@ -138,7 +138,7 @@ static int split_names(char **text, const char ***name, int64_t *n, const char *
 static int split_inputs(word_list *w, const char *text)
 {
     char *one = NULL;
-    if (strchr(text, '=')) return split_words(w, "inputs", text);
+    if (text[keel_tables_until(text, '=')]) return split_words(w, "inputs", text);
     if (!(one = malloc(strlen(text) + 3))) return keel_complain(EXIT_FAILED, "out of memory");
     sprintf(one, "x=%s", text);
     w->text = one;
@@ -252,7 +252,7 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
     int code = names ? -1 : keel_complain(EXIT_FAILED, "out of memory");
     if (code < 0 && o->inputs) code = split_inputs(&inputs, o->inputs);
     if (code < 0 && o->features) code = split_words(&features, "features", o->features);
-    if (code < 0 && o->label && strchr(o->label, '='))
+    if (code < 0 && o->label && o->label[keel_tables_until(o->label, '=')])
         code = split_words(&targets, "label", o->label);
     else
         d->label = o->label;

@@ -39,6 +39,15 @@ static int read_missing(keel_dataset_options *d, const char *text)
     return -1;
 }
 
+size_t keel_tables_until(const char *text, char mark)
+{
+    bool quoted = false;
+    size_t n = 0;
+    for (; text[n] && (quoted || text[n] != mark); n++)
+        if (text[n] == '"' && (quoted || n == 0 || strchr(",= ", text[n - 1]))) quoted = !quoted;
+    return n;
+}
+
 /* ---- vocabularies ---------------------------------------------------------------------------- */
 
 /* The words of a file, one per line, without a mark of UTF-8 before them; NULL after an error was
@@ -91,9 +100,13 @@ static int cut_words(keel_vocabulary *v, char *text, char mark, const char *opti
 /* "color", "color=red,green" or "color=@FILE" */
 static int read_vocabulary(keel_vocabulary *v, char **kept, char *one, keel_setup_use use)
 {
-    char *equals = strchr(one, '='), *words = equals ? equals + 1 : NULL;
+    char *equals = one + keel_tables_until(one, '='), *words = *equals ? equals + 1 : NULL;
+    *equals = 0;
+    if (*one == '"') { /* "home town" */
+        one++;
+        one[strcspn(one, "\"")] = 0;
+    }
     v->column = one;
-    if (equals) *equals = 0;
     if (!*one) return keel_complain(EXIT_USAGE, "--vocabulary: '=%s' has no column", words);
     if (!words && use != KEEL_USE_TRAINING && use != KEEL_USE_VERIFY)
         return keel_complain(EXIT_USAGE,
@@ -128,7 +141,7 @@ int keel_tables_read(keel_table_options *out, keel_dataset_options *d, const kee
     for (char *p = code < 0 ? out->text[n] : NULL; p && code < 0;) {
         p += strspn(p, " ");
         if (!*p) break;
-        char *end = p + strcspn(p, " "), *one = p;
+        char *end = p + keel_tables_until(p, ' '), *one = p;
         p = *end ? end + 1 : NULL;
         *end = 0;
         const int i = out->n++;

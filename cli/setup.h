@@ -177,7 +177,8 @@ int keel_setup_input_memory(int64_t *out, const char *text);
                         "feature; for tar shards, an ending"),                                     \
         KEEL_OPTION_ROW(T, member.inputs, "inputs", 0, false, KEEL_OPTION_ONCE, "LIST", NULL,      \
                         "columns of the inputs in a CSV file: 'a,b,c', or for several inputs "     \
-                        "'left=a,b right=c'; for an .npz, TFRecord files and tar shards, arrays, " \
+                        "'left=a,b right=c'; names with a comma or a space in quotes: "            \
+                        "'\"a, b\",c'; for an .npz, TFRecord files and tar shards, arrays, "       \
                         "features and endings: 'left=array', 'x=jpg' (default: those with the "    \
                         "names of the model's inputs, else all columns except the label; x, or "   \
                         "x_0, x_1; the images of a tar)"),                                         \

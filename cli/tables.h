@@ -15,6 +15,9 @@ int keel_tables_read(keel_table_options *out, keel_dataset_options *d, const kee
                      keel_setup_use use);
 void keel_tables_free(keel_table_options *t);
 
+/* The length of `text` up to `mark`, which in a name in quotes is a letter: "home town"=A,B */
+size_t keel_tables_until(const char *text, char mark);
+
 /* True if SRC names a file, or a pattern of files, that is a table of named columns or keys. */
 bool keel_tables_is(const char *spec);
 

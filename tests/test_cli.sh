@@ -312,6 +312,10 @@ done
 show=(data t.csv --rows 1 --seconds 0)
 want 0 'input  left +float32  \(2,\)' "${show[@]}" --inputs 'left=a,b right=c' --label kind
 want 0 "words of column 'kind': 0 less, 1 more" "${show[@]}" --vocabulary kind
+printf '"a, b",home town,c=d,y\n1,X,2,0\n4,Z,5,1\n' >odd.csv
+want 0 '^  x +2 1$' data odd.csv --label y --seconds 0 --inputs '"c=d","a, b"'
+want 0 '^  q +1 4$' data odd.csv --label 'y="c=d"' --seconds 0 --inputs 'q="home town","a, b"' --vocabulary '"home town"=X,Z'
+rm odd.csv
 want 1 "column 'kind' has '(less|more)', which is not a number" "${show[@]}"
 want 2 "no column 'kin'" "${show[@]}" --label kin
 sed '3s/^[^,]*/NA/' t.csv >hole.csv

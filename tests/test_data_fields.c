@@ -321,6 +321,37 @@ static void a_csv_without_a_header_does_not_lose_its_first_row(void **state)
     files_end();
 }
 
+static void a_column_with_a_comma_is_named_in_quotes(void **state)
+{
+    static const struct {
+        const char *inputs, *says;
+        keel_status status;
+    } bad[] = {
+        { "x=\"a, b", "has a quote that does not end its part", KEEL_EARG },
+        { "x=\"a, b\"c", "has a quote that does not end its part", KEEL_EARG },
+        { "x=\"", "has a quote that does not end its part", KEEL_EARG },
+        { "x=\"\"", "has a quote that does not end its part", KEEL_EARG },
+        { "x=\"a, b\",", "has an empty part", KEEL_EARG },
+        { "x=a, b", "no column 'a'", KEEL_EARG },
+    };
+    files_begin();
+    files_text("t.csv", "\"a, b\",c d,\"\"\"e\"\", f\",y\n1,2,3,0\n4,5,6,1\n");
+    keel_dataset_options o = options();
+    o.label = "y";
+    o.inputs = LIST("x=c d,\"a, b\",\"\"\"e\"\", f\"");
+    o.n_input = 1;
+    keel_dataset *d = opened("t.csv", &o);
+    check_named(d, 0, "x", KEEL_ROLE_INPUT, KEEL_FLOAT32, (double[]){ 2, 1, 3, 5, 4, 6 }, 6);
+    keel_dataset_destroy(d);
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        const int64_t live = keel_memory_live();
+        o.inputs = LIST(bad[i].inputs);
+        refused("t.csv", &o, bad[i].status, bad[i].says);
+        assert_int_equal(keel_memory_live(), live);
+    }
+    files_end();
+}
+
 static void the_separator_is_found_in_the_first_line(void **state)
 {
     static const struct {
@@ -550,6 +581,7 @@ int main(void)
         cmocka_unit_test(texts_of_a_csv_and_an_npz_are_a_field_of_strings),
         cmocka_unit_test(arrays_of_an_npz_are_found_by_name_or_number),
         cmocka_unit_test(a_csv_without_a_header_does_not_lose_its_first_row),
+        cmocka_unit_test(a_column_with_a_comma_is_named_in_quotes),
         cmocka_unit_test(the_separator_is_found_in_the_first_line),
         cmocka_unit_test(labels_that_are_numbers_can_be_one_hot),
         cmocka_unit_test(targets_may_differ_in_what_their_labels_are),

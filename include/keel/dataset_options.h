@@ -86,9 +86,10 @@ typedef struct keel_dataset_options {
     keel_subset subset;               /* the part of validation_split to open */
     uint64_t seed;                    /* of the split of a directory: Keras's seed */
     /* The arrays of an .npz, columns of a CSV, features of TFRecord files or endings of tar shards
-     * that are the fields of a row: "name", "name=array" or "name=column,column". Names that are
-     * not in the file stand, in order, for the default ones: x, or x_0, x_1; y, or y_0, y_1; all
-     * columns except labels. So a model's names can be given for any file. */
+     * that are the fields of a row: "name", "name=array" or "name=column,column", where a column
+     * with a comma is in quotes (those in it are written twice). Names that are not in the file
+     * stand, in order, for the default ones: x, or x_0, x_1; y, or y_0, y_1; all columns except
+     * labels. So a model's names can be given for any file. */
     const char *const *inputs;
     const char *const *targets;
     int n_input, n_target;

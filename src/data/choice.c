@@ -4,6 +4,32 @@
 #include "keel/dataset.h"
 #include <string.h>
 
+/* The length of the part that begins at `at`: up to a comma, which in quotes is a letter. */
+static size_t length_of(const char *at)
+{
+    size_t n = 0;
+    if (*at != '"') return strcspn(at, ",");
+    for (n = 1; at[n] && (at[n] != '"' || at[n + 1] == '"'); n++) n += at[n] == '"';
+    return n + strcspn(at + n, ",");
+}
+
+/* Remove the quotes around a part. False: they do not end with it. */
+static bool remove_quotes(char *part)
+{
+    const size_t n = strlen(part);
+    if (*part != '"') return true;
+    if (n < 3 || part[n - 1] != '"') return false;
+    part[n - 1] = 0;
+    char *to = part;
+    for (const char *from = part + 1; *from; from++) {
+        if (*from == '"' && from[1] != '"') return false;
+        from += *from == '"';
+        *to++ = *from;
+    }
+    *to = 0;
+    return true;
+}
+
 static keel_status read_one(keel_choice *c, const char *entry, const char *what)
 {
     const char *equals = entry ? strchr(entry, '=') : NULL;
@@ -13,13 +39,18 @@ static keel_status read_one(keel_choice *c, const char *entry, const char *what)
     c->plain = !equals;
     c->name = keel_strndup(entry, equals ? (size_t)(equals - entry) : strlen(entry));
     int n = 1;
-    for (const char *p = at; equals && *p; p++) n += *p == ',';
+    for (const char *p = at + length_of(at); equals && *p; p += 1 + length_of(p + 1)) n++;
     c->part = keel_calloc((size_t)n, sizeof *c->part);
     if (!c->name || !c->part) return KEEL_ENOMEM;
     for (; c->n_part < n; c->n_part++) {
-        const size_t length = equals ? strcspn(at, ",") : strlen(at);
+        const size_t length = equals ? length_of(at) : strlen(at);
         if (!length) return keel_fail(KEEL_EARG, "%s: '%s' has an empty part", what, entry);
         if (!(c->part[c->n_part] = keel_strndup(at, length))) return KEEL_ENOMEM;
+        if (equals && !remove_quotes(c->part[c->n_part])) {
+            c->n_part++; /* so that it is freed */
+            return keel_fail(KEEL_EARG, "%s: '%s' has a quote that does not end its part", what,
+                             entry);
+        }
         at += length + (at[length] == ',');
     }
     return KEEL_OK;

@@ -1,5 +1,6 @@
 /* Maps a field to the parts of a file that it is read from: "name", "name=array" or
- * "name=column,column", as in keel_dataset_options.inputs and targets. */
+ * "name=column,column", as in keel_dataset_options.inputs and targets. A part in quotes may have
+ * commas: name="a, b",c; a quote in it is written twice. */
 #ifndef KEEL_DATA_CHOICE_H
 #define KEEL_DATA_CHOICE_H
 #include "base/error.h"
