@@ -23,6 +23,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
         "\nkeel: stopping after this step; press Ctrl-C again to quit at once\n";
     const unsigned char byte = (unsigned char)number;
     if (number == SIGPIPE && first) return; /* each write to a closed pipe is one */
+    if (number == SIGXCPU && first) return; /* one comes each second */
     if (info->si_code == SI_QUEUE && info->si_value.sival_int == KEEL_FROM_FOLLOWER && first)
         return; /* the launcher told this process, too */
     if (!first) {
@@ -60,6 +61,7 @@ bool keel_signals_catch(void (*call)(void *context, int signal), void *context)
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
     sigaction(SIGPIPE, &a, NULL);
+    sigaction(SIGXCPU, &a, NULL);
     if (sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler != SIG_IGN)
         sigaction(SIGHUP, &a, NULL);
     return true;
@@ -86,6 +88,8 @@ const char *keel_signal_text(int number)
         return "the terminal was closed (SIGHUP)";
     case SIGPIPE:
         return "standard output was closed (SIGPIPE)";
+    case SIGXCPU:
+        return "the limit of processor time is reached (SIGXCPU)";
     default:
         return "stopped by a signal";
     }

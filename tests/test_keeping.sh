@@ -55,7 +55,7 @@ awk 'BEGIN { srand(7); print "a,b,c,d,kind"
 fit=(fit two.keras --data t.csv --label kind --batch-size 16 --devices cpu:0-1)
 
 # ---- signals ------------------------------------------------------------------------------------
-for signal in TERM HUP; do
+for signal in TERM HUP XCPU; do
     case="SIG$signal"
     run -o $signal.keras
     kill -$signal $pid
