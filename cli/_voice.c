@@ -5,6 +5,7 @@
 #include "voice.h"
 #include "progress.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -49,8 +50,21 @@ static ssize_t give(void *cookie, const char *text, size_t n)
     return (ssize_t)n;
 }
 
+/* A program may be started with closed files. The next ones that are opened would get their
+ * numbers, and what is printed would go into a model, or into the pipe of signals. So /dev/null
+ * takes the numbers, in the mode in which writing, or reading from 0, fails as it does for a closed
+ * file. */
+static void fill_closed(void)
+{
+    for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++)
+        if (fcntl(file, F_GETFD) < 0 && errno == EBADF &&
+            open("/dev/null", file == STDIN_FILENO ? O_WRONLY : O_RDONLY) != file)
+            return; /* there is no /dev/null */
+}
+
 void keel_voice_begin(void)
 {
+    fill_closed();
     static int file[] = { STDOUT_FILENO, STDERR_FILENO };
     const cookie_io_functions_t functions = { .write = give };
     FILE *out = fopencookie(&file[0], "w", functions);

@@ -71,6 +71,16 @@ wait
 (($(grep -c '^epoch' slow.out) == 2000)) || fail "$(grep -c '^epoch' slow.out) lines of 2000"
 grep -q '^saved' slow.out || fail "the end is missing"
 
+case="closed files" # no file that is opened later takes their place
+timeout -k 1 20 "$KEEL" "${fit[@]}" --epochs 3 -o closed.keras --checkpoint ck --history closed.csv <&- >&- 2>&-
+got=$?
+((got == 1)) || fail "exit code $got, not 1"
+"$KEEL" inspect closed.keras >/dev/null || fail "the model is damaged"
+(($(wc -l <closed.csv) == 4)) || fail "the history: $(cat closed.csv)"
+[[ ! -s ck/checkpoint.lock ]] || fail "in the lock: $(cat ck/checkpoint.lock)"
+"$KEEL" "${fit[@]}" -o closed.keras 2>err.txt >&- && fail "is a success"
+grep -q '^keel fit: standard output cannot be written$' err.txt || fail "$(cat err.txt)"
+
 case="a full disk"
 "$KEEL" "${fit[@]}" -o full.keras >/dev/full 2>err.txt && fail "is a success"
 grep -q 'standard output cannot be written' err.txt || fail "$(cat err.txt)"
