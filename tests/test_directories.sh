@@ -51,6 +51,7 @@ want 0 'classes in this order, .* 0 fast, 1 slow' fit sound.keras --data sounds 
 want 0 '^rows +12 ' evaluate s.keras --data audio:sounds
 want 0 '^rows +12 ' evaluate s.keras --data sounds --audio-length 128 --sampling-rate 8000
 want 0 'out.npy: 6 x 2 ' predict s.keras --data sounds/slow -o out.npy --show 1
+want 0 '^sounds/slow/[^/]*: ' predict s.keras --data sounds/slow/ -o out.npy --show 1
 wav sounds/slow/9.wav 40 3 # shorter: padded to the model's length
 want 0 '^rows +13 ' evaluate s.keras --data sounds
 want 3 'a sampling rate of 8000; Keel does not resample to 16000' evaluate s.keras --data sounds --sampling-rate 16000

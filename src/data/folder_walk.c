@@ -81,7 +81,9 @@ void keel_folder_sort(keel_folder *f)
 
 char *keel_folder_join(const char *folder, const char *name)
 {
-    const size_t a = strlen(folder), b = strlen(name);
+    size_t a = strlen(folder);
+    const size_t b = strlen(name);
+    while (a && folder[a - 1] == '/') a--; /* "photos/" */
     char *path = keel_calloc(a + b + 2, 1);
     if (!path) return NULL;
     memcpy(path, folder, a);
