@@ -9,9 +9,9 @@ keel_status keel_photo_init(keel_photo *out, const keel_dataset_options *o, cons
 {
     const bool blurs = o->interpolation == KEEL_GAUSSIAN || o->interpolation == KEEL_MITCHELLCUBIC;
     if (!o->height || !o->width)
-        return keel_fail(KEEL_EARG,
-                         "%s: give the height and width that images are resized to (--image-size)",
-                         what);
+        return keel_fail(
+            KEEL_EARG,
+            "%s: give the height and width that images are resized to (--image-size H,W)", what);
     if (o->height > KEEL_IMAGE_SIDE_MAX || o->width > KEEL_IMAGE_SIDE_MAX)
         return keel_fail(KEEL_EARG, "%s: images can be resized to at most %d pixels a side", what,
                          KEEL_IMAGE_SIDE_MAX);
