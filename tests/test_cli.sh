@@ -291,6 +291,11 @@ want 2 "--data is given twice, as 't.csv' and as 'u.csv': leave one out" fit two
 want 2 "--callbacks is given twice" fit two.keras --data t.csv -o m.keras --callbacks 'TerminateOnNaN()' --callbacks 'CSVLogger(h.csv)'
 want 2 "--epochs 'none'" fit two.keras --data t.csv -o m.keras --epochs 3 --epochs none # the last one counts
 want 2 '--threads 4294967297: 64 are the most' fit two.keras --data t.csv --label kind -o m.keras --threads 4294967297
+want 2 '--seconds -1: must be 0 or more' data t.csv --seconds -1
+want 2 '--batch-size 4294967296: 2147483647 are the most' data t.csv --verify --batch-size 4294967296
+want 1 "rows of shape \(5,\) do not fit input '.*' of model 'mlp', \(4,\)" plan two.keras --rows 9 --shape 5
+want 1 "rows of shape \(4, 4\) do not fit input" inspect two.keras --kernels --shape 4,4
+want 0 'total' plan two.keras --rows 9 --shape 4
 want 2 '--threads 4294967297: 256 are the most' data t.csv --threads 4294967297
 want 2 "no column 'no'" fit two.keras --data t.csv --data t.csv --label no --label no -o m.keras # the same words
 want 2 'did you mean --batch-size' fit two.keras --data t.csv -o m.keras --batchsize 3

@@ -45,7 +45,8 @@ typedef struct keel_plan {
 } keel_plan;
 
 /* Plan a fit of `rows` rows on s (NULL: one device per core), without running it. inputs
- * [keel_model_input_count]: the shapes of inputs with open dims; NULL: there are none.
+ * [keel_model_input_count]: the shapes of inputs with open dims; NULL: there are none. Of others,
+ * rank 0 or less, or their shape.
  *
  * Returns  KEEL_OK; KEEL_EARG, KEEL_EUNSUP, KEEL_ESHAPE, KEEL_ENOMEM as keel_fit
  * Owns     *out is freed with keel_plan_free

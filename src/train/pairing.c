@@ -434,7 +434,7 @@ keel_status keel_pairing_guess(keel_pairing *out, const keel_model *m, const kee
     for (int i = 0; i < m->n_input && i < KEEL_FIELDS_MAX; i++) {
         const keel_spec *own = keel_model_spec(m, m->input[i]);
         p.input_spec[i] = (keel_spec){ fed_type(m, own->dtype, own->dtype), own->shape };
-        if (keel_shape_is_open(&own->shape))
+        if (keel_shape_is_open(&own->shape) || (inputs && inputs[i].rank > 0))
             KEEL_TRY(close_input(m, i, inputs, &p.input_spec[i].shape));
     }
     KEEL_TRY(output_shapes(m, p.input_spec, output));
