@@ -254,6 +254,11 @@ static int run(const void *options, int n_arg, char **arg)
     if (o->stages) return print_stages();
     if (!n_arg) return keel_complain(EXIT_USAGE, "give SRC, or --stages for the list of stages");
     keel_reader_options r = KEEL_READER_OPTIONS;
+    if (o->seconds < 0)
+        return keel_complain(EXIT_USAGE, "--seconds %g: must be 0 or more", o->seconds);
+    if (o->batch_size > INT32_MAX)
+        return keel_complain(EXIT_USAGE, "--batch-size %lld: %d are the most",
+                             (long long)o->batch_size, INT32_MAX);
     const int many = keel_setup_threads(&r.threads, o->threads, 256);
     if (many >= 0) return many;
     if (o->html) {
