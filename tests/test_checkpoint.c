@@ -445,6 +445,40 @@ static void what_another_run_has_left_is_refused_by_name(void **state)
     outcome_free(&part);
 }
 
+static void a_callback_with_other_arguments_is_refused(void **state)
+{
+    static const struct {
+        const char *was, *is;
+        bool good;
+    } rows[] = {
+        { "EarlyStopping(patience=5)", "EarlyStopping(patience=1)", false },
+        { "EarlyStopping(patience=5)", "EarlyStopping(patience=5, monitor='loss')", false },
+        { "EarlyStopping(patience=5)", "EarlyStopping(patience=5, verbose=1)", true },
+        { "ReduceLROnPlateau(factor=0.5)", "ReduceLROnPlateau(factor=0.25)", false },
+        { "ReduceLROnPlateau(factor=0.5)", "EarlyStopping()", false },
+        { "CSVLogger('/tmp/keel_a.csv')", "CSVLogger('/tmp/keel_b.csv')", true },
+    };
+    const keel_checkpoint_options o = { KEEL_CHECKPOINT_OPTIONS, .folder = folder, .resume = true,
+                                        .interrupted = always };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        run_case c = { .name = "a callback", .optimizer = "Adam", .validation = true };
+        empty_folder();
+        c.callback = rows[i].was;
+        outcome part = run_with(&c, "cpu:0", &o, 3, NULL);
+        must(part.status);
+        c.callback = rows[i].is;
+        outcome r = run_with(&c, "cpu:0", &o, -1, NULL);
+        if (rows[i].good) must(r.status);
+        if (!rows[i].good && (r.status != KEEL_EARG || !strstr(keel_error(), "other callbacks")))
+            fail_msg("%s, then %s: %s", rows[i].was, rows[i].is, keel_error());
+        outcome_free(&part);
+        outcome_free(&r);
+    }
+    remove("/tmp/keel_a.csv");
+    remove("/tmp/keel_b.csv");
+}
+
 static void a_folder_is_for_one_run(void **state)
 {
     keel_checkpoint_options o = { KEEL_CHECKPOINT_OPTIONS, .folder = folder };
@@ -781,6 +815,7 @@ int main(void)
         cmocka_unit_test(all_broken_is_refused),
         cmocka_unit_test(a_checkpoint_is_a_model),
         cmocka_unit_test(what_another_run_has_left_is_refused_by_name),
+        cmocka_unit_test(a_callback_with_other_arguments_is_refused),
         cmocka_unit_test(a_folder_is_for_one_run),
         cmocka_unit_test(each_failing_allocation_is_one_error_and_no_leak),
         cmocka_unit_test(a_fit_that_waits_for_rows_can_be_saved),

@@ -7,6 +7,7 @@
 #include "model/parts.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
+#include "train/callbacks/watcher.h"
 #include "train/strategy.h"
 #include <stdlib.h>
 #include <string.h>
@@ -181,13 +182,25 @@ static json_t *buckets(const keel_fit_options *o)
     return list;
 }
 
+/* The name of a callback, and the arguments that decide what is trained. */
+static json_t *one_callback(const keel_callback *c)
+{
+    const keel_watching *w = keel_watching_of(c);
+    json_t *name = json_string(c->name ? c->name : "");
+    if (!w || !w->watcher->steers) return name;
+    json_t *args = keel_fields_json(w->args.type, w->args.args);
+    json_object_del(args, "verbose");
+    return json_pack("[oo]", name, args);
+}
+
 static json_t *callbacks(const keel_fit_options *o)
 {
     json_t *list = json_array();
-    for (int i = 0; o->callbacks && o->callbacks[i]; i++) {
-        const char *name = o->callbacks[i]->name;
-        json_array_append_new(list, json_string(name ? name : ""));
-    }
+    for (int i = 0; o->callbacks && o->callbacks[i]; i++)
+        if (json_array_append_new(list, one_callback(o->callbacks[i])) != 0) {
+            json_decref(list);
+            return NULL;
+        }
     return list;
 }
 
@@ -255,7 +268,7 @@ static const struct {
 } SAID[] = {
     { "model", "it is of another model, or of one that was compiled in another way" },
     { "weights", "its run began with other weights: give the file that it began with" },
-    { "callbacks", "its run had other callbacks" },
+    { "callbacks", "its run had other callbacks, or such with other arguments" },
 };
 
 /* The words of options that files have as numbers. */

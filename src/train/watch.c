@@ -54,14 +54,10 @@ keel_status keel_logs_set(keel_logs *logs, const char *name, double value)
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-/* A copy of a callback of Keel's own that does nothing but write. */
 static bool only_writes(const keel_callback *c)
 {
-    for (int i = 0; keel_watchers[i]; i++)
-        if (keel_watchers[i]->only_writes && c->on_epoch_end &&
-            keel_watchers[i]->on.on_epoch_end == c->on_epoch_end)
-            return true;
-    return false;
+    const keel_watching *w = keel_watching_of(c);
+    return w && w->watcher->only_writes;
 }
 
 keel_status keel_watch_begin(keel_watch *r, keel_model *m, const keel_fit_options *o, bool fits,

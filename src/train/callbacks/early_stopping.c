@@ -134,4 +134,5 @@ const keel_watcher keel_watcher_early_stopping = {
     },
     .release = release,
     .tensor = tensor,
+    .steers = true,
 };

@@ -94,4 +94,5 @@ const keel_watcher keel_watcher_learning_rate_scheduler = {
         .on_epoch_begin = on_epoch_begin,
         .on_epoch_end = on_epoch_end,
     },
+    .steers = true,
 };

@@ -107,4 +107,5 @@ const keel_watcher keel_watcher_reduce_lr_on_plateau = {
     .state = { .name = "ReduceLROnPlateau", .args_size = sizeof(state_t), .fields = state_fields },
     .on = { .on_train_begin = on_train_begin, .on_epoch_end = on_epoch_end },
     .check = check,
+    .steers = true,
 };

@@ -126,4 +126,5 @@ const keel_watcher keel_watcher_swap_ema_weights = {
         .on_predict_begin = on_begin,
         .on_predict_end = on_end,
     },
+    .steers = true,
 };

@@ -55,6 +55,20 @@ keel_status keel_callback_help(const char *name, char **out)
     return keel_type_help(type, out);
 }
 
+/* A caller's callback may have any context, but not the functions of one of these. */
+const keel_watching *keel_watching_of(const keel_callback *c)
+{
+    const keel_watching *w = c->context;
+    for (int i = 0; keel_watchers[i]; i++) {
+        const keel_callback *on = &keel_watchers[i]->on;
+        if (on->on_train_begin == c->on_train_begin && on->on_epoch_end == c->on_epoch_end &&
+            on->on_train_batch_end == c->on_train_batch_end &&
+            (on->on_train_begin || on->on_epoch_end || on->on_train_batch_end))
+            return w;
+    }
+    return NULL;
+}
+
 /* ---- state ----------------------------------------------------------------------------------- */
 
 keel_status keel_watching_reset(keel_watching *w)

@@ -20,6 +20,7 @@ typedef struct keel_watcher {
     void (*release)(keel_watching *w);
     keel_status (*tensor)(keel_watching *w, int i, keel_callback_tensor *out);
     bool only_writes; /* files or lines, and changes nothing: one process does it for all */
+    bool steers;      /* what is trained depends on its arguments: all but `verbose` */
 } keel_watcher;
 
 /* One that was made: what the functions get. */
@@ -33,6 +34,9 @@ struct keel_watching {
 
 extern const keel_watcher *const keel_watchers[]; /* generated; ends with NULL */
 const keel_type *keel_watcher_find(const char *name);
+
+/* What a callback is, or a copy of it; NULL: none of Keel's own. */
+const keel_watching *keel_watching_of(const keel_callback *c);
 
 /* Give the state its defaults. For every on_train_begin. */
 keel_status keel_watching_reset(keel_watching *w);
