@@ -404,7 +404,8 @@ int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
                     const keel_data_options *o, const keel_model *m)
 {
     int64_t starts = may_start_program(spec), n_bytes = 0;
-    int code = keel_processes_several() ? keel_processes_agree(&starts) : -1;
+    int code = use == KEEL_USE_VALIDATION ? -1 : keel_setup_unread(spec, o);
+    if (code < 0 && keel_processes_several()) code = keel_processes_agree(&starts);
     if (code >= 0) return code;
     if (!starts || !keel_processes_several()) return open_own(out, spec, use, o, m);
     if (keel_processes_first()) {

@@ -289,6 +289,13 @@ want 2 '--epochs has no value' fit two.keras --data t.csv -o m.keras --epochs
 want 2 "--epochs 'many'" fit two.keras --data t.csv -o m.keras --epochs many
 want 2 "--data is given twice, as 't.csv' and as 'u.csv': leave one out" fit two.keras --data t.csv -o m.keras --data=u.csv
 want 2 "--callbacks is given twice" fit two.keras --data t.csv -o m.keras --callbacks 'TerminateOnNaN()' --callbacks 'CSVLogger(h.csv)'
+
+# ---- options that this data does not read ---
+want 2 't.csv: --labels is for the files of a directory' fit two.keras --data t.csv --label kind --labels none.txt -o m.keras
+want 2 't.csv: --audio-length is for sounds' fit two.keras --data t.csv --label kind --audio-length 8 -o m.keras
+want 2 'd.npz: --image-size is for images that are decoded' fit two.keras --data d.npz --image-size 8,8 -o m.keras
+want 2 'd.npz: --missing is for tables' fit two.keras --data d.npz --missing drop -o m.keras
+want 2 'x.npy,y.npy: --label is for data whose parts have names' fit two.keras --data x.npy,y.npy --label z -o m.keras
 want 2 "--epochs 'none'" fit two.keras --data t.csv -o m.keras --epochs 3 --epochs none # the last one counts
 want 2 '--threads 4294967297: 64 are the most' fit two.keras --data t.csv --label kind -o m.keras --threads 4294967297
 want 2 '--seconds -1: must be 0 or more' data t.csv --seconds -1

@@ -1,0 +1,63 @@
+/* Options of data that what is read does not have: see setup.h. */
+#include "setup.h"
+#include <string.h>
+#include <strings.h>
+
+/* ARRAYS are files of arrays; PAIRS those with a file for each array; TABLES have a row a line. */
+enum { ARRAYS = 1, PAIRS = 2, TABLES = 4 };
+
+static bool ends(const char *spec, const char *ending)
+{
+    const size_t n = strlen(spec), e = strlen(ending);
+    return n >= e && !strcasecmp(spec + n - e, ending);
+}
+
+/* What is known by its name; 0: nothing, as of a folder or of a pipeline. */
+static unsigned kind_of(const char *spec)
+{
+    static const struct {
+        const char *ending;
+        unsigned kind;
+    } kinds[] = {
+        { ".npz", ARRAYS },    { ".h5", ARRAYS },        { ".hdf5", ARRAYS },
+        { ".npy", PAIRS },     { "-ubyte", PAIRS },      { "-ubyte.gz", PAIRS },
+        { ".csv", TABLES },    { ".csv.gz", TABLES },    { ".tsv", TABLES },
+        { ".tsv.gz", TABLES }, { ".jsonl", TABLES },     { ".jsonl.gz", TABLES },
+        { ".ndjson", TABLES }, { ".ndjson.gz", TABLES },
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (ends(spec, kinds[i].ending)) return kinds[i].kind;
+    return 0;
+}
+
+int keel_setup_unread(const char *spec, const keel_data_options *o)
+{
+    const unsigned arrays = ARRAYS | PAIRS, all = arrays | TABLES;
+    const struct {
+        bool given;
+        unsigned by;
+        const char *option, *of;
+    } options[] = {
+        { o->image_size, arrays, "image-size", "images that are decoded" },
+        { o->interpolation != KEEL_BILINEAR, arrays, "interpolation", "images that are decoded" },
+        { o->crop, arrays, "crop-to-aspect-ratio", "images that are decoded" },
+        { o->pad, arrays, "pad-to-aspect-ratio", "images that are decoded" },
+        { o->dct_scaling, arrays, "image-dct-scaling", "images that are decoded" },
+        { o->labels, all, "labels", "the files of a directory" },
+        { o->class_names, all, "class-names", "the folders of a directory" },
+        { o->follow_links, all, "follow-links", "the folders of a directory" },
+        { o->audio_length > 0, all, "audio-length", "sounds" },
+        { o->sampling_rate > 0, all, "sampling-rate", "sounds" },
+        { o->max_length > 0, all, "max-length", "texts of a directory" },
+        { o->features, all, "features", "TFRecord files" },
+        { o->no_header, arrays, "no-header", "CSV files" },
+        { o->missing, arrays, "missing", "tables" },
+        { o->vocabulary, arrays, "vocabulary", "tables" },
+        { o->label, PAIRS, "label", "data whose parts have names; here a file is the target" },
+    };
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].given && options[i].by & kind_of(spec))
+            return keel_complain(EXIT_USAGE, "%s: --%s is for %s", spec, options[i].option,
+                                 options[i].of);
+    return -1;
+}
