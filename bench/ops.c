@@ -1,5 +1,6 @@
-/* bench_ops [--bfloat16] [OP [INPUT]]: every kernel of every op on one core, against the op's
- * reference; --bfloat16: only on values held in that. INPUT is how the shape begins.
+/* bench_ops [--bfloat16] [OP [INPUT [KERNEL]]]: every kernel of every op on one core, against the
+ * op's reference; --bfloat16: only on values held in that. INPUT is how the shape begins, KERNEL
+ * how the names of the only kernels begin.
  *
  * A line for each pass and kernel: median and least time of a call over 15 turns (kernels take
  * turns, each turn at least 5 ms; time of the processor, which programs beside do not lengthen),
@@ -172,6 +173,7 @@ enum { TILES = KEEL_PASS_COUNT, TILE = 16384 };
 static const char *const pass_name[] = { "forward", "backward",  "weights",
                                          "partial", "partial_b", "tiles" };
 static bool narrow_only;
+static const char *only; /* NULL: all kernels */
 
 typedef struct bound { /* a call and what it is bound to */
     keel_node node;
@@ -513,7 +515,7 @@ static int contenders_of(setup *s, int pass, contender *k)
 {
     const keel_op *op = s->wide.node.op;
     int n = 0;
-    if (!narrow_only)
+    if (!narrow_only && !only)
         k[n++] =
             (contender){ .name = "reference",
                          .run = pass == TILES ? NULL : reference_of(op, pass),
@@ -522,6 +524,7 @@ static int contenders_of(setup *s, int pass, contender *k)
                          .scratch = keel_aligned_calloc((size_t)s->wide.node.scratch + 64, 1) };
     for (int i = 0; keel_kernels[i] && n + 1 < KERNELS_MAX; i++) {
         if (keel_kernels[i]->op != op) continue;
+        if (only && strncmp(only, keel_kernels[i]->name, strlen(only)) != 0) continue;
         n += contender_of(s, pass, keel_kernels[i], &s->wide, &k[n]);
         n += contender_of(s, pass, keel_kernels[i], &s->narrow, &k[n]);
     }
@@ -574,6 +577,7 @@ int main(int argc, char **argv)
         setup s;
         if (!op || (argc > 1 && strcmp(argv[1], w->op) != 0)) continue;
         if (argc > 2 && strncmp(argv[2], w->c.in, strlen(argv[2])) != 0) continue;
+        only = argc > 3 ? argv[3] : NULL;
         open_setup(&s, w, op);
         for (keel_pass pass = 0; pass < KEEL_PASS_COUNT; pass++) {
             const bool meets = pass == KEEL_PARTIAL || pass == KEEL_PARTIAL_BACKWARD;
