@@ -14,6 +14,10 @@ static const kernel_case long_sums[] = {
     { "conv2d", { "5,9,900", "1,1,900,300|300", NULL } },
     { "conv2d", { "5,5,290", "1,1,290,1010", NULL } },
     { "conv2d", { "13,9,70", "1,1,70,181|181", NULL } },
+    { "dense", { "7,100", "100,330|330", NULL } },
+    { "dense", { "5,800", "800,830|830", NULL } },
+    { "dense", { "5,830", "830,800|800", NULL } },
+    { "dense", { "150,390", "390,370|370", NULL } },
 };
 
 /* The reference's forward, which all passes are compared with or read: run once for all of them,
