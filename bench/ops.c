@@ -569,6 +569,7 @@ int main(int argc, char **argv)
         argc--;
         argv++;
     }
+    only = argc > 3 ? argv[3] : NULL;
     printf("%-22s %-22s %-9s %-20s %10s %10s %8s\n", "op", "rows x input", "pass", "kernel",
            "median us", "least us", "speed");
     for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
@@ -577,7 +578,6 @@ int main(int argc, char **argv)
         setup s;
         if (!op || (argc > 1 && strcmp(argv[1], w->op) != 0)) continue;
         if (argc > 2 && strncmp(argv[2], w->c.in, strlen(argv[2])) != 0) continue;
-        only = argc > 3 ? argv[3] : NULL;
         open_setup(&s, w, op);
         for (keel_pass pass = 0; pass < KEEL_PASS_COUNT; pass++) {
             const bool meets = pass == KEEL_PARTIAL || pass == KEEL_PARTIAL_BACKWARD;

@@ -1,5 +1,6 @@
-/* Options of data that what is read does not have: see setup.h. */
+/* Options that the data does not read: see setup.h. */
 #include "setup.h"
+#include "tables.h"
 #include <string.h>
 #include <strings.h>
 
@@ -19,12 +20,10 @@ static unsigned kind_of(const char *spec)
         const char *ending;
         unsigned kind;
     } kinds[] = {
-        { ".npz", ARRAYS },    { ".h5", ARRAYS },        { ".hdf5", ARRAYS },
-        { ".npy", PAIRS },     { "-ubyte", PAIRS },      { "-ubyte.gz", PAIRS },
-        { ".csv", TABLES },    { ".csv.gz", TABLES },    { ".tsv", TABLES },
-        { ".tsv.gz", TABLES }, { ".jsonl", TABLES },     { ".jsonl.gz", TABLES },
-        { ".ndjson", TABLES }, { ".ndjson.gz", TABLES },
+        { ".npz", ARRAYS }, { ".h5", ARRAYS },   { ".hdf5", ARRAYS },
+        { ".npy", PAIRS },  { "-ubyte", PAIRS }, { "-ubyte.gz", PAIRS },
     };
+    if (keel_tables_is(spec)) return TABLES;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (ends(spec, kinds[i].ending)) return kinds[i].kind;
     return 0;
@@ -32,11 +31,11 @@ static unsigned kind_of(const char *spec)
 
 int keel_setup_unread(const char *spec, const keel_data_options *o)
 {
-    const unsigned arrays = ARRAYS | PAIRS, all = arrays | TABLES;
+    const unsigned kind = kind_of(spec), arrays = ARRAYS | PAIRS, all = arrays | TABLES;
     const struct {
         bool given;
         unsigned by;
-        const char *option, *of;
+        const char *option, *use;
     } options[] = {
         { o->image_size, arrays, "image-size", "images that are decoded" },
         { o->interpolation != KEEL_BILINEAR, arrays, "interpolation", "images that are decoded" },
@@ -56,8 +55,8 @@ int keel_setup_unread(const char *spec, const keel_data_options *o)
         { o->label, PAIRS, "label", "data whose parts have names; here a file is the target" },
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (options[i].given && options[i].by & kind_of(spec))
+        if (options[i].given && options[i].by & kind)
             return keel_complain(EXIT_USAGE, "%s: --%s is for %s", spec, options[i].option,
-                                 options[i].of);
+                                 options[i].use);
     return -1;
 }

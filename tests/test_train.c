@@ -166,6 +166,23 @@ static void the_regulariser_of_a_frozen_layer_is_no_part_of_the_loss(void **unus
     keel_dataset_destroy(d);
 }
 
+/* A network with BatchNormalization, maybe behind a mask that leaves all places: no value is 1e9.
+ */
+static keel_model *normalized(bool masked, const keel_arg *args)
+{
+    keel_model *m;
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 11));
+    must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", FEATURES))));
+    must(keel_model_add(m, "Reshape", KEEL_ARGS(KEEL_ARG_INTS("target_shape", FEATURES, 1))));
+    if (masked) must(keel_model_add(m, "Masking", KEEL_ARGS(KEEL_ARG_FLOAT("mask_value", 1e9))));
+    must(keel_model_add(m, "BatchNormalization", args));
+    must(keel_model_add(m, "Flatten", NULL));
+    must(keel_model_add(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 1))));
+    must(keel_model_compile(
+        m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "sgd" }, .loss = { { "mse" } } }));
+    return m;
+}
+
 /* Where all places count, a mask changes nothing but the order in which they are summed. */
 static void batch_normalization_of_masked_values_is_that_of_the_places_that_count(void **unused)
 {
@@ -173,19 +190,9 @@ static void batch_normalization_of_masked_values_is_that_of_the_places_that_coun
     keel_tensor p[2];
     double loss[2];
     for (int masked = 0; masked < 2; masked++) {
-        keel_model *m;
+        keel_model *m = normalized(masked, NULL);
         keel_history h = { 0 };
         keel_dataset *d = rows_of(5, NULL);
-        must(keel_model_create(&m, NULL, KEEL_FLOAT32, 11));
-        must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", FEATURES))));
-        must(keel_model_add(m, "Reshape", KEEL_ARGS(KEEL_ARG_INTS("target_shape", FEATURES, 1))));
-        if (masked) /* no value is 1e9 */
-            must(keel_model_add(m, "Masking", KEEL_ARGS(KEEL_ARG_FLOAT("mask_value", 1e9))));
-        must(keel_model_add(m, "BatchNormalization", NULL));
-        must(keel_model_add(m, "Flatten", NULL));
-        must(keel_model_add(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 1))));
-        must(keel_model_compile(
-            m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "sgd" }, .loss = { { "mse" } } }));
         must(keel_predict(m, strategy[2], d, NULL, &p[masked]));
         must(keel_fit(m, strategy[2], d, NULL, &h));
         loss[masked] = h.value[0];
@@ -208,18 +215,9 @@ static void what_batch_normalization_cannot_do_with_a_mask_is_refused_by_name(vo
     (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const keel_arg args[] = { cases[i].arg, { 0 } };
-        keel_model *m;
+        keel_model *m = normalized(true, args);
         keel_history h = { 0 };
         keel_dataset *d = rows_of(5, NULL);
-        must(keel_model_create(&m, NULL, KEEL_FLOAT32, 11));
-        must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", FEATURES))));
-        must(keel_model_add(m, "Reshape", KEEL_ARGS(KEEL_ARG_INTS("target_shape", FEATURES, 1))));
-        must(keel_model_add(m, "Masking", NULL));
-        must(keel_model_add(m, "BatchNormalization", args));
-        must(keel_model_add(m, "Flatten", NULL));
-        must(keel_model_add(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 1))));
-        must(keel_model_compile(
-            m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "sgd" }, .loss = { { "mse" } } }));
         assert_int_equal(keel_fit(m, strategy[2], d, NULL, &h), KEEL_EUNSUP);
         if (!strstr(keel_error(), cases[i].says)) fail_msg("%s", keel_error());
         keel_dataset_destroy(d);

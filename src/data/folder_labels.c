@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "data/folders.h"
 #include "io/file.h"
+#include "io/text_file.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,8 @@ keel_status keel_labels_parse(int32_t **out, int64_t *count, int64_t most, const
     keel_status s = KEEL_OK;
     int64_t n = 0, room = 0, line = 1;
     int32_t *label = NULL;
-    const bool marked = n_bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3); /* as UTF-8 */
-    for (const char *at = text + 3 * marked, *end = text + n_bytes; s >= 0 && at < end;) {
+    for (const char *at = text + keel_text_mark(text, n_bytes), *end = text + n_bytes;
+         s >= 0 && at < end;) {
         line += *at == '\n';
         if (is_space(*at)) {
             at++;

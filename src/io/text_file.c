@@ -121,11 +121,6 @@ static keel_status check_text(const source *s, const char *text, size_t n, bool 
                      (unsigned long long)(end - n + (size_t)(zero - text)));
 }
 
-static size_t mark_length(const char *text, size_t n)
-{
-    return n >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0;
-}
-
 /* ---- lines ------------------------------------------------------------------------------------
  */
 
@@ -193,7 +188,7 @@ static keel_status fill(keel_lines *l)
     const bool first = !l->begun;
     KEEL_TRY(source_read(&l->from, l->data + l->end, l->room - l->end, &got));
     KEEL_TRY(check_text(&l->from, l->data + l->end, got, first));
-    if (first) l->begin = mark_length(l->data, got);
+    if (first) l->begin = keel_text_mark(l->data, got);
     l->begun = true;
     l->over = got < l->room - l->end;
     l->end += got;

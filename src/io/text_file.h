@@ -10,10 +10,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { KEEL_TEXT_PAD = 64 };             /* zero bytes behind a piece, for readers of blocks */
 enum { KEEL_LINE_MAX = 64 << 20 };       /* bytes of the longest line */
 #define KEEL_PIECE_MAX ((size_t)1 << 34) /* bytes of the longest record of a table */
+
+/* Bytes of the mark with which a text says that it is UTF-8; 0: it has none. */
+static inline size_t keel_text_mark(const char *text, size_t n_bytes)
+{
+    return n_bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0;
+}
 
 /* The lines of a file, without their ends (LF or CR LF). The last one may lack its end. */
 typedef struct keel_lines keel_lines;

@@ -21,45 +21,13 @@
  * is what passes, above and as the gradient of z. */
 #ifndef REAL
 #include "base/clones.h" /* only loops over channels become vectors, so sums keep their order */
-#include "ops/args.h"
-#include "ops/cases.h"
-#include "ops/infer.h"
+#include "ops/batch_norm_weights.h"
 #include <math.h>
-
-/* Which weights there are, in Keras's order. */
-typedef struct places {
-    int gamma, beta, mean, variance;        /* gamma, beta: -1 where there is none */
-    int stddev, renorm_mean, renorm_stddev; /* with renorm */
-    int count;
-} places;
-
-static places places_of(const keel_batch_norm_args *a)
-{
-    const int n = a->scale + a->center;
-    return (places){
-        a->scale ? 0 : -1,
-        a->center ? a->scale : -1,
-        n,
-        n + 1,
-        n + 2,
-        n + 3,
-        n + 4,
-        a->renorm.on ? n + 5 : n + 2,
-    };
-}
-
-static int64_t channels_of(const keel_node *n)
-{
-    return n->in[0].shape.dim[n->in[0].shape.rank - 1];
-}
 
 static keel_status infer(keel_node *n)
 {
-    static const char *const names[] = { "gamma",           "beta",          "moving_mean",
-                                         "moving_variance", "moving_stddev", "renorm_mean",
-                                         "renorm_stddev" };
     const keel_batch_norm_args *a = n->args;
-    const places at = places_of(a);
+    const keel_batch_norm_weights at = keel_batch_norm_weights_of(a);
     KEEL_TRY(keel_infer_check(n, n->n_in == 2 ? 2 : 1, at.count, at.count));
     if (n->in[0].shape.rank < 1)
         return keel_fail(KEEL_ESHAPE, "batch_norm: a row of the input needs an axis");
@@ -71,11 +39,8 @@ static keel_status infer(keel_node *n)
         return keel_fail(KEEL_ESHAPE, "batch_norm: what is added has another shape");
     if (!(a->max_value >= 0))
         return keel_fail(KEEL_EARG, "batch_norm: max_value %g must not be negative", a->max_value);
-    const keel_shape c = KEEL_SHAPE(channels_of(n));
-    for (int i = 0; i < at.count; i++) {
-        const int name = i == at.gamma ? 0 : i == at.beta ? 1 : i - at.mean + 2;
-        KEEL_TRY(keel_infer_weight(n, i, names[name], &c));
-    }
+    const keel_shape c = KEEL_SHAPE(keel_batch_norm_channels(n));
+    KEEL_TRY(keel_batch_norm_infer_weights(n));
     if (n->training && !a->frozen) {
         n->partial = 2 * c.dim[0];
         n->merged = 1 + 2 * c.dim[0];
@@ -97,7 +62,7 @@ static keel_status infer(keel_node *n)
 KEEL_CLONES static void combine(const keel_node *n, keel_record left, keel_record right,
                                 double *out)
 {
-    const int64_t c = channels_of(n);
+    const int64_t c = keel_batch_norm_channels(n);
     const double share = right.rows / (left.rows + right.rows);
     const double weight = left.rows * share * (double)(keel_row_count(&n->in[0]) / c);
     const double *a = left.data, *b = right.data;
@@ -126,7 +91,7 @@ static bool passes(const uint8_t *bits, int64_t k)
 static uint8_t *bits_of(const keel_call *c, int64_t place)
 {
     if (!((const keel_batch_norm_args *)c->node->args)->relu || !c->node->n_saved) return NULL;
-    return (uint8_t *)c->saved[0] + place * keel_batch_norm_bits(channels_of(c->node));
+    return (uint8_t *)c->saved[0] + place * keel_batch_norm_bits(keel_batch_norm_channels(c->node));
 }
 
 #define REAL_FILE "ops/batch_norm.c"
@@ -140,21 +105,6 @@ static void commit(const keel_node *n, const double *merged, void *const *weight
         move_f32(n, merged, weight);
     else
         move_f64(n, merged, weight);
-}
-
-static void args_for_case(void *args, const char *text)
-{
-    keel_batch_norm_args *a = args;
-    *a = (keel_batch_norm_args){ .epsilon = 1e-3, .momentum = 0.99 };
-    a->center = !keel_case_has(text, "no_center");
-    a->scale = !keel_case_has(text, "no_scale");
-    a->frozen = keel_case_has(text, "frozen");
-    keel_case_number(text, "epsilon", &a->epsilon);
-    keel_case_number(text, "momentum", &a->momentum);
-    a->relu = keel_case_has(text, "relu");
-    keel_case_number(text, "max_value", &a->max_value);
-    if (keel_case_has(text, "renorm")) /* one r and no d: they are constants to gradients */
-        a->renorm = (keel_batch_renorm){ true, 0.9, 1.5, 1.5, 0 };
 }
 
 const keel_op keel_op_batch_norm = {
@@ -184,15 +134,15 @@ const keel_op keel_op_batch_norm = {
                                   { "2,2,9|2,2,9", "9|9|9|9", "relu max_value 0.5 frozen" },
                                   { "3,4,6", "6|6|6|6|6|6|6", "renorm" },
                                   { NULL, NULL, NULL } },
-    .args_for_case = args_for_case,
+    .args_for_case = keel_batch_norm_for_case,
 };
 #else
 /* What forward and backward need for each channel, in c->scratch. */
 static void REAL_(channel_facts)(const keel_call *c, double **mean, double **invstd)
 {
     const keel_batch_norm_args *a = c->node->args;
-    const places at = places_of(a);
-    const int64_t n = channels_of(c->node);
+    const keel_batch_norm_weights at = keel_batch_norm_weights_of(a);
+    const int64_t n = keel_batch_norm_channels(c->node);
     const double *merged = c->merged_forward ? c->merged_forward : c->merged;
     double *m = c->scratch, *s = m + n;
     for (int64_t k = 0; k < n; k++) {
@@ -214,7 +164,7 @@ static void REAL_(channel_facts)(const keel_call *c, double **mean, double **inv
 static keel_correction REAL_(correct)(const keel_call *c, int64_t k, double mean, double invstd)
 {
     const keel_batch_norm_args *a = c->node->args;
-    const places at = places_of(a);
+    const keel_batch_norm_weights at = keel_batch_norm_weights_of(a);
     if (!a->renorm.on || !meets(c->node)) return (keel_correction){ 1, 0 };
     return keel_correct(&a->renorm, a->epsilon, mean, invstd,
                         ((const REAL *)c->weight[at.renorm_mean])[k],
@@ -223,13 +173,14 @@ static keel_correction REAL_(correct)(const keel_call *c, int64_t k, double mean
 
 static double REAL_(gamma_of)(const keel_call *c, int64_t k)
 {
-    const int at = places_of(c->node->args).gamma;
+    const int at = keel_batch_norm_weights_of(c->node->args).gamma;
     return at < 0 ? 1 : ((const REAL *)c->weight[at])[k];
 }
 
 static void REAL_(partial)(const keel_call *c)
 {
-    const int64_t n = channels_of(c->node), per_row = keel_row_count(&c->node->in[0]) / n;
+    const int64_t n = keel_batch_norm_channels(c->node),
+                  per_row = keel_row_count(&c->node->in[0]) / n;
     const REAL *x = c->in[0];
     for (int64_t row = 0; row < c->rows; row++, x += per_row * n) {
         double *mean = c->partial + row * c->node->partial, *m2 = mean + n;
@@ -248,7 +199,7 @@ static void REAL_(partial)(const keel_call *c)
 /* The relu of one place. bits NULL: no gradient is wanted. */
 static void REAL_(rectify)(const keel_call *c, REAL *y, uint8_t *bits)
 {
-    const int64_t n = channels_of(c->node);
+    const int64_t n = keel_batch_norm_channels(c->node);
     const double max_value = ((const keel_batch_norm_args *)c->node->args)->max_value;
     const REAL max = max_value > 0 ? (REAL)max_value : (REAL)INFINITY;
     for (int64_t k = 0; k < n; k++) {
@@ -260,9 +211,9 @@ static void REAL_(rectify)(const keel_call *c, REAL *y, uint8_t *bits)
 
 static void REAL_(forward)(const keel_call *c)
 {
-    const int64_t n = channels_of(c->node);
+    const int64_t n = keel_batch_norm_channels(c->node);
     const int64_t count = c->rows * (keel_row_count(&c->node->in[0]) / n);
-    const int beta = places_of(c->node->args).beta;
+    const int beta = keel_batch_norm_weights_of(c->node->args).beta;
     const REAL *x = c->in[0];
     const REAL *z = c->node->n_in > 1 ? c->in[1] : NULL;
     const bool relu = ((const keel_batch_norm_args *)c->node->args)->relu;
@@ -290,7 +241,7 @@ static void REAL_(forward)(const keel_call *c)
 static void REAL_(sums)(const keel_call *c, int64_t row, int64_t rows, const double *mean,
                         const double *invstd, double *sum, double *sum_xhat)
 {
-    const int64_t n = channels_of(c->node), per_row = keel_row_count(&c->node->in[0]);
+    const int64_t n = keel_batch_norm_channels(c->node), per_row = keel_row_count(&c->node->in[0]);
     const REAL *x = (const REAL *)c->in[0] + row * per_row;
     const REAL *dy = (const REAL *)c->out_grad[0] + row * per_row;
     for (int64_t k = 0; k < n; k++) sum[k] = sum_xhat[k] = 0;
@@ -307,7 +258,7 @@ static void REAL_(sums)(const keel_call *c, int64_t row, int64_t rows, const dou
 
 static void REAL_(partial_backward)(const keel_call *c)
 {
-    const int64_t n = channels_of(c->node);
+    const int64_t n = keel_batch_norm_channels(c->node);
     double *mean, *invstd;
     if (c->rows == 0) return;
     REAL_(channel_facts)(c, &mean, &invstd);
@@ -319,7 +270,8 @@ static void REAL_(partial_backward)(const keel_call *c)
 
 static void REAL_(backward)(const keel_call *c)
 {
-    const int64_t n = channels_of(c->node), per_row = keel_row_count(&c->node->in[0]) / n;
+    const int64_t n = keel_batch_norm_channels(c->node),
+                  per_row = keel_row_count(&c->node->in[0]) / n;
     const int64_t count = c->rows * per_row;
     const REAL *x = c->in[0], *dy = c->out_grad[0];
     REAL *dx = c->in_grad[0], *dz = c->node->n_in > 1 ? c->in_grad[1] : NULL;
@@ -349,8 +301,8 @@ static void REAL_(backward)(const keel_call *c)
 
 static void REAL_(weights)(const keel_call *c)
 {
-    const places at = places_of(c->node->args);
-    const int64_t n = channels_of(c->node);
+    const keel_batch_norm_weights at = keel_batch_norm_weights_of(c->node->args);
+    const int64_t n = keel_batch_norm_channels(c->node);
     REAL *dgamma = at.gamma < 0 ? NULL : c->weight_grad[at.gamma];
     REAL *dbeta = at.beta < 0 ? NULL : c->weight_grad[at.beta];
     const double *sum = c->merged + 1, *sum_xhat = c->merged + 1 + n;
@@ -378,8 +330,8 @@ static void REAL_(weights)(const keel_call *c)
 static void REAL_(move)(const keel_node *n, const double *merged, void *const *weight)
 {
     const keel_batch_norm_args *a = n->args;
-    const places at = places_of(a);
-    const int64_t c = channels_of(n);
+    const keel_batch_norm_weights at = keel_batch_norm_weights_of(a);
+    const int64_t c = keel_batch_norm_channels(n);
     const double count = merged[0] * (double)(keel_row_count(&n->in[0]) / c);
     REAL *mean = weight[at.mean], *variance = weight[at.variance];
     for (int64_t k = 0; k < c; k++) {

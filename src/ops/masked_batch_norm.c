@@ -13,67 +13,42 @@
  *
  * Outside training, or frozen, the moving statistics take the place of the batch's. */
 #ifndef REAL
-#include "ops/args.h"
-#include "ops/cases.h"
-#include "ops/infer.h"
+#include "ops/batch_norm_weights.h"
 #include <math.h>
 
 #define COUNTED_MORE 1e-7 /* keras.config.epsilon() */
 
-/* Weights: gamma and beta, where there are any (else -1), and the moving statistics. */
-typedef struct held_at {
-    int gamma, beta, mean, variance;
-} held_at;
-
-static held_at held_at_of(const keel_batch_norm_args *a)
-{
-    const int n = a->scale + a->center;
-    return (held_at){ a->scale ? 0 : -1, a->center ? a->scale : -1, n, n + 1 };
-}
-
-static int64_t channels_of(const keel_node *n)
-{
-    return n->in[0].shape.dim[n->in[0].shape.rank - 1];
-}
-
 static keel_status infer(keel_node *n)
 {
-    static const char *const names[] = { "gamma", "beta", "moving_mean", "moving_variance" };
     const keel_batch_norm_args *a = n->args;
-    const held_at at = held_at_of(a);
     if (a->renorm.on) return keel_fail(KEEL_EUNSUP, "with a mask it is not trained with renorm");
-    KEEL_TRY(keel_infer_check(n, 2, at.variance + 1, at.variance + 1));
+    const int weights = keel_batch_norm_weights_of(a).count;
+    KEEL_TRY(keel_infer_check(n, 2, weights, weights));
     const keel_shape *x = &n->in[0].shape;
     keel_shape mask = *x;
     if (x->rank < 2)
         return keel_fail(KEEL_ESHAPE, "masked_batch_norm: a row needs places and channels");
-    if (a->renorm.on) return keel_fail(KEEL_EUNSUP, "with a mask it is not trained with renorm");
     mask.dim[--mask.rank] = 0;
     if (!keel_shape_equal(&n->in[1].shape, &mask))
         return keel_fail(KEEL_ESHAPE, "masked_batch_norm: the mask needs the dims of the input but "
                                       "the last");
-    const keel_shape c = KEEL_SHAPE(channels_of(n));
-    for (int i = 0; i <= at.variance; i++)
-        KEEL_TRY(keel_infer_weight(n, i,
-                                   names[i == at.gamma  ? 0
-                                         : i == at.beta ? 1
-                                                        : i - at.mean + 2],
-                                   &c));
+    const int64_t c = keel_batch_norm_channels(n);
+    KEEL_TRY(keel_batch_norm_infer_weights(n));
     if (n->training && !a->frozen) {
-        n->partial = 1 + 2 * c.dim[0];
+        n->partial = 1 + 2 * c;
         n->merged = 1 + n->partial;
     }
     if (n->backward && n->partial) {
-        n->partial_backward = 2 * c.dim[0];
+        n->partial_backward = 2 * c;
         n->merged_backward = 1 + n->partial_backward;
     }
-    n->scratch = 4 * c.dim[0] * (int64_t)sizeof(double);
+    n->scratch = 4 * c * (int64_t)sizeof(double);
     return keel_infer_out(n, x);
 }
 
 static void combine(const keel_node *n, keel_record left, keel_record right, double *out)
 {
-    const int64_t c = channels_of(n);
+    const int64_t c = keel_batch_norm_channels(n);
     const double *a = left.data, *b = right.data;
     const double places = a[0] + b[0], share = places > 0 ? b[0] / places : 0;
     const double weight = a[0] * share;
@@ -115,17 +90,6 @@ static void commit(const keel_node *n, const double *merged, void *const *weight
         move_f64(n, merged, weight);
 }
 
-static void args_for_case(void *args, const char *text)
-{
-    keel_batch_norm_args *a = args;
-    *a = (keel_batch_norm_args){ .epsilon = 1e-3, .momentum = 0.99 };
-    a->center = !keel_case_has(text, "no_center");
-    a->scale = !keel_case_has(text, "no_scale");
-    a->frozen = keel_case_has(text, "frozen");
-    keel_case_number(text, "epsilon", &a->epsilon);
-    keel_case_number(text, "momentum", &a->momentum);
-}
-
 const keel_op keel_op_masked_batch_norm = {
     .name = "masked_batch_norm",
     .args_size = sizeof(keel_batch_norm_args),
@@ -145,15 +109,15 @@ const keel_op keel_op_masked_batch_norm = {
                                   { "7,3|7", "3|3|3", "no_center epsilon 0.01" },
                                   { "5,4|5", "4|4|4|4", "frozen" },
                                   { NULL, NULL, NULL } },
-    .args_for_case = args_for_case,
+    .args_for_case = keel_batch_norm_for_case,
 };
 #else
 /* The mean of each channel and 1 / sqrt(variance + epsilon), in c->scratch. */
 static void REAL_(channel_facts)(const keel_call *c, double **mean, double **invstd)
 {
     const keel_batch_norm_args *a = c->node->args;
-    const held_at at = held_at_of(a);
-    const int64_t n = channels_of(c->node);
+    const keel_batch_norm_weights at = keel_batch_norm_weights_of(a);
+    const int64_t n = keel_batch_norm_channels(c->node);
     const double *merged = c->merged_forward ? c->merged_forward : c->merged;
     *mean = c->scratch;
     *invstd = *mean + n;
@@ -173,7 +137,7 @@ static double REAL_(weight_of)(const keel_call *c, int at, int64_t k, double abs
 
 static void REAL_(partial)(const keel_call *c)
 {
-    const int64_t n = channels_of(c->node), places = keel_row_count(&c->node->in[1]);
+    const int64_t n = keel_batch_norm_channels(c->node), places = keel_row_count(&c->node->in[1]);
     const REAL *x = c->in[0], *mask = c->in[1];
     for (int64_t row = 0; row < c->rows; row++, x += places * n, mask += places) {
         double *record = c->partial + row * c->node->partial, *mean = record + 1, *m2 = mean + n;
@@ -194,8 +158,8 @@ static void REAL_(partial)(const keel_call *c)
 
 static void REAL_(forward)(const keel_call *c)
 {
-    const held_at at = held_at_of(c->node->args);
-    const int64_t n = channels_of(c->node);
+    const keel_batch_norm_weights at = keel_batch_norm_weights_of(c->node->args);
+    const int64_t n = keel_batch_norm_channels(c->node);
     const int64_t places = c->rows * keel_row_count(&c->node->in[1]);
     const REAL *x = c->in[0];
     REAL *y = c->out[0];
@@ -216,7 +180,7 @@ static void REAL_(forward)(const keel_call *c)
 static void REAL_(sums)(const keel_call *c, int64_t row, int64_t rows, const double *mean,
                         const double *invstd, double *sum, double *product)
 {
-    const int64_t n = channels_of(c->node), per_row = keel_row_count(&c->node->in[0]);
+    const int64_t n = keel_batch_norm_channels(c->node), per_row = keel_row_count(&c->node->in[0]);
     const REAL *x = (const REAL *)c->in[0] + row * per_row;
     const REAL *dy = (const REAL *)c->out_grad[0] + row * per_row;
     for (int64_t k = 0; k < n; k++) sum[k] = product[k] = 0;
@@ -235,17 +199,17 @@ static void REAL_(partial_backward)(const keel_call *c)
     REAL_(channel_facts)(c, &mean, &invstd);
     for (int64_t row = 0; row < c->rows; row++) {
         double *sum = c->partial + row * c->node->partial_backward;
-        REAL_(sums)(c, row, 1, mean, invstd, sum, sum + channels_of(c->node));
+        REAL_(sums)(c, row, 1, mean, invstd, sum, sum + keel_batch_norm_channels(c->node));
     }
 }
 
 static void REAL_(backward)(const keel_call *c)
 {
-    const int64_t n = channels_of(c->node);
+    const int64_t n = keel_batch_norm_channels(c->node);
     const int64_t places = c->rows * keel_row_count(&c->node->in[1]);
     const REAL *x = c->in[0], *mask = c->in[1], *dy = c->out_grad[0];
     REAL *dx = c->in_grad[0], *dmask = c->in_grad[1];
-    const int gamma = held_at_of(c->node->args).gamma;
+    const int gamma = keel_batch_norm_weights_of(c->node->args).gamma;
     double *mean, *invstd;
     for (int64_t i = 0; dmask && !c->in_adds[1] && i < places; i++) dmask[i] = 0;
     if (!dx || places == 0) return;
@@ -272,8 +236,8 @@ static void REAL_(backward)(const keel_call *c)
 
 static void REAL_(weights)(const keel_call *c)
 {
-    const held_at at = held_at_of(c->node->args);
-    const int64_t n = channels_of(c->node);
+    const keel_batch_norm_weights at = keel_batch_norm_weights_of(c->node->args);
+    const int64_t n = keel_batch_norm_channels(c->node);
     REAL *dgamma = at.gamma < 0 ? NULL : c->weight_grad[at.gamma];
     REAL *dbeta = at.beta < 0 ? NULL : c->weight_grad[at.beta];
     const double *sum = c->merged + 1;
@@ -292,8 +256,8 @@ static void REAL_(weights)(const keel_call *c)
 static void REAL_(move)(const keel_node *n, const double *merged, void *const *weight)
 {
     const keel_batch_norm_args *a = n->args;
-    const held_at at = held_at_of(a);
-    const int64_t c = channels_of(n);
+    const keel_batch_norm_weights at = keel_batch_norm_weights_of(a);
+    const int64_t c = keel_batch_norm_channels(n);
     REAL *mean = weight[at.mean], *variance = weight[at.variance];
     for (int64_t k = 0; k < c; k++) {
         const moments of = moments_of(merged, c, k);

@@ -268,7 +268,7 @@ static const struct {
 } SAID[] = {
     { "model", "it is of another model, or of one that was compiled in another way" },
     { "weights", "its run began with other weights: give the file that it began with" },
-    { "callbacks", "its run had other callbacks, or such with other arguments" },
+    { "callbacks", "its run had other callbacks, or the same with other arguments" },
 };
 
 /* The words of options that files have as numbers. */

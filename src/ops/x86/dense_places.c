@@ -156,9 +156,9 @@ enum { X_FLOATS = (CHANNELS + ROWS) * STRETCH + LANES, DY_FLOATS = STRETCH * PAN
  *     weight gradient of other layers                        0.99 to 1.11
  *
  * In networks it gains more than these say, since it asks for the lines that it will write: steps
- * of gpt take 0.95 of the time, of convnexttiny 0.96, of lstm 0.97. On AMD, the processors with
- * bfloat16 products alone, oneDNN runs at 0.83 to 0.89 of the peak; there this one was not
- * measured. */
+ * of gpt take 0.95 of the time, of convnexttiny 0.96, of lstm 0.97. Processors that have products
+ * of bfloat16 but no tiles are AMD's: oneDNN reaches 0.83 to 0.89 of the peak there, and this
+ * kernel was not measured. */
 static bool pays(const keel_prepare *p)
 {
     enum { NARROW = 96, WEIGHTS = 1 << 17, PLACES = 1024 };

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+extern const keel_watcher keel_watcher_backup_and_restore;
+
 typedef struct args_t {
     char *backup_dir, *save_freq;
     bool double_checkpoint, delete_checkpoint;
@@ -43,7 +45,7 @@ static keel_status check(const void *args)
     return KEEL_OK;
 }
 
-/* By this function the callback is known among others. */
+/* By a function of its own the callback is known: keel_watching_of. */
 static keel_status on_train_begin(void *context, const keel_moment *at)
 {
     (void)context;
@@ -55,8 +57,8 @@ bool keel_backup_find(const keel_fit_options *o, const char **folder, int64_t *e
                       bool *deletes)
 {
     for (int i = 0; o->callbacks && o->callbacks[i]; i++) {
-        if (o->callbacks[i]->on_train_begin != on_train_begin) continue;
-        const keel_watching *w = o->callbacks[i]->context;
+        const keel_watching *w = keel_watching_of(o->callbacks[i]);
+        if (!w || w->watcher != &keel_watcher_backup_and_restore) continue;
         const args_t *a = w->args.args;
         *folder = a->backup_dir;
         *every_steps = steps_of(a);
