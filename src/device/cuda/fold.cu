@@ -14,6 +14,7 @@ namespace
 {
 const int WARPS = 8, THREADS = WARPS * GPU_WARP;
 const int PIECE_ROWS = 16, PIECE_DEPTH = 5; /* PIECE_DEPTH: nodes of a piece that wait for others */
+const int AT_ONCE = 8;                      /* rows of a piece that are loaded together */
 
 struct pushes {
     double *stack;
@@ -74,22 +75,28 @@ __device__ void fold_piece(double *top, const pushes &p, int piece, int64_t k, d
                            int32_t *held)
 {
     const int end = p.first[piece + 1];
-    double next[F::PARTS], below[F::PARTS];
+    double row[AT_ONCE][F::PARTS], below[F::PARTS];
     int depth = 0;
-    load_row<F>(next, p, p.first[piece], k);
-    for (int i = p.first[piece]; i < end; i++) {
-        int32_t rows = 1;
-        for (int j = 0; j < F::PARTS; j++) top[j] = next[j];
-        if (i + 1 < end) load_row<F>(next, p, i + 1, k); /* it comes while this one is joined */
-        for (int c = p.within[i]; c > 0; c--) {
-            depth--;
-            for (int j = 0; j < F::PARTS; j++) below[j] = node[(depth * F::PARTS + j) * THREADS];
-            join<F>(p, top, below, held[depth * THREADS], rows);
-            rows += held[depth * THREADS];
+    for (int first = p.first[piece]; first < end; first += AT_ONCE) {
+        UNROLL
+        for (int r = 0; r < AT_ONCE; r++)
+            load_row<F>(row[r], p, first + r < end ? first + r : end - 1, k);
+        UNROLL
+        for (int r = 0; r < AT_ONCE; r++) {
+            if (first + r >= end) break;
+            int32_t rows = 1;
+            for (int j = 0; j < F::PARTS; j++) top[j] = row[r][j];
+            for (int c = p.within[first + r]; c > 0; c--) {
+                depth--;
+                for (int j = 0; j < F::PARTS; j++)
+                    below[j] = node[(depth * F::PARTS + j) * THREADS];
+                join<F>(p, top, below, held[depth * THREADS], rows);
+                rows += held[depth * THREADS];
+            }
+            for (int j = 0; j < F::PARTS; j++) node[(depth * F::PARTS + j) * THREADS] = top[j];
+            held[depth * THREADS] = rows;
+            depth++;
         }
-        for (int j = 0; j < F::PARTS; j++) node[(depth * F::PARTS + j) * THREADS] = top[j];
-        held[depth * THREADS] = rows;
-        depth++;
     }
 }
 
@@ -113,7 +120,7 @@ __device__ void push_node(const pushes &p, double *top, int piece, int64_t k, in
     held[(*depth)++ * GPU_WARP] = rows;
 }
 
-template <class F> __global__ void __launch_bounds__(THREADS) push(const pushes p)
+template <class F> __global__ void __launch_bounds__(THREADS, 1) push(const pushes p)
 {
     SHARED(double, node, PIECE_DEPTH *F::PARTS *THREADS);
     SHARED(double, result, F::PARTS *THREADS);

@@ -41,6 +41,13 @@ static const char *gpu_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_
 #include <gpu.h> /* tests/emulator/gpu.h */
 #endif
 
+/* Before a loop of a number of turns that is known: its arrays then live in registers. */
+#ifdef __CUDACC__
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL
+#endif
+
 static const int GPU_WARP = 32;
 #define GPU_ALL 0xffffffffu /* lanes of a warp */
 
@@ -92,9 +99,15 @@ template <> __device__ __forceinline__ float to_value<float>(float x)
 }
 template <> __device__ __forceinline__ bf16 to_value<bf16>(float x)
 {
+#ifdef __CUDACC__
+    uint16_t narrow;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(narrow) : "f"(x));
+    return bf16{ narrow };
+#else
     const unsigned bits = __float_as_uint(x);
     if ((bits & 0x7fffffffu) > 0x7f800000u) return bf16{ (uint16_t)(bits >> 16 | 0x40) };
     return bf16{ (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16) };
+#endif
 }
 template <> __device__ __forceinline__ f16 to_value<f16>(float x)
 {
@@ -119,30 +132,88 @@ static __device__ __forceinline__ double times(double a, double b)
 #endif
 }
 
-/* Four neighbours at once. */
-template <class T> struct alignas(4 * sizeof(T)) four {
-    T v[4];
+/* To some 2^-21 of the result, in a third of the instructions: for what is rounded to a narrow type
+ * next. */
+static __device__ __forceinline__ float short_exp(float x)
+{
+#ifdef __CUDACC__
+    return __expf(x);
+#else
+    return expf(x);
+#endif
+}
+static __device__ __forceinline__ float short_inverse(float x)
+{
+#ifdef __CUDACC__
+    return __fdividef(1, x);
+#else
+    return 1 / x;
+#endif
+}
+
+/* Neighbours, of at most 16 bytes, as they lie in memory. Who needs those of several places loads
+ * all of them before the first is converted: a thread waits where a value is used. */
+template <class T, int N> struct alignas(N * sizeof(T)) pack {
+    T v[N];
 };
+
+template <int N, class T> static __device__ __forceinline__ pack<T, N> load_pack(const T *from)
+{
+    gpu_aligned(from, sizeof(pack<T, N>));
+    return *reinterpret_cast<const pack<T, N> *>(from);
+}
+
+template <int N, class T>
+static __device__ __forceinline__ void unpack(float v[N], const pack<T, N> &x)
+{
+    for (int e = 0; e < N; e++) v[e] = to_f(x.v[e]);
+}
+
+#ifdef __CUDACC__
+/* Two at a time: one instruction for each, and not three. */
+template <int N> static __device__ __forceinline__ void unpack(float v[N], const pack<bf16, N> &x)
+{
+    unsigned both[N / 2];
+    memcpy(both, &x, sizeof x);
+    UNROLL
+    for (int e = 0; e < N; e += 2) {
+        v[e] = __uint_as_float(both[e / 2] << 16);
+        v[e + 1] = __uint_as_float(both[e / 2] & 0xffff0000u);
+    }
+}
+#endif
+
+template <int N, class T> static __device__ __forceinline__ void store_pack(T *to, const float *v)
+{
+    pack<T, N> x;
+    gpu_aligned(to, sizeof x);
+    for (int e = 0; e < N; e++) x.v[e] = to_value<T>(v[e]);
+    *reinterpret_cast<pack<T, N> *>(to) = x;
+}
+
+/* Whether packs of N may be loaded and stored from here on, at steps of N. */
+template <int N, class T> static inline bool fits_pack(const T *at)
+{
+    return reinterpret_cast<uintptr_t>(at) % sizeof(pack<T, N>) == 0;
+}
+
+/* Four neighbours at once. */
+template <class T> using four = pack<T, 4>;
 
 template <class T> static __device__ __forceinline__ void load4(float v[4], const T *from)
 {
-    gpu_aligned(from, sizeof(four<T>));
-    const four<T> x = *reinterpret_cast<const four<T> *>(from);
-    for (int e = 0; e < 4; e++) v[e] = to_f(x.v[e]);
+    unpack<4>(v, load_pack<4>(from));
 }
 
 template <class T> static __device__ __forceinline__ void store4(T *to, const float v[4])
 {
-    four<T> x;
-    gpu_aligned(to, sizeof(four<T>));
-    for (int e = 0; e < 4; e++) x.v[e] = to_value<T>(v[e]);
-    *reinterpret_cast<four<T> *>(to) = x;
+    store_pack<4>(to, v);
 }
 
 /* Whether load4 and store4 may be used from here on. */
 template <class T> static inline bool wide4(const T *at)
 {
-    return reinterpret_cast<uintptr_t>(at) % sizeof(four<T>) == 0;
+    return fits_pack<4>(at);
 }
 
 struct gpu_plus {

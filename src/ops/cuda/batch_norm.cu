@@ -1,12 +1,11 @@
 /* See ops/batch_norm.c. Records are sums of doubles in one order of places. A thread has the same
- * eight channels of every place that it comes to, so it reads what belongs to them once; their bits
- * of a relu are one byte. */
-#include "ops/cuda/_kernel.h"
+ * channels of every place that it comes to, so it reads what belongs to them once. They are as many
+ * as 16 bytes hold, eight or four, and those of some places are loaded together: with one load at a
+ * time, records ran at a quarter of an H200's memory. */
+#include "ops/cuda/_packs.h"
 
 namespace
 {
-const int EIGHT = 8; /* channels of a thread */
-
 struct facts_args {
     const double *merged, *forward; /* NULL: moving statistics */
     const float *gamma, *beta, *mean, *variance, *renorm_mean, *renorm_stddev;
@@ -116,109 +115,202 @@ facts facts_of(const keel_call *c, bool backward)
     return to;
 }
 
+template <int N, class T>
+__device__ __forceinline__ void add_place(float v[N], const pack<T, N> &more)
+{
+    float x[N];
+    unpack<N>(x, more);
+    UNROLL
+    for (int e = 0; e < N; e++) v[e] += x[e];
+}
+
+/* What belongs to a thread's channels. */
+template <bool WIDE, int N>
+__device__ __forceinline__ void load_facts(float v[N], const float *from, int64_t n)
+{
+    UNROLL
+    for (int i = 0; i < N; i += 4) {
+        const pack<float, 4> x = load_place<WIDE, 4>(from + i, n - i);
+        UNROLL
+        for (int e = 0; e < 4; e++) v[i + e] = x.v[e];
+    }
+}
+
 /* ---- forward and backward ---------------------------------------------------------------------
  */
+
+/* Places whose loads are under way together. */
+const int FORWARD_PLACES = 4, BACKWARD_PLACES = 2;
 
 template <class T> struct apply_args {
     const T *x, *z, *dy; /* z: the second input, or NULL */
     T *y, *dx, *dz;
-    uint8_t *bits;             /* NULL: none */
-    int64_t places, c, groups; /* groups of eight channels, of a place */
-    float cap;
+    uint8_t *bits;            /* NULL: none */
+    int64_t places, c, bytes; /* bytes of a place's bits */
+    int64_t groups, step;     /* threads of a place; places that all threads have at a time */
+    float cap;                /* infinite: none */
     bool relu, wide, adds, z_adds;
 };
 
-template <class T>
-__device__ __forceinline__ void load8(float v[EIGHT], const T *from, int64_t n, bool wide)
-{
-    if (wide && n >= EIGHT) {
-        load4(v, from);
-        load4(v + 4, from + 4);
-        return;
-    }
-    for (int e = 0; e < EIGHT; e++) v[e] = e < n ? to_f(from[e]) : 0;
-}
+/* Where a thread is: it goes from place to place by a.step. */
+template <int N> struct apply_part {
+    int64_t mine; /* its first place; none if it is a.step */
+    int64_t k, n; /* its first channel; how many there are from there on, or fewer than 1 */
+    int64_t group;
+    unsigned bits; /* of the channels that exist */
+};
 
-template <class T>
-__device__ __forceinline__ void store8(T *to, const float v[EIGHT], int64_t n, bool wide)
-{
-    if (wide && n >= EIGHT) {
-        store4(to, v);
-        store4(to + 4, v + 4);
-        return;
-    }
-    for (int e = 0; e < EIGHT; e++)
-        if (e < n) to[e] = to_value<T>(v[e]);
-}
-
-template <class T>
-__global__ void __launch_bounds__(CUDA_THREADS)
-    forward_kernel(const apply_args<T> a, const facts f, int64_t threads)
+template <int N, class T>
+__device__ __forceinline__ apply_part<N> apply_part_of(const apply_args<T> &a)
 {
     const int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x;
-    if (t >= threads) return;
-    const int64_t group = t % a.groups, k = group * EIGHT, n = a.c - k;
-    float mean[EIGHT], scale[EIGHT], offset[EIGHT];
-    load8(mean, f.mean + k, n, a.wide);
-    load8(scale, f.scale + k, n, a.wide);
-    load8(offset, f.offset + k, n, a.wide);
-    for (int64_t place = t / a.groups; place < a.places; place += threads / a.groups) {
-        const int64_t at = place * a.c + k;
-        float x[EIGHT], z[EIGHT];
-        unsigned bits = 0;
-        load8(x, a.x + at, n, a.wide);
-        if (a.z) load8(z, a.z + at, n, a.wide);
-        for (int e = 0; e < EIGHT; e++) {
-            float y = (x[e] - mean[e]) * scale[e] + offset[e];
-            if (a.z) y += z[e];
-            if (a.relu) {
-                if (e < n && y > 0 && y < a.cap) bits |= 1u << e;
-                y = y <= 0 ? 0 : y > a.cap ? a.cap : y; /* NaN stays */
-            }
-            x[e] = y;
-        }
-        store8(a.y + at, x, n, a.wide);
-        if (a.bits) a.bits[place * a.groups + group] = (uint8_t)bits;
-    }
+    int64_t place = t;
+    apply_part<N> at;
+    at.group = take(&place, a.groups);
+    at.mine = place < a.step ? place : a.step;
+    at.k = at.group * N;
+    at.n = at.mine < a.step ? a.c - at.k : 0;
+    at.bits = at.n >= N ? (1u << N) - 1 : at.n > 0 ? (1u << at.n) - 1 : 0;
+    if (at.k >= a.c) at.k = 0; /* a thread without channels loads and stores nothing */
+    return at;
 }
 
-template <class T>
-__global__ void __launch_bounds__(CUDA_THREADS)
-    backward_kernel(const apply_args<T> a, const facts f, int64_t threads)
+/* The offsets of U places, of which `place` is the first; those that are not there become that
+ * one's, so that nobody reads what another thread writes. */
+template <int U, class T>
+__device__ __forceinline__ void offsets_of(int64_t at[U], const apply_args<T> &a, int64_t place,
+                                           int64_t first)
 {
-    const int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x;
-    if (t >= threads) return;
-    const int64_t group = t % a.groups, k = group * EIGHT, n = a.c - k;
-    float mean[EIGHT], slope[EIGHT], less[EIGHT], by[EIGHT];
-    load8(mean, f.mean + k, n, a.wide);
-    load8(slope, f.scale + k, n, a.wide);
-    load8(less, f.a + k, n, a.wide);
-    load8(by, f.b + k, n, a.wide);
-    for (int64_t place = t / a.groups; place < a.places; place += threads / a.groups) {
-        const int64_t at = place * a.c + k;
-        const unsigned bits = a.bits ? a.bits[place * a.groups + group] : 255;
-        float given[EIGHT], x[EIGHT], old[EIGHT];
-        load8(given, a.dy + at, n, a.wide);
-        for (int e = 0; e < EIGHT; e++) given[e] = bits >> e & 1 ? given[e] : 0;
-        if (a.dx) {
-            load8(x, a.x + at, n, a.wide);
-            if (a.adds) load8(old, a.dx + at, n, a.wide);
-            for (int e = 0; e < EIGHT; e++) {
-                const float g = slope[e] * (given[e] - less[e] - (x[e] - mean[e]) * by[e]);
-                x[e] = a.adds ? old[e] + g : g;
-            }
-            store8(a.dx + at, x, n, a.wide);
+    UNROLL
+    for (int u = 0; u < U; u++)
+        at[u] = place + u * a.step < a.places ? first + u * a.step * a.c : first;
+}
+
+/* y = relu(y), at most cap: the bits are of the channels whose gradients pass. NaN stays. */
+template <int N> __device__ __forceinline__ unsigned relu(float y[N], float cap)
+{
+    unsigned bits = 0;
+    if (cap < INFINITY) {
+        UNROLL
+        for (int e = 0; e < N; e++) {
+            bits |= (unsigned)((y[e] > 0) & (y[e] < cap)) << e;
+            y[e] = y[e] > cap ? cap : y[e];
         }
-        if (!a.dz) continue;
-        if (a.z_adds) {
-            load8(old, a.dz + at, n, a.wide);
-            for (int e = 0; e < EIGHT; e++) given[e] += old[e];
+    } else {
+        UNROLL
+        for (int e = 0; e < N; e++) bits |= (unsigned)(y[e] > 0) << e;
+    }
+    UNROLL
+    for (int e = 0; e < N; e++) y[e] = y[e] <= 0 ? 0 : y[e];
+    return bits;
+}
+
+/* Bits of a thread's channels become a byte with those of its neighbour, if it has four. All
+ * threads of a warp call it. */
+template <int N>
+__device__ __forceinline__ void put_bits(uint8_t *to, unsigned bits, int64_t group, bool there)
+{
+    if (N == 4) bits |= __shfl_down_sync(GPU_ALL, bits, 1) << 4;
+    if (there && (N == 8 || group % 2 == 0)) *to = (uint8_t)bits;
+}
+
+template <class T, bool WIDE>
+__global__ void __launch_bounds__(CUDA_THREADS, WIDE ? 2 : 1)
+    forward_kernel(const apply_args<T> a, const facts f)
+{
+    const int N = EACH<T>, U = FORWARD_PLACES;
+    const apply_part<N> part = apply_part_of<N>(a);
+    float mean[N], scale[N], offset[N];
+    if (N == 8 && part.n <= 0) return; /* it has no neighbour's bits */
+    load_facts<WIDE, N>(mean, f.mean + part.k, part.n);
+    load_facts<WIDE, N>(scale, f.scale + part.k, part.n);
+    load_facts<WIDE, N>(offset, f.offset + part.k, part.n);
+    int64_t first = part.mine * a.c + part.k;
+    for (int64_t p = 0; p < a.places; p += U * a.step, first += U * a.step * a.c) {
+        const int64_t place = p + part.mine; /* all threads take as many turns: put_bits */
+        const bool here = part.n > 0 && place < a.places;
+        int64_t at[U];
+        pack<T, N> x[U] = {}, z[U] = {};
+        offsets_of<U>(at, a, place, first);
+        if (here) {
+            load_places<WIDE, U>(x, a.x, at, part.n);
+            if (a.z) load_places<WIDE, U>(z, a.z, at, part.n);
         }
-        store8(a.dz + at, given, n, a.wide);
+        UNROLL
+        for (int u = 0; u < U; u++) {
+            const bool there = part.mine < a.step && place + u * a.step < a.places;
+            float y[N];
+            unsigned bits = 0;
+            unpack<N>(y, x[u]);
+            UNROLL
+            for (int e = 0; e < N; e++) y[e] = fmaf(y[e] - mean[e], scale[e], offset[e]);
+            if (a.z) add_place<N>(y, z[u]);
+            if (a.relu) bits = relu<N>(y, a.cap);
+            if (there && part.n > 0) store_place<WIDE, N>(a.y + at[u], y, part.n);
+            if (!a.bits) continue;
+            uint8_t *to = a.bits + (place + u * a.step) * a.bytes;
+            put_bits<N>(to + part.group * N / 8, bits & part.bits, part.group, there);
+            if (there && part.group == 0 && a.bytes * 8 >= a.c + 8) to[a.bytes - 1] = 0;
+        }
     }
 }
 
-template <class T> apply_args<T> apply_of(const keel_call *c, int64_t *threads)
+template <class T, bool WIDE>
+__global__ void __launch_bounds__(CUDA_THREADS, WIDE ? 2 : 1)
+    backward_kernel(const apply_args<T> a, const facts f)
+{
+    const int N = EACH<T>, U = BACKWARD_PLACES;
+    const apply_part<N> part = apply_part_of<N>(a);
+    float mean[N], slope[N], less[N], by[N];
+    load_facts<WIDE, N>(mean, f.mean + part.k, part.n);
+    load_facts<WIDE, N>(slope, f.scale + part.k, part.n);
+    load_facts<WIDE, N>(less, f.a + part.k, part.n);
+    load_facts<WIDE, N>(by, f.b + part.k, part.n);
+    if (part.n <= 0) return;
+    int64_t first = part.mine * a.c + part.k;
+    for (int64_t place = part.mine; place < a.places;
+         place += U * a.step, first += U * a.step * a.c) {
+        int64_t at[U];
+        pack<T, N> given[U], x[U], old[U], z_old[U];
+        unsigned bits[U];
+        offsets_of<U>(at, a, place, first);
+        load_places<WIDE, U>(given, a.dy, at, part.n);
+        if (a.dx) load_places<WIDE, U>(x, a.x, at, part.n);
+        if (a.dx && a.adds) load_places<WIDE, U>(old, a.dx, at, part.n);
+        if (a.dz && a.z_adds) load_places<WIDE, U>(z_old, a.dz, at, part.n);
+        UNROLL
+        for (int u = 0; u < U; u++) {
+            const int64_t p = place + u * a.step < a.places ? place + u * a.step : place;
+            bits[u] = a.bits ? a.bits[p * a.bytes + part.group * N / 8] >> part.k % 8 : 255u;
+        }
+        UNROLL
+        for (int u = 0; u < U; u++) {
+            float dz[N], dx[N];
+            if (place + u * a.step >= a.places) break;
+            unpack<N>(dz, given[u]);
+            UNROLL
+            for (int e = 0; e < N; e++) dz[e] = bits[u] >> e & 1 ? dz[e] : 0;
+            if (a.dx) {
+                unpack<N>(dx, x[u]);
+                UNROLL
+                for (int e = 0; e < N; e++)
+                    dx[e] = slope[e] * fmaf(mean[e] - dx[e], by[e], dz[e] - less[e]);
+                if (a.adds) add_place<N>(dx, old[u]);
+                store_place<WIDE, N>(a.dx + at[u], dx, part.n);
+            }
+            if (a.dz) {
+                if (a.z_adds) add_place<N>(dz, z_old[u]);
+                store_place<WIDE, N>(a.dz + at[u], dz, part.n);
+            }
+        }
+    }
+}
+
+/* Threads of a launch: some places at a time, so that a thread has a dozen of them or more, since
+ * it first reads what belongs to its channels, and all multiprocessors have several blocks. */
+const int64_t PLACES_EACH = 12;
+
+template <class T> apply_args<T> apply_of(const keel_call *c)
 {
     const keel_batch_norm_args *args = cuda_args<keel_batch_norm_args>(c);
     const keel_node *n = c->node;
@@ -228,32 +320,37 @@ template <class T> apply_args<T> apply_of(const keel_call *c, int64_t *threads)
     a.relu = args->relu;
     a.cap = args->max_value > 0 ? (float)args->max_value : INFINITY;
     a.bits = args->relu && n->n_saved ? static_cast<uint8_t *>(c->saved[0]) : nullptr;
-    a.groups = a.bits ? keel_batch_norm_bits(a.c) : (a.c + EIGHT - 1) / EIGHT;
+    a.groups = (a.c + 7) / 8 * (8 / EACH<T>); /* so that bytes of bits are whole */
+    a.bytes = keel_batch_norm_bits(a.c);
     a.x = cuda_in<T>(c, 0);
-    a.wide = a.c % 4 == 0 && wide4(a.x);
-    /* Places at a time. A thread should have several, since it first reads what belongs to its
-     * channels. */
-    const int64_t most = CUDA_BLOCKS / 4 * CUDA_THREADS / a.groups;
-    *threads = (a.places < most ? a.places : most > 0 ? most : 1) * a.groups;
+    a.wide = a.c % EACH<T> == 0 && fits_pack<EACH<T>>(a.x);
+    const int64_t least = CUDA_BLOCKS / 4 * CUDA_THREADS / a.groups;
+    a.step = a.places / PLACES_EACH > least ? a.places / PLACES_EACH : least;
+    if (a.step > a.places) a.step = a.places;
+    if (a.step < 1) a.step = 1;
     return a;
+}
+
+template <class T> unsigned apply_blocks(const apply_args<T> &a)
+{
+    const int64_t blocks = (a.step * a.groups + CUDA_THREADS - 1) / CUDA_THREADS;
+    return a.places > 0 ? (unsigned)blocks : 0;
 }
 
 template <class T> void forward(const keel_call *c)
 {
-    int64_t threads;
-    apply_args<T> a = apply_of<T>(c, &threads);
+    apply_args<T> a = apply_of<T>(c);
     const facts f = facts_of(c, false);
     a.y = cuda_out<T>(c);
     a.z = c->node->n_in > 1 ? cuda_in<T>(c, 1) : nullptr;
-    a.wide = a.wide && wide4(a.y) && (!a.z || wide4(a.z));
-    cuda_launch(c, forward_kernel<T>, (unsigned)((threads + CUDA_THREADS - 1) / CUDA_THREADS),
-                CUDA_THREADS, 0, a, f, threads);
+    a.wide = a.wide && fits_pack<EACH<T>>(a.y) && (!a.z || fits_pack<EACH<T>>(a.z));
+    cuda_launch(c, a.wide ? forward_kernel<T, true> : forward_kernel<T, false>, apply_blocks(a),
+                CUDA_THREADS, 0, a, f);
 }
 
 template <class T> void backward(const keel_call *c)
 {
-    int64_t threads;
-    apply_args<T> a = apply_of<T>(c, &threads);
+    apply_args<T> a = apply_of<T>(c);
     a.dx = cuda_in_grad<T>(c, 0);
     a.dz = c->node->n_in > 1 ? cuda_in_grad<T>(c, 1) : nullptr;
     if (!a.dx && !a.dz) return;
@@ -261,29 +358,29 @@ template <class T> void backward(const keel_call *c)
     a.dy = cuda_out_grad<T>(c);
     a.adds = c->in_adds[0];
     a.z_adds = a.dz && c->in_adds[1];
-    a.wide = a.wide && wide4(a.dy) && (!a.dx || wide4(a.dx)) && (!a.dz || wide4(a.dz));
-    cuda_launch(c, backward_kernel<T>, (unsigned)((threads + CUDA_THREADS - 1) / CUDA_THREADS),
-                CUDA_THREADS, 0, a, f, threads);
+    a.wide = a.wide && fits_pack<EACH<T>>(a.dy) && (!a.dx || fits_pack<EACH<T>>(a.dx)) &&
+             (!a.dz || fits_pack<EACH<T>>(a.dz));
+    cuda_launch(c, a.wide ? backward_kernel<T, true> : backward_kernel<T, false>, apply_blocks(a),
+                CUDA_THREADS, 0, a, f);
 }
 
 /* ---- records ----------------------------------------------------------------------------------
  *
- * A block has some groups of four channels, of a piece of one row or of several small rows. As many
+ * A block has some threads' channels, of a piece of one row or of several small rows. As many
  * threads share the places that each has some dozens. Both, and how a row is cut into pieces,
- * depend on the numbers of channels and places alone. Sums of pieces are added in their order, by a
- * launch of its own.
+ * depend on the type and the numbers of channels and places alone. Sums of pieces are added in
+ * their order, by a launch of its own.
  */
 
 /* AT_ONCE: places whose loads are under way together; of two arrays fewer, so that a
  * multiprocessor has registers for several blocks. */
-const int FOUR = 4, SUMS = 2, AT_ONCE = 4, BACK_AT_ONCE = 3;
+const int SUMS = 2, AT_ONCE = 4, BACK_AT_ONCE = 3;
 const int64_t PIECE_PLACES = 784, PIECES_MOST = 16, THREAD_PLACES = 24;
 
 struct row_layout {
     int64_t rows, c, per_row, pieces;
     int64_t chunks, blocks; /* chunks: of a piece, each for a block */
-    int lanes, lines;       /* of a block, for a row: groups of channels; threads of each */
-    bool wide;
+    int lanes, lines; /* of a block, for a row: threads of a place; and of each, over places */
 };
 
 /* Where a thread of a block is. */
@@ -294,11 +391,11 @@ struct row_part {
     int line;           /* of the threads that share the places */
 };
 
-__device__ __forceinline__ row_part part_of(const row_layout &l, int64_t block)
+template <int N> __device__ __forceinline__ row_part part_of(const row_layout &l, int64_t block)
 {
     const int t = (int)threadIdx.x, each = l.lanes * l.lines;
     row_part at = {};
-    at.k = (take(&block, l.chunks) * l.lanes + t % l.lanes) * FOUR;
+    at.k = (take(&block, l.chunks) * l.lanes + t % l.lanes) * N;
     at.piece = take(&block, l.pieces);
     at.row = block * (CUDA_THREADS / each) + t / each;
     at.n = at.row < l.rows ? l.c - at.k : 0;
@@ -310,82 +407,144 @@ __device__ __forceinline__ row_part part_of(const row_layout &l, int64_t block)
 
 /* Adds up what all threads have that share the places, at `to`, with a step of c from one sum to
  * the next. All threads call it. */
-__device__ __forceinline__ void over_lines(double *to, const double mine[SUMS][FOUR], double *room,
+template <int N>
+__device__ __forceinline__ void over_lines(double *to, const double mine[SUMS][N], double *room,
                                            const row_layout &l, const row_part &at)
 {
     const int t = (int)threadIdx.x;
-    for (int s = 0; s < SUMS; s++)
-        for (int e = 0; e < FOUR; e++) room[(s * FOUR + e) * CUDA_THREADS + t] = mine[s][e];
+    UNROLL
+    for (int s = 0; s < SUMS; s++) UNROLL
+    for (int e = 0; e < N; e++) room[(s * N + e) * CUDA_THREADS + t] = mine[s][e];
     __syncthreads();
-    for (int j = at.line; j < SUMS * FOUR; j += l.lines) {
+    for (int j = at.line; j < SUMS * N; j += l.lines) {
         const double *from = room + j * CUDA_THREADS + t - at.line * l.lanes;
         double sum = 0;
         for (int i = 0; i < l.lines; i++) sum += from[i * l.lanes];
-        if (j % FOUR < at.n) to[j / FOUR * l.c + j % FOUR] = sum;
+        if (j % N < at.n) to[j / N * l.c + j % N] = sum;
     }
     __syncthreads(); /* room is used again */
 }
 
-/* The sums about the first place's value, of values and of squares: in doubles these lose nothing
- * that a float has. */
-template <class T>
-__global__ void __launch_bounds__(CUDA_THREADS, 1)
-    partial_kernel(double *to, const T *in, const row_layout l)
+/* The offsets of U places of a piece; those behind its end become the last one's. */
+template <int U>
+__device__ __forceinline__ void offsets_of(int64_t at[U], const row_layout &l, const row_part &part,
+                                           int64_t first)
 {
-    SHARED(double, room, SUMS *FOUR *CUDA_THREADS);
-    for (int64_t b = blockIdx.x; b < l.blocks; b += gridDim.x) {
-        const row_part at = part_of(l, b);
-        const T *x = in + at.row * l.per_row * l.c + at.k;
-        double sum[SUMS][FOUR] = {};
-        float pivot[FOUR], v[AT_ONCE][FOUR];
-        load_some(pivot, x, at.n, l.wide);
-        for (int64_t p = at.first + at.line; at.n > 0 && p < at.end; p += AT_ONCE * l.lines) {
-            for (int u = 0; u < AT_ONCE; u++)
-                if (p + u * l.lines < at.end)
-                    load_some(v[u], x + (p + u * l.lines) * l.c, at.n, l.wide);
-            for (int u = 0; u < AT_ONCE; u++)
-                for (int e = 0; e < FOUR && p + u * l.lines < at.end; e++) {
-                    const double d = (double)v[u][e] - (double)pivot[e];
-                    sum[0][e] += d;
-                    sum[1][e] = fma(d, d, sum[1][e]);
-                }
-        }
-        over_lines(to + (at.row * l.pieces + at.piece) * SUMS * l.c + at.k, sum, room, l, at);
+    UNROLL
+    for (int u = 0; u < U; u++) {
+        const int64_t place = first + u * l.lines;
+        at[u] = (place < part.end ? place : part.end - 1) * l.c;
     }
 }
 
-/* Sums of the gradient, and of its products with x - mean. */
-template <class T>
-__global__ void __launch_bounds__(CUDA_THREADS, 2)
+/* Sums of what a thread's places have. In doubles they lose nothing that a float has. Values of 8
+ * or 11 bits lose nothing either when those of a few places are floats first, which is faster. */
+template <class T> struct few_of {
+    typedef float type;
+};
+template <> struct few_of<float> {
+    typedef double type;
+};
+
+template <int N, class F>
+__device__ __forceinline__ void add_few(double sum[SUMS][N], const F few[SUMS][N])
+{
+    UNROLL
+    for (int e = 0; e < N; e++) {
+        sum[0][e] += (double)few[0][e];
+        sum[1][e] += (double)few[1][e];
+    }
+}
+
+/* The sums about the first place's value, of values and of squares. */
+template <class T, bool WIDE>
+__global__ void __launch_bounds__(CUDA_THREADS, WIDE ? 2 : 1)
+    partial_kernel(double *to, const T *in, const row_layout l)
+{
+    typedef typename few_of<T>::type F;
+    const int N = EACH<T>, U = AT_ONCE;
+    SHARED(double, room, SUMS *EACH<T> *CUDA_THREADS);
+    for (int64_t b = blockIdx.x; b < l.blocks; b += gridDim.x) {
+        const row_part at = part_of<N>(l, b);
+        const T *x = in + at.row * l.per_row * l.c + at.k;
+        double sum[SUMS][N] = {};
+        float pivot[N] = {};
+        if (at.n > 0) unpack<N>(pivot, load_place<WIDE, N>(x, at.n));
+        for (int64_t p = at.first + at.line; at.n > 0 && p < at.end; p += U * l.lines) {
+            int64_t from[U];
+            pack<T, N> v[U];
+            F few[SUMS][N] = {};
+            offsets_of<U>(from, l, at, p);
+            load_places<WIDE, U>(v, x, from, at.n);
+            UNROLL
+            for (int u = 0; u < U; u++) {
+                const bool there = p + u * l.lines < at.end;
+                float value[N];
+                unpack<N>(value, v[u]);
+                UNROLL
+                for (int e = 0; e < N; e++) {
+                    const F d = there ? (F)value[e] - (F)pivot[e] : 0;
+                    few[0][e] += d;
+                    few[1][e] = fma(d, d, few[1][e]);
+                }
+            }
+            add_few(sum, few);
+        }
+        over_lines<N>(to + (at.row * l.pieces + at.piece) * SUMS * l.c + at.k, sum, room, l, at);
+    }
+}
+
+/* Sums of the gradient, and of its products with x - mean. The products are with x - the mean as a
+ * float, and are put right at the end. */
+template <class T, bool WIDE>
+__global__ void __launch_bounds__(CUDA_THREADS, WIDE ? 2 : 1)
     partial_backward_kernel(double *to, const T *in, const T *out_grad, const uint8_t *bits,
                             const facts_args f, int64_t bytes, const row_layout l)
 {
-    SHARED(double, room, SUMS *FOUR *CUDA_THREADS);
+    typedef typename few_of<T>::type F;
+    const int N = EACH<T>, U = BACK_AT_ONCE;
+    SHARED(double, room, SUMS *EACH<T> *CUDA_THREADS);
     for (int64_t b = blockIdx.x; b < l.blocks; b += gridDim.x) {
-        const row_part at = part_of(l, b);
+        const row_part at = part_of<N>(l, b);
         const int64_t first = at.row * l.per_row;
         const T *x = in + first * l.c + at.k, *dy = out_grad + first * l.c + at.k;
         const uint8_t *bit = bits ? bits + first * bytes + at.k / 8 : nullptr;
-        double sum[SUMS][FOUR] = {}, mean[FOUR];
-        float v[BACK_AT_ONCE][FOUR], g[BACK_AT_ONCE][FOUR];
-        unsigned kept[BACK_AT_ONCE];
-        for (int e = 0; e < FOUR; e++) mean[e] = e < at.n ? mean_of(f, at.k + e) : 0;
-        for (int64_t p = at.first + at.line; at.n > 0 && p < at.end; p += BACK_AT_ONCE * l.lines) {
-            for (int u = 0; u < BACK_AT_ONCE; u++) {
-                const int64_t q = p + u * l.lines;
-                if (q >= at.end) continue;
-                load_some(v[u], x + q * l.c, at.n, l.wide);
-                load_some(g[u], dy + q * l.c, at.n, l.wide);
-                kept[u] = bits ? bit[q * bytes] >> at.k % 8 : 15u;
+        double sum[SUMS][N] = {};
+        float mean[N];
+        UNROLL
+        for (int e = 0; e < N; e++) mean[e] = e < at.n ? (float)mean_of(f, at.k + e) : 0;
+        for (int64_t p = at.first + at.line; at.n > 0 && p < at.end; p += U * l.lines) {
+            int64_t from[U];
+            pack<T, N> v[U], g[U];
+            unsigned kept[U];
+            F few[SUMS][N] = {};
+            offsets_of<U>(from, l, at, p);
+            load_places<WIDE, U>(v, x, from, at.n);
+            load_places<WIDE, U>(g, dy, from, at.n);
+            UNROLL
+            for (int u = 0; u < U; u++) {
+                const bool there = p + u * l.lines < at.end;
+                const int64_t q = there ? p + u * l.lines : at.end - 1;
+                const unsigned byte = bits ? bit[q * bytes] : 255u;
+                kept[u] = there ? byte >> at.k % 8 : 0;
             }
-            for (int u = 0; u < BACK_AT_ONCE; u++)
-                for (int e = 0; e < FOUR && p + u * l.lines < at.end; e++) {
-                    if (!(kept[u] >> e & 1)) continue;
-                    sum[0][e] += (double)g[u][e];
-                    sum[1][e] = fma((double)g[u][e], (double)v[u][e] - mean[e], sum[1][e]);
+            UNROLL
+            for (int u = 0; u < U; u++) {
+                float value[N], grad[N];
+                unpack<N>(value, v[u]);
+                unpack<N>(grad, g[u]);
+                UNROLL
+                for (int e = 0; e < N; e++) {
+                    const F passed = kept[u] >> e & 1 ? grad[e] : 0;
+                    few[0][e] += passed;
+                    few[1][e] = fma(passed, (F)value[e] - (F)mean[e], few[1][e]);
                 }
+            }
+            add_few(sum, few);
         }
-        over_lines(to + (at.row * l.pieces + at.piece) * SUMS * l.c + at.k, sum, room, l, at);
+        for (int e = 0; e < N; e++)
+            if (e < at.n) sum[1][e] += ((double)mean[e] - mean_of(f, at.k + e)) * sum[0][e];
+        over_lines<N>(to + (at.row * l.pieces + at.piece) * SUMS * l.c + at.k, sum, room, l, at);
     }
 }
 
@@ -398,9 +557,8 @@ __device__ __forceinline__ row_sums over_pieces(const double *sums, const row_la
                                                 int64_t row, int64_t k)
 {
     row_sums all = {};
-    for (int64_t p = 0; p < l.pieces; p++)
-        for (int s = 0; s < SUMS; s++)
-            all.of[s] += sums[((row * l.pieces + p) * SUMS + s) * l.c + k];
+    for (int64_t p = 0; p < l.pieces; p++) UNROLL
+    for (int s = 0; s < SUMS; s++) all.of[s] += sums[((row * l.pieces + p) * SUMS + s) * l.c + k];
     return all;
 }
 
@@ -435,9 +593,10 @@ __global__ void __launch_bounds__(CUDA_THREADS)
     }
 }
 
-row_layout layout_of(int64_t c, int64_t rows, int64_t per_row, bool wide)
+/* each: channels of a thread. */
+row_layout layout_of(int64_t c, int64_t rows, int64_t per_row, int each)
 {
-    const int64_t groups = (c + FOUR - 1) / FOUR, pieces = per_row / PIECE_PLACES;
+    const int64_t groups = (c + each - 1) / each, pieces = per_row / PIECE_PLACES;
     const int most = per_row < PIECE_PLACES ? GPU_WARP : GPU_WARP / 2; /* else too few blocks */
     row_layout l = {};
     l.rows = rows;
@@ -451,7 +610,6 @@ row_layout layout_of(int64_t c, int64_t rows, int64_t per_row, bool wide)
     const int64_t together = CUDA_THREADS / (l.lanes * l.lines); /* rows of a block */
     l.chunks = (groups + l.lanes - 1) / l.lanes;
     l.blocks = (rows + together - 1) / together * l.pieces * l.chunks;
-    l.wide = wide && c % FOUR == 0;
     return l;
 }
 
@@ -464,7 +622,7 @@ unsigned grid_of(const row_layout &l)
 /* Bytes of scratch for the sums of pieces. */
 int64_t sums_bytes(int64_t c, int64_t rows, int64_t per_row)
 {
-    const row_layout l = layout_of(c, rows, per_row, false);
+    const row_layout l = layout_of(c, rows, per_row, 4);
     return rows * l.pieces * SUMS * c * (int64_t)sizeof(double);
 }
 
@@ -472,9 +630,11 @@ template <class T> void partial(const keel_call *c)
 {
     const T *x = cuda_in<T>(c, 0);
     const int64_t n = channels_of(c->node);
-    const row_layout l = layout_of(n, c->rows, keel_row_count(&c->node->in[0]) / n, wide4(x));
+    const row_layout l = layout_of(n, c->rows, keel_row_count(&c->node->in[0]) / n, EACH<T>);
+    const bool wide = n % EACH<T> == 0 && fits_pack<EACH<T>>(x);
     double *sums = static_cast<double *>(c->scratch);
-    cuda_launch(c, partial_kernel<T>, grid_of(l), CUDA_THREADS, 0, sums, x, l);
+    cuda_launch(c, wide ? partial_kernel<T, true> : partial_kernel<T, false>, grid_of(l),
+                CUDA_THREADS, 0, sums, x, l);
     cuda_launch(c, mean_kernel<T>, cuda_blocks(c->rows * n), CUDA_THREADS, 0, c->partial, sums, x,
                 l);
 }
@@ -486,13 +646,14 @@ void records_backward(const keel_call *c, double *records, double *sums, int64_t
 {
     const T *x = cuda_in<T>(c, 0), *dy = cuda_out_grad<T>(c);
     const int64_t n = channels_of(c->node);
-    const row_layout l = layout_of(n, rows, per_row, wide4(x) && wide4(dy));
+    const row_layout l = layout_of(n, rows, per_row, EACH<T>);
+    const bool wide = n % EACH<T> == 0 && fits_pack<EACH<T>>(x) && fits_pack<EACH<T>>(dy);
     const bool relu = cuda_args<keel_batch_norm_args>(c)->relu;
     const uint8_t *bits =
         relu && c->node->n_saved ? static_cast<const uint8_t *>(c->saved[0]) : nullptr;
     const facts_args f = args_of(c);
-    cuda_launch(c, partial_backward_kernel<T>, grid_of(l), CUDA_THREADS, 0, sums, x, dy, bits, f,
-                keel_batch_norm_bits(n), l);
+    cuda_launch(c, wide ? partial_backward_kernel<T, true> : partial_backward_kernel<T, false>,
+                grid_of(l), CUDA_THREADS, 0, sums, x, dy, bits, f, keel_batch_norm_bits(n), l);
     cuda_launch(c, normalize_kernel, cuda_blocks(rows * n), CUDA_THREADS, 0, records, sums, f, l);
 }
 
