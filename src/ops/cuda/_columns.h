@@ -87,11 +87,11 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 /* The last step: to = the sums of pieces [pieces, N, n], or +=. */
 template <int N>
 static void column_ends(const keel_call *c, const column_results<N> &to, const double *from,
-                        int64_t n, int64_t pieces)
+                        int64_t n, int64_t pieces, bool adds)
 {
     const int64_t chunks = (n + ENDS - 1) / ENDS, most = CUDA_BLOCKS * 8;
     cuda_launch(c, column_ends_kernel<N>, (unsigned)(chunks * N < most ? chunks * N : most),
-                CUDA_THREADS, 0, to, from, n, pieces, chunks, c->weight_adds);
+                CUDA_THREADS, 0, to, from, n, pieces, chunks, adds);
 }
 
 /* to = the sums of the columns, or +=, as the call's weight gradients, with f by such a kernel.
@@ -105,7 +105,7 @@ static void column_sums(const keel_call *c, const column_results<N> &to, int64_t
     double *room = static_cast<double *>(c->scratch);
     cuda_launch(c, kernel, (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, 0, room, places,
                 n, pieces, chunks, f);
-    column_ends<N>(c, to, room, n, pieces);
+    column_ends<N>(c, to, room, n, pieces, c->weight_adds);
 }
 
 template <int N, class F>

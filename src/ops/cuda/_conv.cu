@@ -1,5 +1,6 @@
-/* See _conv.h: what is before and after cuDNN's call. */
+/* See _conv.h: what is before and after a library's call. */
 #include "ops/cuda/_conv_products.h"
+#include "ops/cuda/_dense.h"
 extern "C" {
 #include "base/memory.h"
 }
@@ -8,6 +9,7 @@ namespace
 {
 struct plan {
     cuda_geometry g;
+    void *dense;             /* or */
     conv_products *products; /* or */
     conv_plan *conv;
     int64_t filter_at, sums_at; /* bytes into scratch; the workspace is at 0 */
@@ -79,6 +81,15 @@ conv_graph graph_of(const keel_prepare *p, const cuda_geometry *g)
     return x;
 }
 
+/* Every window is a place: a dense layer. */
+bool is_dense(const cuda_geometry *g)
+{
+    bool is = g->groups == 1 && !g->transposed;
+    for (int d = 0; d < g->dims; d++)
+        is = is && g->size[d] == 1 && g->stride[d] == 1 && !g->before[d] && !g->after[d];
+    return is;
+}
+
 /* cuDNN 9.19 has wrong filter gradients of narrow volumes in groups, measured on an H200. */
 bool is_wrong(const conv_graph *x)
 {
@@ -93,22 +104,22 @@ keel_status make(const keel_prepare *p, const conv_graph *x, plan *pl, int64_t *
     const keel_status s = conv_products_create(p, x, bias, &pl->products, scratch);
     return s == KEEL_EUNSUP ? conv_plan_create(p, x, &pl->conv, scratch) : s;
 }
-} // namespace
 
-keel_status cuda_conv_prepare(keel_prepare *p, const cuda_geometry *g)
+/* The dense layer's plan and scratch become those of the convolution. */
+keel_status prepare_dense(keel_prepare *p, plan *pl)
+{
+    KEEL_TRY(dense_prepare<false>(p));
+    pl->dense = p->plan;
+    p->plan = pl;
+    return KEEL_OK;
+}
+
+keel_status prepare_windows(keel_prepare *p, plan *pl)
 {
     const keel_node *n = p->node;
     int64_t at = 0;
-    if (!cuda_asked(p)) return KEEL_EUNSUP;
-    plan *pl = static_cast<plan *>(keel_calloc(1, sizeof *pl));
-    if (!pl) return KEEL_ENOMEM;
-    pl->g = *g;
     const conv_graph x = graph_of(p, &pl->g);
-    const keel_status s = make(p, &x, pl, &at);
-    if (s < 0) {
-        keel_free(pl);
-        return s;
-    }
+    KEEL_TRY(make(p, &x, pl, &at));
     pl->filter_at = at;
     if (pl->conv)
         at += cuda_piece(keel_row_count(&n->weight[0]) * (int64_t)keel_dtype_size(x.type));
@@ -121,11 +132,25 @@ keel_status cuda_conv_prepare(keel_prepare *p, const cuda_geometry *g)
     p->scratch = at;
     return KEEL_OK;
 }
+} // namespace
+
+keel_status cuda_conv_prepare(keel_prepare *p, const cuda_geometry *g)
+{
+    if (!cuda_asked(p)) return KEEL_EUNSUP;
+    plan *pl = static_cast<plan *>(keel_calloc(1, sizeof *pl));
+    if (!pl) return KEEL_ENOMEM;
+    pl->g = *g;
+    keel_status s = is_dense(g) ? prepare_dense(p, pl) : KEEL_EUNSUP;
+    if (s == KEEL_EUNSUP) s = prepare_windows(p, pl);
+    if (s < 0) keel_free(pl);
+    return s;
+}
 
 void cuda_conv_release(void *at)
 {
     plan *pl = static_cast<plan *>(at);
     if (!pl) return;
+    dense_release(pl->dense);
     conv_products_destroy(pl->products);
     conv_plan_destroy(pl->conv);
     keel_free(pl);
@@ -193,9 +218,20 @@ void filter_gradient(const keel_call *c)
 }
 } // namespace
 
+/* The same call of a dense layer. */
+static keel_call as_dense(const keel_call *c)
+{
+    keel_call d = *c;
+    d.plan = static_cast<const plan *>(c->plan)->dense;
+    return d;
+}
+
 void cuda_conv_forward(const keel_call *c)
 {
     const plan *pl = static_cast<const plan *>(c->plan);
+    const keel_call d = as_dense(c);
+    if (pl->dense)
+        return with_held(c, [&](auto held) { dense_forward<decltype(held), false>(&d); });
     const bool bias = c->node->n_weight > 1;
     const bool fills = bias && (!pl->products || conv_products_fills(pl->products));
     if (fills) with_held(c, [&](auto held) { cuda_fill<decltype(held)>(c); });
@@ -210,6 +246,9 @@ void cuda_conv_forward(const keel_call *c)
 void cuda_conv_backward(const keel_call *c)
 {
     const plan *pl = static_cast<const plan *>(c->plan);
+    const keel_call d = as_dense(c);
+    if (pl->dense)
+        return with_held(c, [&](auto held) { dense_backward<decltype(held), false>(&d); });
     if (!c->in_grad[0]) return;
     if (pl->products)
         run_products(c, c->in_grad[0], c->weight[0], c->out_grad[0], nullptr, c->in_adds[0]);
@@ -220,6 +259,9 @@ void cuda_conv_backward(const keel_call *c)
 void cuda_conv_weights(const keel_call *c)
 {
     const plan *pl = static_cast<const plan *>(c->plan);
+    const keel_call d = as_dense(c);
+    if (pl->dense)
+        return with_held(c, [&](auto held) { dense_weights<decltype(held), false>(&d); });
     float *db = c->node->n_weight > 1 ? static_cast<float *>(c->weight_grad[1]) : nullptr;
     if (c->weight_grad[0]) filter_gradient(c);
     if (!db) return;

@@ -14,6 +14,9 @@ const int64_t WINDOWS_MOST = INT32_MAX / 16; /* elements of one row's windows */
 struct window_args {
     int x[3], y[3], size[3], stride[3], dilation[3], before[3];
     int c, taps, per; /* per: channels that a thread moves at once, 4 or 1 */
+    divider of_x[3], of_y[3], of_size[3], of_stride[3], groups,
+        line; /* groups: of a place, c / per;
+                line: taps of one, times c */
 };
 
 struct piece { /* rows of a call that are computed at once */
@@ -26,7 +29,6 @@ struct conv_products {
     conv_direction direction;
     window_args at;
     int64_t x_row, y_row, taps_c; /* elements: of a row of x and of y; of a window */
-    bool plain;                   /* x has no other windows than its places */
     bool biased;                  /* the product adds the bias */
     piece whole, rest;
     int64_t windows_at; /* bytes into scratch; the product's own is at 0 */
@@ -36,14 +38,6 @@ namespace
 {
 /* ---- windows ----------------------------------------------------------------------------------
  */
-
-/* i % n, and *i becomes *i / n. */
-__device__ __forceinline__ int part(int *i, int n)
-{
-    const int whole = *i;
-    *i = whole / n;
-    return whole - *i * n;
-}
 
 template <int PER> __device__ __forceinline__ void put(float *to, const float *from)
 {
@@ -64,9 +58,9 @@ __global__ void __launch_bounds__(CUDA_THREADS)
     const int step = (int)gridDim.x * CUDA_THREADS;
     for (int t = (int)blockIdx.x * CUDA_THREADS + (int)threadIdx.x; t < threads; t += step) {
         int row = t, at[3];
-        const int k = part(&row, a.c / PER) * PER;
+        const int k = a.groups.take(&row) * PER;
         const int place = row;
-        for (int d = 2; d >= 0; d--) at[d] = part(&row, a.y[d]) * a.stride[d] - a.before[d];
+        for (int d = 2; d >= 0; d--) at[d] = a.of_y[d].take(&row) * a.stride[d] - a.before[d];
         float *out = to + (int64_t)place * a.taps * a.c + k;
         const float *in = x + (int64_t)row * a.x[0] * a.x[1] * a.x[2] * a.c + k;
         for (int i = 0; i < a.size[0]; i++)
@@ -87,11 +81,11 @@ __global__ void __launch_bounds__(CUDA_THREADS)
 __global__ void __launch_bounds__(CUDA_THREADS)
     lines_kernel(float *to, const float *x, const window_args a, int elements)
 {
-    const int step = (int)gridDim.x * CUDA_THREADS, line = a.size[2] * a.c;
+    const int step = (int)gridDim.x * CUDA_THREADS;
     for (int t = (int)blockIdx.x * CUDA_THREADS + (int)threadIdx.x; t < elements; t += step) {
         int row = t, at[3];
-        const int e = part(&row, line), j = part(&row, a.size[1]), i = part(&row, a.size[0]);
-        for (int d = 2; d >= 0; d--) at[d] = part(&row, a.y[d]) * a.stride[d] - a.before[d];
+        const int e = a.line.take(&row), j = a.of_size[1].take(&row), i = a.of_size[0].take(&row);
+        for (int d = 2; d >= 0; d--) at[d] = a.of_y[d].take(&row) * a.stride[d] - a.before[d];
         const int p = at[0] + i * a.dilation[0], q = at[1] + j * a.dilation[1];
         const int r = at[2] * a.c + e, width = a.x[2] * a.c; /* elements of a line of x */
         const bool there = p >= 0 && p < a.x[0] && q >= 0 && q < a.x[1] && r >= 0 && r < width;
@@ -103,23 +97,23 @@ __global__ void __launch_bounds__(CUDA_THREADS)
 __device__ __forceinline__ int place_of(const window_args &a, int d, int place, int tap)
 {
     const int from = place + a.before[d] - tap * a.dilation[d];
-    const int at = from / a.stride[d];
+    const int at = from < 0 ? 0 : a.of_stride[d].quotient(from);
     return from >= 0 && at * a.stride[d] == from && at < a.y[d] ? at : -1;
 }
 
 /* x = the sums of its shares in windows, over taps in their order; or += them. */
 template <int PER>
-__global__ void __launch_bounds__(CUDA_THREADS)
+__global__ void __launch_bounds__(CUDA_THREADS, 1)
     shares_kernel(float *x, const float *windows, const float *bias, const window_args a,
                   int threads, bool adds)
 {
     const int step = (int)gridDim.x * CUDA_THREADS;
     for (int t = (int)blockIdx.x * CUDA_THREADS + (int)threadIdx.x; t < threads; t += step) {
         int row = t, at[3];
-        const int k = part(&row, a.c / PER) * PER;
+        const int k = a.groups.take(&row) * PER;
         float sum[PER], share[PER];
         float *out = x + (int64_t)row * a.c + k;
-        for (int d = 2; d >= 0; d--) at[d] = part(&row, a.x[d]);
+        for (int d = 2; d >= 0; d--) at[d] = a.of_x[d].take(&row);
         for (int e = 0; e < PER; e++) sum[e] = bias ? bias[k + e] : 0;
         for (int i = 0; i < a.size[0]; i++)
             for (int j = 0; j < a.size[1]; j++) {
@@ -149,14 +143,6 @@ __global__ void __launch_bounds__(CUDA_THREADS)
 /* ---- prepared ---------------------------------------------------------------------------------
  */
 
-bool is_plain(const cuda_geometry *g)
-{
-    bool plain = true;
-    for (int d = 0; d < g->dims; d++)
-        plain = plain && g->size[d] == 1 && g->stride[d] == 1 && !g->before[d] && !g->after[d];
-    return plain;
-}
-
 /* Dims that a geometry has not come first. */
 window_args args_of(const cuda_geometry *g)
 {
@@ -175,6 +161,14 @@ window_args args_of(const cuda_geometry *g)
     }
     a.c = (int)g->c;
     a.per = g->c % 4 == 0 ? 4 : 1;
+    for (int i = 0; i < 3; i++) {
+        a.of_x[i] = divider::of(a.x[i]);
+        a.of_y[i] = divider::of(a.y[i]);
+        a.of_size[i] = divider::of(a.size[i]);
+        a.of_stride[i] = divider::of(a.stride[i]);
+    }
+    a.groups = divider::of(a.c / a.per);
+    a.line = divider::of(a.size[2] * a.c);
     return a;
 }
 
@@ -188,7 +182,7 @@ int aligned_to(int64_t bytes)
 cuda_product product_of(const conv_products *pl, const conv_graph *x, int64_t rows, bool bias)
 {
     const cuda_geometry *g = x->g;
-    const int windows = pl->plain ? x->aligned_x : aligned_to(pl->taps_c * (int64_t)sizeof(float));
+    const int windows = aligned_to(pl->taps_c * (int64_t)sizeof(float));
     const int64_t places = rows * (pl->y_row / g->k);
     const cuda_matrix of_x = { false, 0, windows }, of_y = { false, 0, x->aligned_y };
     const keel_dtype f = KEEL_FLOAT32;
@@ -218,12 +212,12 @@ keel_status divide(conv_products *pl, const conv_graph *x, int64_t *windows)
     if (each > WINDOWS_MOST || pl->x_row > WINDOWS_MOST || pl->y_row > WINDOWS_MOST)
         return KEEL_EUNSUP;
     int64_t most = WINDOWS_BYTES / (int64_t)sizeof(float) / each;
-    most = pl->plain || most > x->rows ? x->rows : most < 1 ? 1 : most;
+    most = most > x->rows ? x->rows : most < 1 ? 1 : most;
     pl->whole.rows = most;
     pl->whole.count = x->rows / most;
     pl->rest.rows = x->rows % most;
     pl->rest.count = pl->rest.rows > 0;
-    *windows = pl->plain ? 0 : cuda_piece(most * each * (int64_t)sizeof(float));
+    *windows = cuda_piece(most * each * (int64_t)sizeof(float));
     return KEEL_OK;
 }
 
@@ -253,11 +247,10 @@ keel_status conv_products_create(const keel_prepare *p, const conv_graph *x, boo
     if (!pl) return KEEL_ENOMEM;
     pl->direction = x->direction;
     pl->at = args_of(g);
-    pl->plain = is_plain(g);
     pl->taps_c = pl->at.taps * g->c;
     pl->x_row = g->c, pl->y_row = g->k;
     for (int d = 0; d < g->dims; d++) pl->x_row *= g->x[d], pl->y_row *= g->y[d];
-    pl->biased = bias && (x->direction == CONV_FORWARD || pl->plain);
+    pl->biased = bias && x->direction == CONV_FORWARD;
     keel_status s = divide(pl, x, &windows);
     if (s >= 0) s = prepare_pieces(p, pl, x, &own);
     if (s == KEEL_EUNSUP && pl->biased) { /* then the bias is there before */
@@ -284,7 +277,7 @@ void conv_products_destroy(conv_products *pl)
 
 bool conv_products_fills(const conv_products *pl)
 {
-    return !pl->biased && (pl->direction == CONV_FORWARD || pl->plain);
+    return !pl->biased && pl->direction == CONV_FORWARD;
 }
 
 /* ---- run --------------------------------------------------------------------------------------
@@ -304,11 +297,10 @@ float *windows_of(const run_args &r)
     return reinterpret_cast<float *>(static_cast<char *>(r.c->scratch) + r.pl->windows_at);
 }
 
-/* The windows of some rows of x, or x itself. */
+/* The windows of some rows of x. */
 const float *fill_windows(const run_args &r, const float *x, int64_t rows)
 {
     const window_args &a = r.pl->at;
-    if (r.pl->plain) return x;
     float *to = windows_of(r);
     const int64_t places = rows * a.y[0] * a.y[1] * a.y[2], threads = places * (a.c / a.per);
     if (a.per == 1 && a.dilation[2] == 1) {
@@ -348,7 +340,6 @@ bool run_piece(const run_args &r, const piece *of, int64_t row)
     case CONV_FILTER:
         return multiply(r, of, fill_windows(r, x, of->rows), y, r.w, r.adds || row > 0);
     default:
-        if (pl->plain) return multiply(r, of, y, r.w, x, r.adds);
         if (!multiply(r, of, y, r.w, windows_of(r), false)) return false;
         share(r, const_cast<float *>(x), of->rows);
         return true;

@@ -7,7 +7,7 @@
  *     filter    dF[taps c, k]    = windows(x)^T dy
  *
  * F lies as Keras has it, so nothing is turned. Windows are copied into scratch for as many rows at
- * a time as fit into the GPU's cache; a window of one place and step 1 is x itself. */
+ * a time as fit into the GPU's cache. */
 #ifndef KEEL_OPS_CUDA_CONV_PRODUCTS_H
 #define KEEL_OPS_CUDA_CONV_PRODUCTS_H
 #include "ops/cuda/_conv_graph.h"

@@ -1,6 +1,6 @@
-/* dense and dense_transposed by cuBLASLt: a product for each pass, the bias in its epilogue or,
- * where no algorithm has one, in the output before; and the bias's gradient by our own sum over
- * places.
+/* dense and dense_transposed by cuBLASLt, and convolutions whose windows are places: a product for
+ * each pass, the bias in its epilogue or, where no algorithm has one, in the output before; and the
+ * bias's gradient by our own sum over places.
  *
  *     y[places, k] = x[places, c] W[c, k] + b        W lies as [c, k], or turned as [k, c]
  *     dx = dy W^T;   dW = x^T dy, or turned dy^T x;   db = sum of dy
@@ -21,8 +21,9 @@ struct dense_dims {
 
 static inline dense_dims dense_dims_of(const keel_node *n, int64_t rows, bool turned)
 {
-    const int64_t *w = n->weight[0].shape.dim;
-    const int64_t c = turned ? w[1] : w[0], k = turned ? w[0] : w[1];
+    const keel_shape *w = &n->weight[0].shape;
+    const int64_t last = w->dim[w->rank - 1], others = keel_shape_count(w) / last;
+    const int64_t c = turned ? last : others, k = turned ? others : last;
     return { rows * (keel_row_count(&n->in[0]) / c), c, k, turned };
 }
 

@@ -444,7 +444,8 @@ template <class T> struct taps_call {
                     (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, 0,
                     static_cast<double *>(c->scratch), x, dy, s, f);
         column_ends<1>(c, { { static_cast<float *>(c->weight_grad[0]) } },
-                       static_cast<double *>(c->scratch), s.h.size * s.w.size * s.k, f.pieces);
+                       static_cast<double *>(c->scratch), s.h.size * s.w.size * s.k, f.pieces,
+                       c->weight_adds);
     }
 };
 

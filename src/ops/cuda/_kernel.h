@@ -122,6 +122,32 @@ static __device__ __forceinline__ int64_t take(int64_t *i, int64_t n)
     return (int64_t)left;
 }
 
+/* Divides whole numbers below 2^31 by one that the host knows: by a product and a shift, in place
+ * of some twenty instructions (Granlund and Montgomery, 1994). */
+struct divider {
+    unsigned by, times, shift;
+
+    static divider of(int64_t by)
+    {
+        unsigned shift = 0;
+        while ((int64_t)1 << shift < by) shift++;
+        const uint64_t more = ((uint64_t)1 << shift) - (uint64_t)by;
+        return { (unsigned)by, (unsigned)((more << 32) / (uint64_t)by + 1), shift };
+    }
+    __device__ __forceinline__ int quotient(int n) const
+    {
+        const unsigned high = (unsigned)((uint64_t)(unsigned)n * times >> 32);
+        return (int)((high + (unsigned)n) >> shift);
+    }
+    /* *i % by, and *i becomes *i / by. */
+    __device__ __forceinline__ int take(int *i) const
+    {
+        const int whole = *i;
+        *i = quotient(whole);
+        return whole - *i * (int)by;
+    }
+};
+
 /* A whole number for each x that is not NaN, in the order of their sizes; -0 is below 0. Between 0
  * and UINT32_MAX, which are those of no x. */
 static __device__ __forceinline__ unsigned ascending(float x)
