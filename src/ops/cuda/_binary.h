@@ -6,6 +6,7 @@
  * where it repeats. */
 #ifndef KEEL_OPS_CUDA_BINARY_H
 #define KEEL_OPS_CUDA_BINARY_H
+#include "ops/cuda/_binary_grid.h"
 #include "ops/cuda/_each.h"
 
 struct binary_side {
@@ -40,6 +41,36 @@ static inline binary_shape binary_shape_of(const keel_node *n)
         s.side[which].row = step;
     }
     return s;
+}
+
+/* Whether the dims of a row go together as places and channels. */
+static inline bool binary_is_grid(const binary_shape &s, int64_t rows, int each, binary_grid *g)
+{
+    bool had[2] = { false, false };
+    int kinds = 0;
+    *g = {};
+    g->rows = rows;
+    g->places = g->c = 1;
+    for (int d = s.rank - 1; d >= 0; d--) {
+        bool has[2];
+        if (s.dim[d] == 1) continue;
+        for (int i = 0; i < 2; i++) has[i] = s.side[i].step[d] != 0;
+        kinds += kinds == 0 || has[0] != had[0] || has[1] != had[1];
+        for (int i = 0; i < 2; i++) {
+            had[i] = has[i];
+            (kinds == 1 ? g->side[i].of_channel : g->side[i].size) = has[i];
+        }
+        (kinds == 1 ? g->c : g->places) *= s.dim[d];
+    }
+    for (int i = 0; i < 2; i++) {
+        grid_side *side = &g->side[i];
+        const int64_t of_channels = side->of_channel ? g->c : 1;
+        side->of_place = side->size ? of_channels : 0;
+        side->size = s.side[i].row;
+        side->constant = s.constant;
+    }
+    g->groups = (g->c + each - 1) / each;
+    return kinds <= 2;
 }
 
 template <class T>
@@ -137,8 +168,11 @@ template <class M, class T> static void binary_forward(const keel_call *c)
     const binary_operands<T> o = binary_operands_of<T>(c, s);
     T *y = cuda_out<T>(c);
     const int64_t all = cuda_count(c);
+    binary_grid g;
     if (o.alike)
         each<2, T>(c, y, false, all, { o.at[0], o.at[1] }, binary_value<M>{});
+    else if (binary_is_grid(s, c->rows, EACH<T>, &g))
+        grid_each<M, false, T>(c, { y, { o.at[0], o.at[1] }, nullptr, g, 0, false });
     else
         cuda_launch(c, binary_forward_kernel<M, T>, cuda_blocks(all), CUDA_THREADS, 0, y, o.at[0],
                     o.at[1], all, s);
@@ -156,6 +190,8 @@ template <class M, class T> static void binary_backward(const keel_call *c)
         if (o.alike)
             each<3, T>(c, dx, c->in_adds[k], cuda_count(c), { o.at[0], o.at[1], dy },
                        binary_slope<M>{ which });
+        else if (binary_grid g; binary_is_grid(s, c->rows, EACH<T>, &g))
+            grid_gradient<M, T>(c, { dx, { o.at[0], o.at[1] }, dy, g, which, c->in_adds[k] });
         else
             cuda_launch(c, binary_backward_kernel<M, T>, cuda_blocks(c->rows * s.side[which].row),
                         CUDA_THREADS, 0, dx, o.at[0], o.at[1], dy, which, c->in_adds[k], c->rows,
