@@ -25,21 +25,30 @@ static __device__ __forceinline__ float each_one(const each_args<N, T, F> &a, in
 template <int N, class T, class F>
 static __global__ void __launch_bounds__(CUDA_THREADS) each_kernel(const each_args<N, T, F> a)
 {
+    const int EACH = 16 / (int)sizeof(T);
     const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
-    const int64_t fours = a.wide ? a.count / 4 : 0;
+    const int64_t packs = a.wide ? a.count / EACH : 0;
     const int64_t first = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x;
-    for (int64_t i = first; i < fours; i += step) {
-        float x[N][4], y[4] = { 0, 0, 0, 0 };
-        for (int k = 0; k < N; k++) load4(x[k], a.in[k] + 4 * i);
-        if (a.adds) load4(y, a.out + 4 * i);
-        for (int e = 0; e < 4; e++) {
+    for (int64_t i = first; i < packs; i += step) {
+        pack<T, EACH> x[N], old = {};
+        float y[EACH];
+        UNROLL
+        for (int k = 0; k < N; k++) x[k] = load_pack<EACH>(a.in[k] + EACH * i);
+        if (a.adds) old = load_pack<EACH>(a.out + EACH * i);
+        float in[N][EACH], was[EACH];
+        UNROLL
+        for (int k = 0; k < N; k++) unpack<EACH>(in[k], x[k]);
+        unpack<EACH>(was, old);
+        UNROLL
+        for (int e = 0; e < EACH; e++) {
             float one[N];
-            for (int k = 0; k < N; k++) one[k] = x[k][e];
-            y[e] = a.adds ? y[e] + a.f(one) : a.f(one);
+            UNROLL
+            for (int k = 0; k < N; k++) one[k] = in[k][e];
+            y[e] = a.adds ? was[e] + a.f(one) : a.f(one);
         }
-        store4(a.out + 4 * i, y);
+        store_pack<EACH>(a.out + EACH * i, y);
     }
-    for (int64_t i = 4 * fours + first; i < a.count; i += step)
+    for (int64_t i = EACH * packs + first; i < a.count; i += step)
         a.out[i] = to_value<T>(each_one(a, i));
 }
 
@@ -47,12 +56,13 @@ static __global__ void __launch_bounds__(CUDA_THREADS) each_kernel(const each_ar
 template <int N, class T, class F>
 static void each(const keel_call *c, T *out, bool adds, int64_t count, const T *const (&in)[N], F f)
 {
-    each_args<N, T, F> a = { out, {}, count, adds, wide4(out), f };
+    const int EACH = 16 / (int)sizeof(T);
+    each_args<N, T, F> a = { out, {}, count, adds, fits_pack<EACH>(out), f };
     for (int k = 0; k < N; k++) {
         a.in[k] = in[k];
-        a.wide = a.wide && wide4(in[k]);
+        a.wide = a.wide && fits_pack<EACH>(in[k]);
     }
-    cuda_launch(c, each_kernel<N, T, F>, cuda_blocks(a.wide ? (count + 3) / 4 : count),
+    cuda_launch(c, each_kernel<N, T, F>, cuda_blocks(a.wide ? (count + EACH - 1) / EACH : count),
                 CUDA_THREADS, 0, a);
 }
 
@@ -91,14 +101,15 @@ template <class M, class T> static void each_backward(const keel_call *c)
                each_slope<M>{ M::of(c) });
 }
 
-/* The members of such an op's kernel. */
-#define EACH_KERNEL(stem, M)                                                                       \
+/* The members of such an op's kernel; SHORT is M for narrow values. */
+#define EACH_KERNELS(stem, M, SHORT)                                                               \
     CUDA_KERNEL(stem) = { .op = &keel_op_##stem,                                                   \
                           .name = "cuda",                                                          \
                           .prepare = cuda_always,                                                  \
                           .run = { each_forward<M, float>, each_backward<M, float> },              \
-                          .narrow = { each_forward<M, bf16>, each_backward<M, bf16> },             \
-                          .half = { each_forward<M, f16>, each_backward<M, f16> } }
+                          .narrow = { each_forward<SHORT, bf16>, each_backward<SHORT, bf16> },     \
+                          .half = { each_forward<SHORT, f16>, each_backward<SHORT, f16> } }
+#define EACH_KERNEL(stem, M) EACH_KERNELS(stem, M, M)
 
 /* The whole file of an op without arguments: y as an expression in x, and its slope in x, or in y.
  */

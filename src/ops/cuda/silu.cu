@@ -3,7 +3,7 @@
 
 namespace
 {
-struct silu_of {
+template <bool SHORT> struct silu_of {
     static const bool from_out = false;
 
     static silu_of of(const keel_call *c)
@@ -11,16 +11,20 @@ struct silu_of {
         (void)c;
         return {};
     }
+    static __device__ __forceinline__ float gate(float x)
+    {
+        return SHORT ? short_inverse(1 + short_exp(-x)) : 1 / (1 + expf(-x));
+    }
     __device__ float value(float x) const
     {
-        return x / (1 + expf(-x));
+        return SHORT ? x * gate(x) : x / (1 + expf(-x));
     }
     __device__ float slope(float x) const
     {
-        const float s = 1 / (1 + expf(-x));
+        const float s = gate(x);
         return s * (1 + x * (1 - s));
     }
 };
 } // namespace
 
-EACH_KERNEL(silu, silu_of);
+EACH_KERNELS(silu, silu_of<false>, silu_of<true>);
