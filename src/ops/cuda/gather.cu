@@ -3,13 +3,15 @@
  * of one sum over the places, and no two threads add to one number. */
 #include "ops/cuda/_move.h"
 #include "ops/cuda/_numbers.h"
+#include "ops/cuda/_packs.h"
 #include "ops/cuda/_sort.h"
 
 namespace
 {
-const int COLUMNS = 4 * GPU_WARP; /* of the table, that a warp has */
+const int FOUR = 4;                  /* columns of the table that a thread has */
+const int COLUMNS = FOUR * GPU_WARP; /* and a warp */
 const int64_t NO_ROW = -1;
-const int AT_ONCE = 4; /* places whose numbers a warp reads before it adds them */
+const int AT_ONCE = 16; /* places whose numbers a warp reads before it adds them */
 
 /* The row of the table that an id asks for; NO_ROW: there is none. */
 __device__ __forceinline__ int64_t row_of(int64_t id, int64_t rows)
@@ -71,7 +73,7 @@ __global__ void __launch_bounds__(CUDA_THREADS)
 }
 
 /* The warp of the first of the sorted keys with its row adds up all of them, in their order. */
-template <class T>
+template <class T, bool WIDE>
 __global__ void __launch_bounds__(CUDA_THREADS, 1)
     weights_kernel(float *dw, const T *dy, const uint64_t *key, int64_t places, int64_t d,
                    int64_t chunks)
@@ -80,37 +82,34 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
     const int64_t first = (int64_t)blockIdx.x * warps + threadIdx.x / GPU_WARP;
     for (int64_t t = first; t < places * chunks; t += (int64_t)gridDim.x * warps) {
         int64_t i = t;
-        const int64_t begin = take(&i, chunks) * COLUMNS + lane;
+        const int64_t k = take(&i, chunks) * COLUMNS + lane * FOUR, n = d - k;
         const uint64_t own = key[i] >> 32;
         if (own == NO_KEY || (i > 0 && key[i - 1] >> 32 == own)) continue;
-        float *to = dw + (int64_t)own * d;
-        float sum[4];
-        for (int e = 0; e < 4; e++) {
-            const int64_t k = begin + e * GPU_WARP;
-            sum[e] = k < d ? to[k] : 0;
-        }
+        float *to = dw + (int64_t)own * d + k, sum[FOUR];
+        load_some(sum, to, n, false);
         for (bool more = true; more; i += GPU_WARP) {
             const uint64_t mine = i + lane < places ? key[i + lane] : UINT64_MAX;
             const unsigned same = warp_votes(mine >> 32 == own); /* the first lanes */
             for (int j = 0; j < GPU_WARP && (same >> j & 1); j += AT_ONCE) {
-                float x[AT_ONCE][4];
+                pack<T, FOUR> x[AT_ONCE] = {};
+                UNROLL
                 for (int q = 0; q < AT_ONCE; q++) {
-                    const int64_t place = __shfl_sync(GPU_ALL, (unsigned)mine, j + q);
-                    for (int e = 0; e < 4; e++) {
-                        const int64_t k = begin + e * GPU_WARP;
-                        x[q][e] = (same >> (j + q) & 1) && k < d ? to_f(dy[place * d + k]) : 0;
-                    }
+                    const int from = same >> (j + q) & 1 ? j + q : j;
+                    const int64_t place = __shfl_sync(GPU_ALL, (unsigned)mine, from);
+                    if (n > 0) x[q] = load_place<WIDE, FOUR>(dy + place * d + k, n);
                 }
-                for (int q = 0; q < AT_ONCE; q++)
-                    for (int e = 0; e < 4; e++)
-                        if (same >> (j + q) & 1) sum[e] += x[q][e];
+                UNROLL
+                for (int q = 0; q < AT_ONCE; q++) {
+                    float v[FOUR];
+                    unpack<FOUR>(v, x[q]);
+                    UNROLL
+                    for (int e = 0; e < FOUR; e++)
+                        if (same >> (j + q) & 1) sum[e] += v[e];
+                }
             }
             more = same == GPU_ALL;
         }
-        for (int e = 0; e < 4; e++) {
-            const int64_t k = begin + e * GPU_WARP;
-            if (k < d) to[k] = sum[e];
-        }
+        store_some(to, sum, n, false);
     }
 }
 
@@ -149,8 +148,11 @@ template <class T> void weights(const keel_call *c)
     });
     const uint64_t *sorted = sort_keys(c, keys, places);
     const int64_t blocks = (places * chunks + warps - 1) / warps, most = CUDA_BLOCKS * 8;
-    cuda_launch(c, weights_kernel<T>, (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, 0,
-                dw, cuda_out_grad<T>(c), sorted, places, d, chunks);
+    const T *dy = cuda_out_grad<T>(c);
+    const bool wide = d % FOUR == 0 && fits_pack<FOUR>(dy);
+    cuda_launch(c, wide ? weights_kernel<T, true> : weights_kernel<T, false>,
+                (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, 0, dw, dy, sorted, places,
+                d, chunks);
 }
 
 keel_status prepare(keel_prepare *p)

@@ -1,77 +1,92 @@
-/* See ops/max_pool2d.c. */
+/* See ops/max_pool2d.c. What a thread loads for some taps or windows is under way together: see
+ * _packs.h. */
+#include "ops/cuda/_packs.h"
 #include "ops/cuda/_pool.h"
 
 namespace
 {
 /* K: uint8_t or int32_t, the tap that won; -1 as a K is nobody. */
-template <class K>
-__device__ __forceinline__ void load_taps(K taps[4], const K *from, int64_t n, bool wide)
-{
-    if (wide && n >= 4) {
-        gpu_aligned(from, sizeof(four<K>));
-        const four<K> all = *reinterpret_cast<const four<K> *>(from);
-        for (int e = 0; e < 4; e++) taps[e] = all.v[e];
-        return;
+const int FOUR = 4;    /* channels of a thread */
+const int AT_ONCE = 4; /* taps, or windows */
+
+/* Goes through the taps of a window. */
+struct tap {
+    int64_t i, j;
+
+    __device__ __forceinline__ void next(const pool_shape &s)
+    {
+        if (++j == s.w.size) i++, j = 0;
     }
-    for (int e = 0; e < 4; e++) taps[e] = e < n ? from[e] : (K)-1;
+};
+
+/* y and the tap that won are those of the greatest; a NaN stays. */
+__device__ __forceinline__ void compare(float best[FOUR], int won[FOUR], const float p[FOUR],
+                                        int number, bool first)
+{
+    UNROLL
+    for (int e = 0; e < FOUR; e++) {
+        const bool wins = first || p[e] > best[e] || p[e] != p[e];
+        best[e] = wins ? p[e] : best[e];
+        won[e] = wins ? number : won[e];
+    }
 }
 
-template <class K>
-__device__ __forceinline__ void store_taps(K *to, const K taps[4], int64_t n, bool wide)
-{
-    if (wide && n >= 4) {
-        four<K> all;
-        gpu_aligned(to, sizeof(four<K>));
-        for (int e = 0; e < 4; e++) all.v[e] = taps[e];
-        *reinterpret_cast<four<K> *>(to) = all;
-        return;
-    }
-    for (int e = 0; e < 4; e++)
-        if (e < n) to[e] = taps[e];
-}
-
-template <class T, class K>
+template <class T, class K, bool WIDE>
 __global__ void __launch_bounds__(CUDA_THREADS, 1)
-    forward_kernel(T *y, K *taps, const T *x, const pool_shape s, int64_t all, bool wide)
+    forward_kernel(T *y, K *taps, const T *x, const pool_shape s, int64_t all)
 {
     const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
     for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < all; t += step) {
         const pool_place at(s, t, s.h.out, s.w.out);
         const int64_t n = s.c - at.channel, h = s.h.first(at.h), w = s.w.first(at.w);
         const T *image = x + at.row * s.h.in * s.w.in * s.c + at.channel;
-        float best[4] = { -INFINITY, -INFINITY, -INFINITY, -INFINITY };
-        K won[4];
+        float best[FOUR] = { -INFINITY, -INFINITY, -INFINITY, -INFINITY };
+        int won[FOUR] = { -1, -1, -1, -1 };
         bool any = false;
-        for (int e = 0; e < 4; e++) won[e] = (K)-1;
-        for (int64_t i = 0; i < s.h.size; i++)
-            for (int64_t j = 0; j < s.w.size; j++) {
-                if (h + i < 0 || h + i >= s.h.in || w + j < 0 || w + j >= s.w.in) continue;
-                float p[4];
-                load_some(p, image + ((h + i) * s.w.in + w + j) * s.c, n, wide);
-                for (int e = 0; e < 4; e++) {
-                    if (any && !(p[e] > best[e]) && p[e] == p[e]) continue; /* a NaN stays */
-                    best[e] = p[e];
-                    won[e] = (K)(i * s.w.size + j);
-                }
+        tap next = { 0, 0 };
+        for (int number = 0; next.i < s.h.size; number += AT_ONCE) {
+            pack<T, FOUR> v[AT_ONCE] = {};
+            bool there[AT_ONCE];
+            UNROLL
+            for (int u = 0; u < AT_ONCE; u++, next.next(s)) {
+                const int64_t i = h + next.i, j = w + next.j;
+                there[u] = next.i < s.h.size && i >= 0 && i < s.h.in && j >= 0 && j < s.w.in;
+                if (there[u]) v[u] = load_place<WIDE, FOUR>(image + (i * s.w.in + j) * s.c, n);
+            }
+            UNROLL
+            for (int u = 0; u < AT_ONCE; u++) {
+                float p[FOUR];
+                if (!there[u]) continue;
+                unpack<FOUR>(p, v[u]);
+                compare(best, won, p, number + u, !any);
                 any = true;
             }
-        for (int e = 0; s.relu && e < 4; e++) {
-            if (!(best[e] <= 0)) continue;
-            best[e] = 0;
-            won[e] = (K)-1;
         }
         const int64_t out = ((at.row * s.h.out + at.h) * s.w.out + at.w) * s.c + at.channel;
-        store_some(y + out, best, n, wide);
-        if (taps) store_taps(taps + out, won, n, wide);
+        pack<K, FOUR> saved;
+        UNROLL
+        for (int e = 0; e < FOUR; e++) {
+            const bool cut = s.relu && best[e] <= 0;
+            best[e] = cut ? 0 : best[e];
+            saved.v[e] = (K)(cut ? -1 : won[e]);
+        }
+        store_place<WIDE, FOUR>(y + out, best, n);
+        if (!taps) continue;
+        if constexpr (WIDE) {
+            gpu_aligned(taps + out, sizeof saved);
+            *reinterpret_cast<pack<K, FOUR> *>(taps + out) = saved;
+        } else {
+            for (int e = 0; e < FOUR && e < n; e++) taps[out + e] = saved.v[e];
+        }
     }
 }
 
 const int TILE = 4; /* neighbouring pixels of a thread, which mostly are in the same windows */
 
-template <class T, class K>
+template <class T, class K, bool WIDE>
 __global__ void __launch_bounds__(CUDA_THREADS, 1)
     backward_kernel(T *dx, const T *dy, const K *taps, const pool_shape s, int64_t tiles,
-                    int64_t all, bool wide, bool adds)
+                    int64_t all, bool adds)
 {
     const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
     for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < all; t += step) {
@@ -79,28 +94,39 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
         const int64_t n = s.c - at.channel, w0 = TILE * at.w, left = s.w.in - w0;
         const int64_t row = at.row * s.h.out * s.w.out * s.c + at.channel;
         T *to = dx + ((at.row * s.h.in + at.h) * s.w.in + w0) * s.c + at.channel;
-        float sum[TILE][4];
+        float sum[TILE][FOUR] = {};
         for (int p = 0; p < TILE; p++)
-            load_some(sum[p], to + p * s.c, adds && p < left ? n : 0, wide);
-        const int64_t end_h = s.h.end_with(at.h);
+            if (adds && p < left) unpack<FOUR>(sum[p], load_place<WIDE, FOUR>(to + p * s.c, n));
+        const int size = (int)s.w.size;
+        const int64_t end_h = s.h.end_with(at.h), first_w = s.w.first_with(w0);
         const int64_t end_w = s.w.end_with(w0 + (left < TILE ? left : TILE) - 1);
         for (int64_t h = s.h.first_with(at.h); h < end_h; h++)
-            for (int64_t w = s.w.first_with(w0); w < end_w; w++) {
-                const int64_t out = row + (h * s.w.out + w) * s.c;
-                const int size = (int)s.w.size, i = (int)(at.h - s.h.first(h)) * size;
-                K won[4];
-                float g[4];
-                load_taps(won, taps + out, n, wide);
-                load_some(g, dy + out, n, wide);
-                for (int p = 0; p < TILE; p++) {
-                    const int j = (int)(w0 - s.w.first(w)) + p;
-                    const int tap = j >= 0 && j < size ? i + j : -2; /* no window's */
-                    for (int e = 0; e < 4; e++)
-                        if ((int)won[e] == tap) sum[p][e] += g[e];
+            for (int64_t w = first_w; w < end_w; w += AT_ONCE) {
+                const int i = (int)(at.h - s.h.first(h)) * size;
+                pack<K, FOUR> won[AT_ONCE];
+                pack<T, FOUR> given[AT_ONCE];
+                UNROLL
+                for (int u = 0; u < AT_ONCE; u++) {
+                    const int64_t out = row + (h * s.w.out + (w + u < end_w ? w + u : w)) * s.c;
+                    won[u] = load_place<WIDE, FOUR>(taps + out, n);
+                    given[u] = load_place<WIDE, FOUR>(dy + out, n);
+                }
+                UNROLL
+                for (int u = 0; u < AT_ONCE; u++) {
+                    float g[FOUR];
+                    unpack<FOUR>(g, given[u]);
+                    UNROLL
+                    for (int p = 0; p < TILE; p++) {
+                        const int j = (int)(w0 - s.w.first(w + u)) + p;
+                        const bool has = w + u < end_w && j >= 0 && j < size; /* this pixel */
+                        UNROLL
+                        for (int e = 0; e < FOUR; e++)
+                            sum[p][e] += has && (int)won[u].v[e] == i + j ? g[e] : 0;
+                    }
                 }
             }
         for (int p = 0; p < TILE; p++)
-            if (p < left) store_some(to + p * s.c, sum[p], n, wide);
+            if (p < left) store_place<WIDE, FOUR>(to + p * s.c, sum[p], n);
     }
 }
 
@@ -112,8 +138,8 @@ template <class T, class K> void forward_as(const keel_call *c)
     const T *x = cuda_in<T>(c, 0);
     K *taps = c->node->n_saved ? static_cast<K *>(c->saved[0]) : nullptr;
     const bool wide = s.c % 4 == 0 && wide4(x) && wide4(y) && (!taps || wide4(taps));
-    cuda_launch(c, forward_kernel<T, K>, cuda_blocks(all), CUDA_THREADS, 0, y, taps, x, s, all,
-                wide);
+    cuda_launch(c, wide ? forward_kernel<T, K, true> : forward_kernel<T, K, false>,
+                cuda_blocks(all), CUDA_THREADS, 0, y, taps, x, s, all);
 }
 
 template <class T, class K> void backward_as(const keel_call *c)
@@ -125,8 +151,8 @@ template <class T, class K> void backward_as(const keel_call *c)
     const K *taps = static_cast<const K *>(c->saved[0]);
     const bool wide = s.c % 4 == 0 && wide4(dx) && wide4(dy) && wide4(taps);
     if (dx)
-        cuda_launch(c, backward_kernel<T, K>, cuda_blocks(all), CUDA_THREADS, 0, dx, dy, taps, s,
-                    tiles, all, wide, c->in_adds[0]);
+        cuda_launch(c, wide ? backward_kernel<T, K, true> : backward_kernel<T, K, false>,
+                    cuda_blocks(all), CUDA_THREADS, 0, dx, dy, taps, s, tiles, all, c->in_adds[0]);
 }
 
 bool has_many_taps(const keel_node *n)
