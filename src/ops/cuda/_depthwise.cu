@@ -11,8 +11,8 @@
  * a piece of the tiles; its threads add up to 256 products in float32, and the rest is added as
  * doubles: over the threads of a block, and then over the pieces, in their order. How many pieces
  * there are depends only on the shapes of the call. */
-#include "ops/cuda/_columns.h"
 #include "ops/cuda/_depthwise.h"
+#include "ops/cuda/_packs.h"
 
 namespace
 {
@@ -73,9 +73,24 @@ __device__ __forceinline__ void store_channels(T *to, const float v[4], int64_t 
         store_some(to, v, n, false);
 }
 
+/* N neighbouring places from number `first` on, which lie `step` apart and of which there are
+ * `end`; the others are 0. All are on their way before one is used. */
+template <int N, bool WIDE, class T>
+__device__ __forceinline__ void load_line(pack<T, 4> v[N], const T *from, int64_t first,
+                                          int64_t end, int64_t step, int64_t n)
+{
+    UNROLL
+    for (int m = 0; m < N; m++) {
+        v[m] = {};
+        if (first + m >= 0 && first + m < end)
+            v[m] = load_place<WIDE, 4>(from + (first + m) * step, n);
+    }
+}
+
 /* sum += a b */
 __device__ __forceinline__ void add_products(float sum[4], const float a[4], const float b[4])
 {
+    UNROLL
     for (int e = 0; e < 4; e++) sum[e] = fmaf(a[e], b[e], sum[e]);
 }
 
@@ -119,16 +134,23 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
     for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < by.all; t += step) {
         const tile_place at(by, t);
         const int64_t n = s.k - at.channel, w = TILE * at.tile, first = w * S - s.w.pad;
-        float sum[TILE][4], taps[KW][4], v[4];
+        const int LINE = (TILE - 1) * S + KW;
+        float sum[TILE][4], taps[KW][4];
         for (int p = 0; p < TILE; p++) load_if<WIDE>(bias != nullptr, sum[p], bias + at.channel, n);
         for (int64_t i = 0; i < s.h.size; i++) {
             const int64_t h = s.h.pixel(at.h, i);
             if (h < 0) continue;
             const float *filter = kernel + i * KW * s.k + at.channel;
-            const T *line = x + ((at.row * s.h.in + h) * s.w.in + first) * s.c + at.channel;
+            pack<T, 4> line[LINE];
+            load_line<LINE, WIDE>(line, x + (at.row * s.h.in + h) * s.w.in * s.c + at.channel,
+                                  first, s.w.in, s.c, n);
+            UNROLL
             for (int j = 0; j < KW; j++) load_channels<WIDE>(taps[j], filter + j * s.k, n);
-            for (int m = 0; m < (TILE - 1) * S + KW; m++) {
-                load_if<WIDE>(first + m >= 0 && first + m < s.w.in, v, line + m * s.c, n);
+            UNROLL
+            for (int m = 0; m < LINE; m++) {
+                float v[4];
+                unpack<4>(v, line[m]);
+                UNROLL
                 for (int p = 0; p < TILE; p++)
                     if (m >= p * S && m - p * S < KW) add_products(sum[p], v, taps[m - p * S]);
             }
@@ -149,6 +171,7 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
         const tile_place at(by, t);
         const int64_t n = s.k - at.channel;
         const int64_t w = TILE * at.tile - s.w.pad % S, first = (w + s.w.pad) / S; /* whole */
+        const int BEFORE = (KW - 1) / S, LINE = BEFORE + (TILE - 1) / S + 1;
         float sum[TILE][4], taps[KW][4], v[4];
         for (int p = 0; p < TILE; p++)
             for (int e = 0; e < 4; e++) sum[p][e] = 0;
@@ -156,10 +179,16 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
             const int64_t h = s.h.output(at.h, i);
             if (h < 0) continue;
             const float *filter = kernel + i * KW * s.k + at.channel;
-            const T *line = dy + ((at.row * s.h.out + h) * s.w.out + first) * s.k + at.channel;
+            pack<T, 4> line[LINE];
+            load_line<LINE, WIDE>(line, dy + (at.row * s.h.out + h) * s.w.out * s.k + at.channel,
+                                  first - BEFORE, s.w.out, s.k, n);
+            UNROLL
             for (int j = 0; j < KW; j++) load_channels<WIDE>(taps[j], filter + j * s.k, n);
-            for (int m = -(KW - 1) / S; m <= (TILE - 1) / S; m++) {
-                load_if<WIDE>(first + m >= 0 && first + m < s.w.out, v, line + m * s.k, n);
+            UNROLL
+            for (int l = 0; l < LINE; l++) {
+                const int m = l - BEFORE;
+                unpack<4>(v, line[l]);
+                UNROLL
                 for (int p = 0; p < TILE; p++)
                     if (p >= S * m && p - S * m < KW) add_products(sum[p], v, taps[p - S * m]);
             }
@@ -265,17 +294,26 @@ tap_sums tap_sums_of(const window &s, int64_t kw)
 
 /* sum += x dy over a tile of outputs, whose windows begin at pixel `first` of a line of x. */
 template <int KW, int S, bool WIDE, class T>
-__device__ __forceinline__ void add_tile(float sum[KW][4], const T *line, const float g[TILE][4],
-                                         const window &s, int64_t first, int64_t n, int64_t q)
+__device__ __forceinline__ void add_tile(float sum[KW][4], const T *line,
+                                         const pack<T, 4> given[TILE], const window &s,
+                                         int64_t first, int64_t n, int64_t q)
 {
-    float v[4];
+    float v[4], g[TILE][4];
     if constexpr (S > 0) {
-        for (int m = 0; m < (TILE - 1) * S + KW; m++) {
-            load_if<WIDE>(first + m >= 0 && first + m < s.w.in, v, line + (first + m) * s.c + q, n);
+        const int LINE = (TILE - 1) * S + KW;
+        pack<T, 4> x[LINE];
+        load_line<LINE, WIDE>(x, line + q, first, s.w.in, s.c, n);
+        UNROLL
+        for (int p = 0; p < TILE; p++) unpack<4>(g[p], given[p]);
+        UNROLL
+        for (int m = 0; m < LINE; m++) {
+            unpack<4>(v, x[m]);
+            UNROLL
             for (int p = 0; p < TILE; p++)
                 if (m >= p * S && m - p * S < KW) add_products(sum[m - p * S], v, g[p]);
         }
     } else {
+        for (int p = 0; p < TILE; p++) unpack<4>(g[p], given[p]);
         for (int p = 0; p < TILE; p++) {
             const int64_t w = first + p * s.w.stride;
             if (w < 0 || w >= s.w.in) continue;
@@ -302,9 +340,8 @@ __device__ __forceinline__ void add_tiles(float sum[KW][4], const T *x, const T 
         const int64_t w = TILE * take(&row, f.tiles), line = row, h = take(&row, s.h.out);
         const int64_t at_h = s.h.pixel(h, i);
         if (at_h < 0) continue;
-        float g[TILE][4];
-        for (int p = 0; p < TILE; p++)
-            load_if<WIDE>(w + p < s.w.out, g[p], dy + (line * s.w.out + w + p) * s.k + q, n);
+        pack<T, 4> g[TILE];
+        load_line<TILE, WIDE>(g, dy + line * s.w.out * s.k + q, w, s.w.out, s.k, n);
         add_tile<KW, S, WIDE>(sum, x + (row * s.h.in + at_h) * s.w.in * s.c, g, s,
                               w * s.w.stride + j * s.w.dilation - s.w.pad, n, q);
     }
