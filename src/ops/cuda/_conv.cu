@@ -1,5 +1,6 @@
 /* See _conv.h: what is before and after a library's call. */
 #include "ops/cuda/_conv_products.h"
+#include "ops/cuda/_conv_winograd.h"
 #include "ops/cuda/_dense.h"
 extern "C" {
 #include "base/memory.h"
@@ -10,6 +11,7 @@ namespace
 struct plan {
     cuda_geometry g;
     void *dense;             /* or */
+    conv_winograd *winograd; /* or */
     conv_products *products; /* or */
     conv_plan *conv;
     int64_t filter_at, sums_at; /* bytes into scratch; the workspace is at 0 */
@@ -101,7 +103,8 @@ keel_status make(const keel_prepare *p, const conv_graph *x, plan *pl, int64_t *
 {
     if (is_wrong(x)) return KEEL_EUNSUP; /* in float32, then */
     const bool bias = p->pass == KEEL_FORWARD && p->node->n_weight > 1;
-    const keel_status s = conv_products_create(p, x, bias, &pl->products, scratch);
+    keel_status s = conv_winograd_create(p, x, &pl->winograd, scratch);
+    if (s == KEEL_EUNSUP) s = conv_products_create(p, x, bias, &pl->products, scratch);
     return s == KEEL_EUNSUP ? conv_plan_create(p, x, &pl->conv, scratch) : s;
 }
 
@@ -151,6 +154,7 @@ void cuda_conv_release(void *at)
     plan *pl = static_cast<plan *>(at);
     if (!pl) return;
     dense_release(pl->dense);
+    conv_winograd_destroy(pl->winograd);
     conv_products_destroy(pl->products);
     conv_plan_destroy(pl->conv);
     keel_free(pl);
@@ -197,11 +201,13 @@ void run_products(const keel_call *c, const void *in, const void *filter, const 
                   const void *bias, bool adds)
 {
     const plan *pl = static_cast<const plan *>(c->plan);
-    const bool turned = pl->g.transposed;
-    conv_products_run(c, pl->products, static_cast<const float *>(turned ? out : in),
-                      static_cast<const float *>(filter),
-                      static_cast<const float *>(turned ? in : out),
-                      static_cast<const float *>(bias), adds);
+    const float *x = static_cast<const float *>(pl->g.transposed ? out : in);
+    const float *y = static_cast<const float *>(pl->g.transposed ? in : out);
+    const float *w = static_cast<const float *>(filter), *b = static_cast<const float *>(bias);
+    if (pl->winograd)
+        conv_winograd_run(c, pl->winograd, x, w, y, b, adds);
+    else
+        conv_products_run(c, pl->products, x, w, y, b, adds);
 }
 
 void filter_gradient(const keel_call *c)
@@ -210,7 +216,7 @@ void filter_gradient(const keel_call *c)
     const int64_t rows = keel_row_count(&c->node->weight[0]) / pl->g.k;
     float *dw = static_cast<float *>(c->weight_grad[0]);
     char *filter = static_cast<char *>(c->scratch) + pl->filter_at;
-    if (pl->products) return run_products(c, c->in[0], dw, c->out_grad[0], nullptr, c->weight_adds);
+    if (!pl->conv) return run_products(c, c->in[0], dw, c->out_grad[0], nullptr, c->weight_adds);
     if (!run(c, c->in[0], c->out_grad[0], filter)) return;
     with_held(c, [&](auto held) {
         turn(c, dw, reinterpret_cast<decltype(held) *>(filter), pl->g.k, rows, c->weight_adds);
@@ -233,9 +239,9 @@ void cuda_conv_forward(const keel_call *c)
     if (pl->dense)
         return with_held(c, [&](auto held) { dense_forward<decltype(held), false>(&d); });
     const bool bias = c->node->n_weight > 1;
-    const bool fills = bias && (!pl->products || conv_products_fills(pl->products));
+    const bool fills = bias && (pl->conv || (pl->products && conv_products_fills(pl->products)));
     if (fills) with_held(c, [&](auto held) { cuda_fill<decltype(held)>(c); });
-    if (!pl->products) {
+    if (pl->conv) {
         run(c, c->in[0], c->out[0], turned_filter(c));
         return;
     }
@@ -250,10 +256,10 @@ void cuda_conv_backward(const keel_call *c)
     if (pl->dense)
         return with_held(c, [&](auto held) { dense_backward<decltype(held), false>(&d); });
     if (!c->in_grad[0]) return;
-    if (pl->products)
-        run_products(c, c->in_grad[0], c->weight[0], c->out_grad[0], nullptr, c->in_adds[0]);
-    else
+    if (pl->conv)
         run(c, c->in_grad[0], c->out_grad[0], turned_filter(c));
+    else
+        run_products(c, c->in_grad[0], c->weight[0], c->out_grad[0], nullptr, c->in_adds[0]);
 }
 
 void cuda_conv_weights(const keel_call *c)
