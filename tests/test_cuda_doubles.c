@@ -15,13 +15,14 @@ static void wrong_calls_are_found_and_no_others(void **state)
     assert_int_equal(cuda_double_live(), 0);
 }
 
-/* The op's first case, or one that is large enough for the library. */
+/* The op's first case, or one that is large enough for the library, and for Winograd's tiles. */
 static const keel_case *case_of(const keel_kernel *k)
 {
     static const struct {
         const char *op;
         keel_case c;
-    } large[] = { { "lstm", { "2,304", "76,304", NULL } },
+    } large[] = { { "conv2d", { "4,4,64", "3,3,64,64|64", "pad 1,1,1,1" } },
+                  { "lstm", { "2,304", "76,304", NULL } },
                   { "gru", { "2,231", "77,231|2,231", "reset_after" } },
                   { "simple_rnn", { "2,76", "76,76", NULL } } };
     for (size_t i = 0; i < sizeof large / sizeof *large; i++)
@@ -31,13 +32,16 @@ static const keel_case *case_of(const keel_kernel *k)
 
 /* One pass of the op's case at two rows, by the library: the status of what failed first, its
  * prepare or its run. */
-static keel_status attempt(const keel_kernel *k, keel_pass pass, bool narrow)
+static keel_status attempt_with(const keel_kernel *k, keel_pass pass, bool narrow,
+                                keel_float32 float32)
 {
     bench b;
     results r;
     if (bench_open(&b, k->op, case_of(k), true, 2, narrow) < 0) fail_msg("%s", keel_error());
     results_open(&r, &b, narrow);
-    keel_prepare p = { .node = narrow ? &b.narrow : &b.wide, .pass = pass, .rows = 2 };
+    keel_prepare p = {
+        .node = narrow ? &b.narrow : &b.wide, .pass = pass, .rows = 2, .float32 = float32
+    };
     cuda_kernel = k;
     cuda_pass = pass;
     cuda_name = k->op->name;
@@ -53,6 +57,11 @@ static keel_status attempt(const keel_kernel *k, keel_pass pass, bool narrow)
     results_free(&r);
     bench_close(&b);
     return s;
+}
+
+static keel_status attempt(const keel_kernel *k, keel_pass pass, bool narrow)
+{
+    return attempt_with(k, pass, narrow, KEEL_FLOAT32_EXACT);
 }
 
 /* The largest distance of forward's output from the reference's, of what is close to 1. */
@@ -102,6 +111,26 @@ static void float32_is_exact_unless_it_shall_be_fast(void **state)
         checked++;
     }
     assert_true(checked > 0);
+}
+
+/* Factors that are rounded are those of windows: transformed ones would lose more. */
+static void tiles_are_for_exact_float32_only(void **state)
+{
+    int checked = 0;
+    (void)state;
+    for (int i = 0; keel_cuda_kernels[i]; i++)
+        for (int pass = 0; pass <= KEEL_WEIGHTS; pass++) {
+            if (strcmp(keel_cuda_kernels[i]->op->name, "conv2d")) continue;
+            const int64_t before = cuda_double_products();
+            assert_int_equal(
+                attempt_with(keel_cuda_kernels[i], (keel_pass)pass, false, KEEL_FLOAT32_FAST),
+                KEEL_OK);
+            assert_int_equal(cuda_double_products(), before);
+            assert_int_equal(attempt(keel_cuda_kernels[i], (keel_pass)pass, false), KEEL_OK);
+            assert_true(cuda_double_products() > before);
+            checked++;
+        }
+    assert_int_equal(checked, 3);
 }
 
 static bool has(const keel_kernel *k, keel_pass pass, bool narrow)
@@ -211,6 +240,7 @@ int main(void)
         cmocka_unit_test(what_a_library_cannot_do_is_left_to_others),
         cmocka_unit_test(any_allocation_may_fail),
         cmocka_unit_test(float32_is_exact_unless_it_shall_be_fast),
+        cmocka_unit_test(tiles_are_for_exact_float32_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
