@@ -159,6 +159,7 @@ static const kernel_case kernel_cases[] = {
     { "leaky_relu", { "7,7,33", NULL, "negative_slope 0.3" } },
     { "zero_pad2d", { "7,9,33", NULL, "pad 1,2,3,0" } },
     { "upsample", { "5,7,33", NULL, "axis 1 factor 3" } },
+    { "upsample", { "5,7,40", NULL, "axis 0 factor 2" } },
     { "upsample", { "5,7,33", NULL, "axis 0" } },
     { "add", { "7,9,33|7,9,33", NULL, NULL } },
     { "add", { "1001|1001|1001", NULL, NULL } },

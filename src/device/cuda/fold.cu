@@ -15,12 +15,14 @@ namespace
 const int WARPS = 8, THREADS = WARPS * GPU_WARP;
 const int PIECE_ROWS = 16, PIECE_DEPTH = 5; /* PIECE_DEPTH: nodes of a piece that wait for others */
 const int AT_ONCE = 8;                      /* rows of a piece that are loaded together */
+const int NEAR = 8;                         /* nodes of the stack that are in shared memory */
 
 struct pushes {
     double *stack;
     const double *leaf;
     int64_t length, places;
     int rows, depth, pieces;
+    int lowest; /* nodes of the stack that stay as they are */
     bool upward;
     int32_t held[KEEL_FOLD_STACK];
     uint16_t first[KEEL_FOLD_ROWS + 1]; /* of each piece; behind the last one, the rows */
@@ -100,23 +102,60 @@ __device__ void fold_piece(double *top, const pushes &p, int piece, int64_t k, d
     }
 }
 
+/* A channel's node number i of the stack. Those that change are read right after they are written,
+ * so the first of them are in shared memory until the end. */
+template <class F> struct nodes {
+    const pushes &p;
+    double *near; /* the thread's own, with a step of GPU_WARP */
+    int64_t k;
+
+    __device__ __forceinline__ bool is_near(int i) const
+    {
+        return i >= p.lowest && i < p.lowest + NEAR;
+    }
+    __device__ __forceinline__ double *far_at(int i, int j) const
+    {
+        return p.stack + i * (p.length + 1) + 1 + k + j * (p.length / F::PARTS);
+    }
+    __device__ __forceinline__ double *near_at(int i, int j) const
+    {
+        return near + ((i - p.lowest) * F::PARTS + j) * GPU_WARP;
+    }
+    __device__ __forceinline__ void get(double *node, int i) const
+    {
+        for (int j = 0; j < F::PARTS; j++) node[j] = is_near(i) ? *near_at(i, j) : *far_at(i, j);
+    }
+    __device__ __forceinline__ void put(int i, const double *node) const
+    {
+        for (int j = 0; j < F::PARTS; j++) *(is_near(i) ? near_at(i, j) : far_at(i, j)) = node[j];
+    }
+    /* Between the two: of `depth` nodes, those that are in shared memory. */
+    __device__ __forceinline__ void fetch(int depth) const
+    {
+        for (int i = p.lowest; i < depth && is_near(i); i++)
+            for (int j = 0; j < F::PARTS; j++) *near_at(i, j) = *far_at(i, j);
+    }
+    __device__ __forceinline__ void leave(int depth) const
+    {
+        for (int i = p.lowest; i < depth && is_near(i); i++)
+            for (int j = 0; j < F::PARTS; j++) *far_at(i, j) = *near_at(i, j);
+    }
+};
+
 /* A piece's node on the stack. `held` is the thread's own, with a step of GPU_WARP. */
 template <class F>
-__device__ void push_node(const pushes &p, double *top, int piece, int64_t k, int *depth,
-                          int32_t *held)
+__device__ void push_node(const pushes &p, const nodes<F> &stack, double *top, int piece,
+                          int *depth, int32_t *held)
 {
-    const int64_t n = p.length / F::PARTS, stride = p.length + 1;
     int32_t rows = p.first[piece + 1] - p.first[piece];
     double below[F::PARTS];
     for (int c = p.closes[piece]; c > 0; c--) {
-        const double *at = p.stack + --*depth * stride + 1 + k;
-        for (int j = 0; j < F::PARTS; j++) below[j] = at[j * n];
+        stack.get(below, --*depth);
         join<F>(p, top, below, held[*depth * GPU_WARP], rows);
         rows += held[*depth * GPU_WARP];
     }
-    double *to = p.stack + *depth * stride;
-    for (int j = 0; j < F::PARTS; j++) to[1 + k + j * n] = top[j];
-    if (k == 0) to[0] = rows;
+    stack.put(*depth, top);
+    if (stack.k == 0) p.stack[*depth * (p.length + 1)] = rows;
     held[(*depth)++ * GPU_WARP] = rows;
 }
 
@@ -126,11 +165,14 @@ template <class F> __global__ void __launch_bounds__(THREADS, 1) push(const push
     SHARED(double, result, F::PARTS *THREADS);
     SHARED(int32_t, held, PIECE_DEPTH * THREADS);
     SHARED(int32_t, below, KEEL_FOLD_STACK * GPU_WARP);
+    SHARED(double, near, NEAR *F::PARTS *GPU_WARP);
     const int t = (int)threadIdx.x, lane = t % GPU_WARP, warp = t / GPU_WARP;
     const int64_t k = (int64_t)blockIdx.x * GPU_WARP + lane;
     const bool there = k < p.length / F::PARTS;
+    const nodes<F> stack = { p, near + lane, k };
     double top[F::PARTS];
     int depth = p.depth;
+    if (there && warp == 0) stack.fetch(depth);
     for (int i = 0; i < depth && warp == 0; i++) below[i * GPU_WARP + lane] = p.held[i];
     for (int first = 0; first < p.pieces; first += WARPS) {
         if (there && first + warp < p.pieces) {
@@ -140,10 +182,11 @@ template <class F> __global__ void __launch_bounds__(THREADS, 1) push(const push
         __syncthreads();
         for (int w = 0; there && warp == 0 && w < WARPS && first + w < p.pieces; w++) {
             for (int j = 0; j < F::PARTS; j++) top[j] = result[j * THREADS + w * GPU_WARP + lane];
-            push_node<F>(p, top, first + w, k, &depth, below + lane);
+            push_node<F>(p, stack, top, first + w, &depth, below + lane);
         }
         __syncthreads();
     }
+    if (there && warp == 0) stack.leave(depth);
 }
 
 /* ---- pieces -----------------------------------------------------------------------------------
@@ -181,8 +224,13 @@ pushes pushes_of(const keel_device_fold *f)
     p.depth = f->depth;
     p.upward = f->upward;
     for (int i = 0; i < f->depth; i++) p.held[i] = f->held[i];
-    for (int row = 0; row < f->rows; row = p.first[++p.pieces])
+    int depth = p.lowest = f->depth;
+    for (int row = 0; row < f->rows; row = p.first[++p.pieces]) {
         p.first[p.pieces + 1] = (uint16_t)piece_from(f, row, p.within, &p.closes[p.pieces]);
+        depth -= p.closes[p.pieces];
+        if (depth < p.lowest) p.lowest = depth;
+        depth++;
+    }
     return p;
 }
 } // namespace

@@ -134,23 +134,16 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
     for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < by.all; t += step) {
         const tile_place at(by, t);
         const int64_t n = s.k - at.channel, w = TILE * at.tile, first = w * S - s.w.pad;
-        const int LINE = (TILE - 1) * S + KW;
-        float sum[TILE][4], taps[KW][4];
+        float sum[TILE][4], taps[KW][4], v[4];
         for (int p = 0; p < TILE; p++) load_if<WIDE>(bias != nullptr, sum[p], bias + at.channel, n);
         for (int64_t i = 0; i < s.h.size; i++) {
             const int64_t h = s.h.pixel(at.h, i);
             if (h < 0) continue;
             const float *filter = kernel + i * KW * s.k + at.channel;
-            pack<T, 4> line[LINE];
-            load_line<LINE, WIDE>(line, x + (at.row * s.h.in + h) * s.w.in * s.c + at.channel,
-                                  first, s.w.in, s.c, n);
-            UNROLL
+            const T *line = x + ((at.row * s.h.in + h) * s.w.in + first) * s.c + at.channel;
             for (int j = 0; j < KW; j++) load_channels<WIDE>(taps[j], filter + j * s.k, n);
-            UNROLL
-            for (int m = 0; m < LINE; m++) {
-                float v[4];
-                unpack<4>(v, line[m]);
-                UNROLL
+            for (int m = 0; m < (TILE - 1) * S + KW; m++) {
+                load_if<WIDE>(first + m >= 0 && first + m < s.w.in, v, line + m * s.c, n);
                 for (int p = 0; p < TILE; p++)
                     if (m >= p * S && m - p * S < KW) add_products(sum[p], v, taps[m - p * S]);
             }
@@ -171,7 +164,6 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
         const tile_place at(by, t);
         const int64_t n = s.k - at.channel;
         const int64_t w = TILE * at.tile - s.w.pad % S, first = (w + s.w.pad) / S; /* whole */
-        const int BEFORE = (KW - 1) / S, LINE = BEFORE + (TILE - 1) / S + 1;
         float sum[TILE][4], taps[KW][4], v[4];
         for (int p = 0; p < TILE; p++)
             for (int e = 0; e < 4; e++) sum[p][e] = 0;
@@ -179,16 +171,10 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
             const int64_t h = s.h.output(at.h, i);
             if (h < 0) continue;
             const float *filter = kernel + i * KW * s.k + at.channel;
-            pack<T, 4> line[LINE];
-            load_line<LINE, WIDE>(line, dy + (at.row * s.h.out + h) * s.w.out * s.k + at.channel,
-                                  first - BEFORE, s.w.out, s.k, n);
-            UNROLL
+            const T *line = dy + ((at.row * s.h.out + h) * s.w.out + first) * s.k + at.channel;
             for (int j = 0; j < KW; j++) load_channels<WIDE>(taps[j], filter + j * s.k, n);
-            UNROLL
-            for (int l = 0; l < LINE; l++) {
-                const int m = l - BEFORE;
-                unpack<4>(v, line[l]);
-                UNROLL
+            for (int m = -(KW - 1) / S; m <= (TILE - 1) / S; m++) {
+                load_if<WIDE>(first + m >= 0 && first + m < s.w.out, v, line + m * s.k, n);
                 for (int p = 0; p < TILE; p++)
                     if (p >= S * m && p - S * m < KW) add_products(sum[p], v, taps[p - S * m]);
             }
@@ -299,12 +285,20 @@ __device__ __forceinline__ void add_tile(float sum[KW][4], const T *line,
                                          int64_t first, int64_t n, int64_t q)
 {
     float v[4], g[TILE][4];
-    if constexpr (S > 0) {
+    UNROLL
+    for (int p = 0; p < TILE; p++) unpack<4>(g[p], given[p]);
+    if constexpr (S > 0 && KW < 5) {
+        UNROLL
+        for (int m = 0; m < (TILE - 1) * S + KW; m++) {
+            load_if<WIDE>(first + m >= 0 && first + m < s.w.in, v, line + (first + m) * s.c + q, n);
+            UNROLL
+            for (int p = 0; p < TILE; p++)
+                if (m >= p * S && m - p * S < KW) add_products(sum[m - p * S], v, g[p]);
+        }
+    } else if constexpr (S > 0) { /* registers for a whole line are worth a smaller grid */
         const int LINE = (TILE - 1) * S + KW;
         pack<T, 4> x[LINE];
         load_line<LINE, WIDE>(x, line + q, first, s.w.in, s.c, n);
-        UNROLL
-        for (int p = 0; p < TILE; p++) unpack<4>(g[p], given[p]);
         UNROLL
         for (int m = 0; m < LINE; m++) {
             unpack<4>(v, x[m]);
@@ -313,7 +307,6 @@ __device__ __forceinline__ void add_tile(float sum[KW][4], const T *line,
                 if (m >= p * S && m - p * S < KW) add_products(sum[m - p * S], v, g[p]);
         }
     } else {
-        for (int p = 0; p < TILE; p++) unpack<4>(g[p], given[p]);
         for (int p = 0; p < TILE; p++) {
             const int64_t w = first + p * s.w.stride;
             if (w < 0 || w >= s.w.in) continue;
