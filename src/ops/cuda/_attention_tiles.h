@@ -233,31 +233,37 @@ template <class T> struct score_tile {
             mask[i] = i < m.n ? m.mask[i].at + row * m.mask[i].row + place[i] : nullptr;
     }
 
+    /* Which of four keys query t sees. */
+    __device__ __forceinline__ unsigned seen_by(int64_t t, int64_t j,
+                                                const T *const (&mask)[MASKS_MAX]) const
+    {
+        const cuda_masks<T> &m = a.masks;
+        int64_t first, end;
+        unsigned bits = 0;
+        if (t >= a.t) return 0;
+        m.range(t, a.s, &first, &end);
+        UNROLLED
+        for (int e = 0; e < 4; e++) bits |= (unsigned)(j + e >= first && j + e < end) << e;
+        UNROLLED
+        for (int k = 0; k < MASKS_MAX; k++) {
+            if (k >= m.n) continue;
+            const T *at = mask[k] + t * m.mask[k].step[m.rank - 2];
+            UNROLLED
+            for (int e = 0; e < 4; e++)
+                if (bits >> e & 1 && !(to_f(at[(j + e) * m.mask[k].step[m.rank - 1]]) > 0.5f))
+                    bits &= ~(1u << e);
+        }
+        return bits;
+    }
+
     /* Which keys a query sees. */
     template <int R> __device__ __forceinline__ unsigned seen(int64_t t, int64_t j) const
     {
-        const cuda_masks<T> &m = a.masks;
         const T *mask[MASKS_MAX];
         unsigned all = 0;
         find_masks(mask);
         UNROLL_1
-        for (int i = 0; i < R && t + i < a.t; i++) {
-            int64_t first, end;
-            unsigned bits = 0;
-            m.range(t + i, a.s, &first, &end);
-            UNROLLED
-            for (int e = 0; e < 4; e++) bits |= (unsigned)(j + e >= first && j + e < end) << e;
-            UNROLLED
-            for (int k = 0; k < MASKS_MAX; k++) {
-                if (k >= m.n) continue;
-                const T *at = mask[k] + (t + i) * m.mask[k].step[m.rank - 2];
-                UNROLLED
-                for (int e = 0; e < 4; e++)
-                    if (bits >> e & 1 && !(to_f(at[(j + e) * m.mask[k].step[m.rank - 1]]) > 0.5f))
-                        bits &= ~(1u << e);
-            }
-            all |= bits << 4 * i;
-        }
+        for (int i = 0; i < R; i++) all |= seen_by(t + i, j, mask) << 4 * i;
         return all;
     }
 

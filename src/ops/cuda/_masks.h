@@ -17,12 +17,11 @@ template <class T> struct cuda_masks {
     int64_t window;
 
     /* The keys [first, end) of `keys` that query t may see; as keel_seen_range. */
-    __device__ __forceinline__ void range(int64_t t, int64_t keys, int64_t *first,
-                                          int64_t *end) const
+    template <class I> __device__ __forceinline__ void range(I t, I keys, I *first, I *end) const
     {
-        const int64_t low = window && t - window + 1 > 0 ? t - window + 1 : 0;
-        int64_t high = causal && t + 1 < keys ? t + 1 : keys;
-        if (window && !causal && t + window < high) high = t + window;
+        const I wide = (I)window, low = wide && t - wide + 1 > 0 ? t - wide + 1 : 0;
+        I high = causal && t + 1 < keys ? t + 1 : keys;
+        if (wide && !causal && t + wide < high) high = t + wide;
         *first = low < high ? low : high;
         *end = high;
     }

@@ -1,6 +1,7 @@
-/* See ops/dot_product_attention.c. Who does what is in _attention_blocks.h for heads of at most 64
- * numbers, and in _attention.h for wider ones, whose tiles have no room there. */
-#include "ops/cuda/_attention_blocks.h"
+/* See ops/dot_product_attention.c. Who does what is in _attention_tensor.h for narrow values and
+ * heads of at most 128 numbers, in _attention_blocks.h for float32 and heads of at most 64, and in
+ * _attention.h for wider ones, whose tiles have no room there. */
+#include "ops/cuda/_attention_tensor.h"
 #include <initializer_list>
 
 namespace
@@ -215,11 +216,11 @@ keel_attention_dims dims_of(const keel_node *n)
     return keel_attention_dims_of(&n->in[QUERY].shape, &n->in[KEY].shape, &n->in[VALUE].shape);
 }
 
-/* Whether load4 may be used for lines of n numbers that begin there. */
-template <class T> bool wide_lines(int64_t n, std::initializer_list<const T *> arrays)
+/* Whether packs of N may be used for lines of n numbers that begin there. */
+template <int N, class T> bool wide_lines(int64_t n, std::initializer_list<const T *> arrays)
 {
-    bool wide = n % 4 == 0;
-    for (const T *at : arrays) wide = wide && wide4(at);
+    bool wide = n % N == 0;
+    for (const T *at : arrays) wide = wide && fits_pack<N>(at);
     return wide;
 }
 
@@ -257,24 +258,37 @@ unsigned grid_of(int64_t blocks)
     return (unsigned)(blocks < CUDA_BLOCKS * 8 ? blocks : CUDA_BLOCKS * 8);
 }
 
-/* The blocks of all heads; a head has `lines`. */
-template <class T> block_order order_of(const attention<T> &a, int64_t heads, int64_t lines)
+/* The blocks of all heads, of which each has `own` of the head's lines. */
+template <class T>
+block_order order_of(const attention<T> &a, int64_t heads, int64_t lines, int64_t own)
 {
     const int64_t cache = 16 << 20, all = a.rows * a.outer * heads;
     const int64_t most = cache / ((a.t > a.s ? a.t : a.s) * (a.d + a.e) * (int64_t)sizeof(T));
-    return { all, (lines + LINES - 1) / LINES, most < 1 ? 1 : most < all ? most : all };
+    return { all, (lines + own - 1) / own, most < 1 ? 1 : most < all ? most : all };
 }
 
 template <int W, class T> void forward_in_blocks(const keel_call *c, attention<T> a)
 {
     T *y = cuda_out<T>(c);
-    const block_order order = order_of(a, a.heads, a.t);
+    const block_order order = order_of(a, a.heads, a.t, LINES);
     const int64_t blocks = order.heads * order.pieces;
-    a.wide_d = wide_lines<T>(a.d, { a.q, a.k });
-    a.wide_e = wide_lines<T>(a.e, { a.v, y });
+    a.wide_d = wide_lines<4, T>(a.d, { a.q, a.k });
+    a.wide_e = wide_lines<4, T>(a.e, { a.v, y });
     cuda_launch(c, block_forward_kernel<W, T>, grid_of(blocks), BLOCK_THREADS,
                 sizeof(float) * block_forward_room(W), y,
                 c->node->n_saved ? static_cast<float *>(c->saved[0]) : nullptr, a, order, blocks);
+}
+
+template <int W, class T> void forward_by_tensor_cores(const keel_call *c, attention<T> a)
+{
+    T *y = cuda_out<T>(c);
+    const block_order order = order_of(a, a.heads, a.t, BLOCK_OWN);
+    a.wide_d = wide_lines<8, T>(a.d, { a.q, a.k });
+    a.wide_e = wide_lines<8, T>(a.e, { a.v, y });
+    if (a.masks.window > TENSOR_MOST) a.masks.window = TENSOR_MOST;
+    cuda_launch(c, tensor_forward_kernel<W, T>, (unsigned)(order.heads * order.pieces),
+                TENSOR_THREADS, tensor_room(W), y,
+                c->node->n_saved ? static_cast<float *>(c->saved[0]) : nullptr, a, order);
 }
 
 template <int R, class T> void forward_as(const keel_call *c, const attention<T> &a)
@@ -289,17 +303,25 @@ template <int R, class T> void forward_as(const keel_call *c, const attention<T>
 template <class T> struct gradients {
     const T *g;         /* of the output */
     const float *saved; /* by forward */
-    const float *mean;  /* sum(y g) of each line */
+    float *mean;        /* sum(y g) of each line */
     T *dq, *dk, *dv;    /* NULL: not wanted */
 };
+
+template <class T> void find_means(const keel_call *c, const attention<T> &a, const gradients<T> &x)
+{
+    cuda_launch(c, mean_kernel<T>, grid_of((a.rows * a.lines + OWN - 1) / OWN), CUDA_THREADS, 0,
+                x.mean, cuda_out<T>(c), x.g, a);
+}
 
 template <int W, class T>
 void backward_in_blocks(const keel_call *c, attention<T> a, const gradients<T> &x)
 {
-    const block_order of_q = order_of(a, a.heads, a.t), of_k = order_of(a, a.shared, a.s);
+    const block_order of_q = order_of(a, a.heads, a.t, LINES),
+                      of_k = order_of(a, a.shared, a.s, LINES);
     const int64_t queries = of_q.heads * of_q.pieces, keys = of_k.heads * of_k.pieces;
-    a.wide_d = wide_lines<T>(a.d, { a.q, a.k, x.dq, x.dk });
-    a.wide_e = wide_lines<T>(a.e, { a.v, x.g, x.dv });
+    a.wide_d = wide_lines<4, T>(a.d, { a.q, a.k, x.dq, x.dk });
+    a.wide_e = wide_lines<4, T>(a.e, { a.v, x.g, x.dv });
+    find_means(c, a, x);
     if (x.dq)
         cuda_launch(c, block_query_kernel<W, T>, grid_of(queries), BLOCK_THREADS,
                     sizeof(float) * block_query_room(W), x.dq, x.g, x.saved, x.mean, a, of_q,
@@ -310,12 +332,43 @@ void backward_in_blocks(const keel_call *c, attention<T> a, const gradients<T> &
                     keys, c->in_adds[KEY], c->in_adds[VALUE]);
 }
 
+template <int W, class T>
+void backward_by_tensor_cores(const keel_call *c, attention<T> a, const gradients<T> &x)
+{
+    const T *y = cuda_out<T>(c);
+    const block_order of_q = order_of(a, a.heads, a.t, BLOCK_OWN),
+                      of_k = order_of(a, a.shared, a.s, BLOCK_OWN);
+    const unsigned queries = (unsigned)(of_q.heads * of_q.pieces);
+    const auto of_keys = [&](auto kernel, T *dk, T *dv) {
+        if (dk || dv)
+            cuda_launch(c, kernel, (unsigned)(of_k.heads * of_k.pieces), TENSOR_THREADS,
+                        tensor_key_room(W), dk, dv, x.g, x.saved, x.mean, a, of_k, c->in_adds[KEY],
+                        c->in_adds[VALUE]);
+    };
+    a.wide_d = wide_lines<8, T>(a.d, { a.q, a.k, x.dq, x.dk });
+    a.wide_e = wide_lines<8, T>(a.e, { a.v, y, x.g, x.dv });
+    if (a.masks.window > TENSOR_MOST) a.masks.window = TENSOR_MOST;
+    cuda_launch(c, tensor_mean_kernel<W, T>,
+                grid_of(a.rows * a.lines / (CUDA_THREADS / W * 32) + 1), CUDA_THREADS, 0, x.mean, y,
+                x.g, a);
+    if (x.dq)
+        cuda_launch(c, tensor_query_kernel<W, T>, queries, TENSOR_THREADS, tensor_room(W), x.dq,
+                    x.g, x.saved, x.mean, a, of_q, c->in_adds[QUERY]);
+    if constexpr (W <= 64) {
+        of_keys(tensor_key_kernel<W, true, true, T>, x.dk, x.dv);
+    } else {
+        of_keys(tensor_key_kernel<W, true, false, T>, x.dk, static_cast<T *>(nullptr));
+        of_keys(tensor_key_kernel<W, false, true, T>, static_cast<T *>(nullptr), x.dv);
+    }
+}
+
 template <int R, class T>
 void backward_as(const keel_call *c, const attention<T> &a, const gradients<T> &x)
 {
     const int64_t queries = a.rows * a.outer * a.heads * ((a.t + OWN - 1) / OWN);
     const int64_t keys = a.rows * a.outer * a.shared * ((a.s + OWN - 1) / OWN);
     const size_t shared = attention_shared(a.d, a.e);
+    find_means(c, a, x);
     if (x.dq)
         cuda_launch(c, query_kernel<R, T>, grid_of(queries), CUDA_THREADS, shared, x.dq, x.g,
                     x.saved, x.mean, a, queries, c->in_adds[QUERY]);
@@ -328,30 +381,47 @@ template <class T> void forward(const keel_call *c)
 {
     const attention<T> a = attention_of<T>(c);
     const int64_t most = a.d > a.e ? a.d : a.e;
-    most <= BLOCK_WIDTH_MOST / 2 ? forward_in_blocks<BLOCK_WIDTH_MOST / 2, T>(c, a)
-    : most <= BLOCK_WIDTH_MOST   ? forward_in_blocks<BLOCK_WIDTH_MOST, T>(c, a)
-    : most <= 4 * GPU_WARP       ? forward_as<4, T>(c, a)
-                                 : forward_as<8, T>(c, a);
+    if constexpr (sizeof(T) == 2)
+        most <= 32    ? forward_by_tensor_cores<32, T>(c, a)
+        : most <= 64  ? forward_by_tensor_cores<64, T>(c, a)
+        : most <= 128 ? forward_by_tensor_cores<128, T>(c, a)
+                      : forward_as<8, T>(c, a);
+    else
+        most <= BLOCK_WIDTH_MOST / 2 ? forward_in_blocks<BLOCK_WIDTH_MOST / 2, T>(c, a)
+        : most <= BLOCK_WIDTH_MOST   ? forward_in_blocks<BLOCK_WIDTH_MOST, T>(c, a)
+        : most <= 4 * GPU_WARP       ? forward_as<4, T>(c, a)
+                                     : forward_as<8, T>(c, a);
 }
 
 template <class T> void backward(const keel_call *c)
 {
     const attention<T> a = attention_of<T>(c);
     const int64_t most = a.d > a.e ? a.d : a.e;
-    float *mean = static_cast<float *>(c->scratch);
     const gradients<T> x = { cuda_out_grad<T>(c),
                              static_cast<const float *>(c->saved[0]),
-                             mean,
+                             static_cast<float *>(c->scratch),
                              cuda_in_grad<T>(c, QUERY),
                              cuda_in_grad<T>(c, KEY),
                              cuda_in_grad<T>(c, VALUE) };
-    cuda_launch(c, mean_kernel<T>, grid_of((a.rows * a.lines + OWN - 1) / OWN), CUDA_THREADS, 0,
-                mean, cuda_out<T>(c), x.g, a);
-    most <= BLOCK_WIDTH_MOST / 2 ? backward_in_blocks<BLOCK_WIDTH_MOST / 2, T>(c, a, x)
-    : most <= BLOCK_WIDTH_MOST   ? backward_in_blocks<BLOCK_WIDTH_MOST, T>(c, a, x)
-    : most <= 4 * GPU_WARP       ? backward_as<4, T>(c, a, x)
-                                 : backward_as<8, T>(c, a, x);
+    if constexpr (sizeof(T) == 2)
+        most <= 32    ? backward_by_tensor_cores<32, T>(c, a, x)
+        : most <= 64  ? backward_by_tensor_cores<64, T>(c, a, x)
+        : most <= 128 ? backward_by_tensor_cores<128, T>(c, a, x)
+                      : backward_as<8, T>(c, a, x);
+    else
+        most <= BLOCK_WIDTH_MOST / 2 ? backward_in_blocks<BLOCK_WIDTH_MOST / 2, T>(c, a, x)
+        : most <= BLOCK_WIDTH_MOST   ? backward_in_blocks<BLOCK_WIDTH_MOST, T>(c, a, x)
+        : most <= 4 * GPU_WARP       ? backward_as<4, T>(c, a, x)
+                                     : backward_as<8, T>(c, a, x);
     for (int k = MASKS; k < c->node->n_in; k++) no_gradient<T>(c, k);
+}
+
+/* Whether ints count the lines of a call, of queries and of keys, and the numbers of a place. */
+bool ints_count(const keel_prepare *p, const keel_attention_dims &d)
+{
+    const int64_t heads = p->rows * d.lines / d.t;
+    return heads * d.t <= TENSOR_MOST && heads * d.s <= TENSOR_MOST &&
+           d.heads * (d.d > d.v ? d.d : d.v) <= TENSOR_MOST;
 }
 
 /* A head so wide that its tiles have no room stays with the reference. */
@@ -359,7 +429,7 @@ keel_status prepare(keel_prepare *p)
 {
     const keel_attention_dims d = dims_of(p->node);
     if (d.d > 8 * GPU_WARP || d.v > 8 * GPU_WARP || attention_shared(d.d, d.v) > SHARED_MOST ||
-        p->node->n_in - MASKS > MASKS_MAX)
+        !ints_count(p, d) || p->node->n_in - MASKS > MASKS_MAX)
         return KEEL_EUNSUP;
     return cuda_prepare(p,
                         p->pass == KEEL_BACKWARD ? p->rows * d.lines * (int64_t)sizeof(float) : 0);
