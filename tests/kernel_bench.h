@@ -363,7 +363,7 @@ static const kernel_case kernel_cases[] = {
     { "dot_product_attention", { "2,34,1,8|2,35,1,8|2,35,1,8|2,1,1,35", NULL, "scale 0.0625" } },
     { "dot_product_attention", { "9,2,8|140,1,8|140,1,8", NULL, "scale 0.0625" } },
     { "dot_product_attention",
-      { "100,1,8|100,1,8|100,1,16", NULL, "scale 0.0625 window 10 uniform" } },
+      { "100,1,8|20,1,8|20,1,16", NULL, "scale 0.0625 window 5 uniform" } },
     { "dot_product_attention", { "67,1,16|34,1,16|34,1,8|1,67,1", NULL, "scale 0.0625 less 2" } },
     { "matmul", { "3,17,40|3,40,37", NULL, NULL } },
     { "matmul", { "1,70|70,9", NULL, NULL } },
