@@ -23,7 +23,7 @@ template <class PART> struct line_sums {
 
     __device__ __forceinline__ line_sums()
     {
-        UNROLLED
+        UNROLL
         for (int i = 0; i < R; i++) {
             most[i] = -INFINITY;
             all[i] = sum[i][0] = sum[i][1] = sum[i][2] = sum[i][3] = 0;
@@ -33,14 +33,14 @@ template <class PART> struct line_sums {
      * all[] is that of the thread's own keys. */
     __device__ __forceinline__ void weigh(float (&x)[R][4])
     {
-        UNROLLED
+        UNROLL
         for (int i = 0; i < R; i++) {
             const gpu_greater greater;
             float top = greater(greater(x[i][0], x[i][1]), greater(x[i][2], x[i][3]));
             top = PART::fold(top, greater);
             const float now = greater(top, most[i]);
             const float again = most[i] == -INFINITY ? 0 : expf(most[i] - now);
-            UNROLLED
+            UNROLL
             for (int e = 0; e < 4; e++) {
                 x[i][e] = now == -INFINITY ? 0 : expf(x[i][e] - now);
                 sum[i][e] *= again;
@@ -90,13 +90,13 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, W == 64 ? 5 : 4)
             fill_lines<W, KEYS>(v, a.v + key * a.e, a.e, a.shared * a.e, end - from, a.wide_e);
             __syncthreads();
             line_products<W>(x, q, own.line, k, 4 * own.c);
-            UNROLLED
+            UNROLL
             for (int i = 0; i < R; i++) tile.scores(x[i], t + i, j, seen >> 4 * i);
             l.weigh(x);
             __syncthreads(); /* nobody reads keys any more: weights lie in their place */
-            UNROLLED
+            UNROLL
             for (int i = 0; i < R; i++) {
-                UNROLLED
+                UNROLL
                 for (int e = 0; e < 4; e++)
                     if (x[i][e] > 0) x[i][e] *= kept >> (4 * i + e) & 1 ? tile.factor() : 0;
                 store4(w + spot<KEYS>(own.line, i, own.c), x[i]);
@@ -104,7 +104,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, W == 64 ? 5 : 4)
             __syncwarp();
             add_weighted<W, KEYS>(l.sum, w, own.line, v, own.c, left < KEYS ? (int)left : KEYS);
         }
-        UNROLLED
+        UNROLL
         for (int i = 0; i < R; i++) {
             const float all = own.fold(l.all[i], gpu_plus());
             const bool blind = l.most[i] == -INFINITY;
@@ -115,11 +115,11 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, W == 64 ? 5 : 4)
                     float of[4];
                     load_some(of, a.v + a.key_at(p.row, p.o, j, key_head) * a.e + 4 * own.c, here,
                               a.wide_e);
-                    UNROLLED
+                    UNROLL
                     for (int e = 0; e < 4; e++) l.sum[i][e] += of[e];
                 }
             const float by = !blind ? 1 / all : a.uniform ? 1 / (float)a.s : 0;
-            UNROLLED
+            UNROLL
             for (int e = 0; e < 4; e++) l.sum[i][e] *= by;
             if (here > 0) store_some(y + out, l.sum[i], here, a.wide_e);
             if (saved && t + i < a.t && own.c == 0) {
@@ -175,7 +175,7 @@ back_weigh(float (&x)[4], float (&dx)[4], const score_tile<T> &tile, const query
            int64_t t, int64_t j, unsigned seen, unsigned kept)
 {
     tile.scores(x, t, j, seen);
-    UNROLLED
+    UNROLL
     for (int e = 0; e < 4; e++) {
         const float p = q.r == 0 ? 0 : expf(x[e] - q.most) * q.r;
         const float f = kept >> e & 1 ? tile.factor() : 0;
@@ -210,9 +210,9 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, W == 64 ? 5 : 4)
         const int64_t key_head = quotient(p.head, a.share);
         float sum[R][4];
         query_facts facts[4];
-        UNROLLED
+        UNROLL
         for (int i = 0; i < R; i++) sum[i][0] = sum[i][1] = sum[i][2] = sum[i][3] = 0;
-        UNROLLED
+        UNROLL
         for (int i = 0; i < 4; i++) facts[i] = query_facts_of(a, tile, saved, mean, t + i);
         a.range(first, first + LINES - 1, &begin, &end);
         a.range(first, first + (own.line / WARP_LINES + 1) * WARP_LINES - 1, &ignored, &warp_end);
@@ -231,7 +231,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, W == 64 ? 5 : 4)
             __syncthreads();
             line_products<W>(x, q, part.line, k, part.other);
             line_products<W>(dx, g, part.line, v, part.other);
-            UNROLLED
+            UNROLL
             for (int i = 0; i < 4; i++) {
                 back_weigh(x[i], dx[i], tile, facts[i], t + i, j, seen >> 4 * i, kept >> 4 * i);
                 store4(ds + spot<LINES>(part.line, i, part.other / 4), dx[i]);
@@ -239,7 +239,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, W == 64 ? 5 : 4)
             __syncwarp();
             add_weighted<W, LINES>(sum, ds, own.line, k, own.c, left < LINES ? (int)left : LINES);
         }
-        UNROLLED
+        UNROLL
         for (int i = 0; i < R; i++)
             if (first + own.line + i < a.t)
                 put4(dq + (at + (own.line + i) * a.heads) * a.d + 4 * own.c, sum[i],
@@ -274,7 +274,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 4)
         const int64_t first = piece * LINES, j = first + part.line, left = a.s - first;
         const int64_t key = a.key_at(p.row, p.o, first, p.head);
         float of_k[R][4], of_v[R][4];
-        UNROLLED
+        UNROLL
         for (int i = 0; i < R; i++)
             for (int e = 0; e < 4; e++) of_k[i][e] = of_v[i][e] = 0;
         fill_lines<W, LINES>(k, a.k + key * a.d, a.d, a.shared * a.d, left, a.wide_d);
@@ -296,16 +296,16 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 4)
             __syncthreads();
             line_products<W>(x, k, part.line, q, part.other);
             line_products<W>(dx, v, part.line, g, part.other);
-            UNROLLED
+            UNROLL
             for (int i = 0; i < 4; i++) {
                 const query_facts facts = query_facts_of(a, tile, saved, mean, t + i);
                 float of[4] = { x[0][i], x[1][i], x[2][i], x[3][i] };
                 float back[4] = { dx[0][i], dx[1][i], dx[2][i], dx[3][i] };
                 back_weigh(of, back, tile, facts, t + i, j, seen >> 4 * i, kept >> 4 * i);
-                UNROLLED
+                UNROLL
                 for (int e = 0; e < 4; e++) x[e][i] = of[e], dx[e][i] = back[e];
             }
-            UNROLLED
+            UNROLL
             for (int i = 0; i < 4; i++) {
                 store4(w + spot<LINES>(part.line, i, part.other / 4), x[i]);
                 store4(ds + spot<LINES>(part.line, i, part.other / 4), dx[i]);
@@ -315,7 +315,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 4)
             if (dv) add_weighted<W, LINES>(of_v, w, own.line, g, own.c, lines);
             if (dk) add_weighted<W, LINES>(of_k, ds, own.line, q, own.c, lines);
         }
-        UNROLLED
+        UNROLL
         for (int i = 0; i < R; i++) {
             const int64_t to = key + (own.line + i) * a.shared, c = 4 * own.c;
             if (own.line + i >= left) continue;

@@ -48,7 +48,7 @@ template <int W> struct query_sums {
     {
         most[0] = most[1] = -INFINITY;
         all[0] = all[1] = 0;
-        UNROLLED
+        UNROLL
         for (int k = 0; k < W / 8; k++) sum[k][0] = sum[k][1] = sum[k][2] = sum[k][3] = 0;
     }
     /* Scores of a tile become weights, and what there is gets the weight that it has beside them.
@@ -56,18 +56,18 @@ template <int W> struct query_sums {
     __device__ __forceinline__ void weigh(float (&x)[EIGHTS][4])
     {
         float again[2];
-        UNROLLED
+        UNROLL
         for (int i = 0; i < 2; i++) {
             const gpu_larger larger;
             float top = most[i], more = 0;
-            UNROLLED
+            UNROLL
             for (int n = 0; n < EIGHTS; n++) top = fmaxf(top, fmaxf(x[n][2 * i], x[n][2 * i + 1]));
             top = line_fold(top, larger);
             const float from = top == -INFINITY ? 0 : top;
             again[i] = natural_power(most[i] - from);
-            UNROLLED
+            UNROLL
             for (int n = 0; n < EIGHTS; n++) {
-                UNROLLED
+                UNROLL
                 for (int e = 2 * i; e < 2 * i + 2; e++) {
                     x[n][e] = natural_power(x[n][e] - from);
                     more += x[n][e];
@@ -77,9 +77,9 @@ template <int W> struct query_sums {
             most[i] = top;
         }
         if (!warp_votes(again[0] != 1 || again[1] != 1)) return;
-        UNROLLED
+        UNROLL
         for (int k = 0; k < W / 8; k++) {
-            UNROLLED
+            UNROLL
             for (int i = 0; i < 4; i++) sum[k][i] *= again[i / 2];
         }
     }
@@ -89,9 +89,9 @@ template <int W> struct query_sums {
 template <int N>
 static __device__ __forceinline__ void drop_weights(float (&x)[N][4], unsigned bits, float kept)
 {
-    UNROLLED
+    UNROLL
     for (int n = 0; n < N; n++) {
-        UNROLLED
+        UNROLL
         for (int i = 0; i < 4; i++) x[n][i] = bits >> (16 + 4 * n + i) & 1 ? x[n][i] * kept : 0;
     }
 }
@@ -105,9 +105,9 @@ static __device__ __forceinline__ void add_all_values(float (&sum)[W / 8][4], in
     v += pair_place();
     UNROLL_1
     for (int64_t j = 0; j < a.s; j++, v += a.shared * a.e) {
-        UNROLLED
+        UNROLL
         for (int k = 0; k < W / 8; k++) {
-            UNROLLED
+            UNROLL
             for (int e = 0; e < 2; e++)
                 if (8 * k + e < n) sum[k][2 * i + e] += to_f(v[8 * k + e]);
         }
@@ -196,7 +196,7 @@ static __global__ void __launch_bounds__(TENSOR_THREADS, FORWARD_BLOCKS<W>)
         add_weighted_lines<W>(l.sum, x, v);
     }
     const float all[2] = { line_fold(l.all[0], gpu_plus()), line_fold(l.all[1], gpu_plus()) };
-    UNROLLED
+    UNROLL
     for (int i = 0; i < 2; i++) {
         const bool blind = all[i] == 0;
         if (t + 8 * i >= a.t) continue;
@@ -226,7 +226,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS, 2)
     for (int64_t from = (int64_t)blockIdx.x * DOWN * U; from < lines;
          from += (int64_t)gridDim.x * DOWN * U) { /* as they lie in memory */
         pack<T, 8> of_y[U], of_g[U];
-        UNROLLED
+        UNROLL
         for (int u = 0; u < U; u++) {
             const int64_t line = from + u * DOWN + down, at = line * a.e + c;
             const int64_t n = line < lines ? a.e - c : 0;
@@ -235,12 +235,12 @@ static __global__ void __launch_bounds__(CUDA_THREADS, 2)
             of_y[u] = a.wide_e ? load_pack<8>(y + at) : load_place<false, 8>(y + at, n);
             of_g[u] = a.wide_e ? load_pack<8>(g + at) : load_place<false, 8>(g + at, n);
         }
-        UNROLLED
+        UNROLL
         for (int u = 0; u < U; u++) {
             float sum = 0;
-            UNROLLED
+            UNROLL
             for (int e = 0; e < 8; e++) sum = fmaf(to_f(of_y[u].v[e]), to_f(of_g[u].v[e]), sum);
-            UNROLLED
+            UNROLL
             for (int by = 1; by < ACROSS; by *= 2) sum += __shfl_xor_sync(GPU_ALL, sum, by);
             int64_t row = from + u * DOWN + down;
             if (c > 0 || row >= lines) continue;
@@ -257,9 +257,9 @@ static __device__ __forceinline__ void back_weigh_all(float (&x)[N][4], float (&
                                                       const attention<T> &a, unsigned bits, F facts)
 {
     if (a.drops) drop_weights(dx, bits, a.kept);
-    UNROLLED
+    UNROLL
     for (int n = 0; n < N; n++) {
-        UNROLLED
+        UNROLL
         for (int i = 0; i < 4; i++) {
             const query_facts q = facts(n, i);
             const float p = natural_power(x[n][i] - q.most) * q.r;
@@ -269,9 +269,9 @@ static __device__ __forceinline__ void back_weigh_all(float (&x)[N][4], float (&
     }
     if (a.drops) drop_weights(x, bits, a.kept);
     if (!a.uniform) return;
-    UNROLLED
+    UNROLL
     for (int n = 0; n < N; n++) {
-        UNROLLED
+        UNROLL
         for (int i = 0; i < 4; i++) x[n][i] = facts(n, i).r == 0 ? facts(n, i).blind : x[n][i];
     }
 }
@@ -294,7 +294,7 @@ static __global__ void __launch_bounds__(TENSOR_THREADS, 2)
     float sum[W / 8][4];
     const query_facts facts[2] = { query_facts_of(a, m.tile, saved, mean, t),
                                    query_facts_of(a, m.tile, saved, mean, t + 8) };
-    UNROLLED
+    UNROLL
     for (int n = 0; n < W / 8; n++) sum[n][0] = sum[n][1] = sum[n][2] = sum[n][3] = 0;
     q.load(k, queries_at(a, m.at, (int)a.t - m.first));
     g.load(k, outputs_at(a, dy, m.at, (int)a.t - m.first));
@@ -318,7 +318,7 @@ static __global__ void __launch_bounds__(TENSOR_THREADS, 2)
         back_weigh_all(x, dx, a, bits, [&](int, int i) { return facts[i / 2]; });
         add_weighted_lines<W>(sum, dx, k);
     }
-    UNROLLED
+    UNROLL
     for (int i = 0; i < 2; i++)
         if (t + 8 * i < a.t)
             put_line<W>(dq + (m.at + (m.mine + 8 * i) * a.heads) * a.d, sum, i, 1, (int)a.d, adds,
@@ -383,9 +383,9 @@ static __global__ void __launch_bounds__(TENSOR_THREADS, 2)
     lines_ahead<W, OTHERS, T> queries, outputs;
     query_facts fact;
     line_array<T> of_q = {}, of_g = {};
-    UNROLLED
+    UNROLL
     for (int n = 0; n < W / 8; n++) {
-        UNROLLED
+        UNROLL
         for (int i = 0; i < 4; i++) of_k[n][i] = of_v[n][i] = 0;
     }
     k.load(q, keys_at(a, at, left));
@@ -432,7 +432,7 @@ static __global__ void __launch_bounds__(TENSOR_THREADS, 2)
             if (OF_K && dk) add_weighted_lines<W>(of_k, dx, some_q);
         }
     }
-    UNROLLED
+    UNROLL
     for (int i = 0; i < 2; i++) {
         const int64_t to = at + (mine + 8 * i) * a.shared;
         if (mine + 8 * i >= left) continue;

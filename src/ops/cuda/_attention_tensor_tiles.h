@@ -95,7 +95,7 @@ template <int W, int L, class T> struct lines_ahead {
         const int c = (int)threadIdx.x % ACROSS * 8, first = (int)threadIdx.x / ACROSS;
         const int lines = !from.wide || c >= from.n ? 0 : from.count < L ? from.count : L;
         const T *at = from.at + (int64_t)first * from.apart + c;
-        UNROLLED
+        UNROLL
         for (int u = 0; u < TURNS; u++) {
             part[u] = words();
             if (first + u * DOWN < lines)
@@ -106,7 +106,7 @@ template <int W, int L, class T> struct lines_ahead {
     __device__ __forceinline__ void store(T *tile, const line_array<T> &from) const
     {
         const int c = (int)threadIdx.x % ACROSS * 8, first = (int)threadIdx.x / ACROSS;
-        UNROLLED
+        UNROLL
         for (int u = 0; u < TURNS; u++) {
             T *to = tile + (first + u * DOWN) * PITCH<W> + c;
             gpu_aligned(to, sizeof(words));
@@ -140,14 +140,14 @@ template <int W, bool HELD, class T> struct own_lines {
         lines.store(tile, from);
         __syncthreads();
         if constexpr (HELD) {
-            UNROLLED
+            UNROLL
             for (int k = 0; k < W / 16; k++) load_matrices(held[k], at + 16 * k);
         }
     }
     __device__ __forceinline__ void get(unsigned (&to)[4], int k) const
     {
         if constexpr (HELD) {
-            UNROLLED
+            UNROLL
             for (int i = 0; i < 4; i++) to[i] = held[k][i];
         } else {
             load_matrices(to, at + 16 * k);
@@ -161,14 +161,14 @@ static __device__ __forceinline__ void own_products(float (&x)[N][4],
                                                     const own_lines<W, HELD, T> &own, const T *tile)
 {
     const T *at = tile + lane_now() % 8 * PITCH<W> + lane_now() / 8 * 8;
-    UNROLLED
+    UNROLL
     for (int n = 0; n < N; n++) x[n][0] = x[n][1] = x[n][2] = x[n][3] = 0;
-    UNROLLED
+    UNROLL
     for (int k = 0; k < W / 32; k++) {
         unsigned one[4], two[4];
         own.get(one, 2 * k);
         own.get(two, 2 * k + 1);
-        UNROLLED
+        UNROLL
         for (int n = 0; n < N; n++) {
             unsigned b[4];
             load_matrices(b, at + 8 * n * PITCH<W> + 32 * k);
@@ -186,16 +186,16 @@ static __device__ __forceinline__ void
 add_weighted_lines(float (&sum)[W / 8][4], const float (&weight)[N][4], const T *tile)
 {
     const T *at = tile + lane_now() % 16 * PITCH<W> + lane_now() / 16 * 8;
-    UNROLLED
+    UNROLL
     for (int k = 0; k < N / 2; k++) {
         unsigned high[4], low[4];
-        UNROLLED
+        UNROLL
         for (int i = 0; i < 4; i++) {
             const float *w = &weight[2 * k + i / 2][i % 2 * 2];
             high[i] = pair_of<T>(w[0], w[1]);
             low[i] = pair_of<T>(w[0] - first_of<T>(high[i]), w[1] - second_of<T>(high[i]));
         }
-        UNROLLED
+        UNROLL
         for (int n = 0; n < W / 16; n++) {
             unsigned b[4];
             load_transposed(b, at + 16 * k * PITCH<W> + 16 * n);
@@ -212,18 +212,18 @@ template <int W, class T>
 static __device__ __forceinline__ void put_line(T *to, const float (&sum)[W / 8][4], int i,
                                                 float by, int n, bool adds, bool wide)
 {
-    UNROLLED
+    UNROLL
     for (int k = 0; k < W / 8; k++) {
         const int c = 8 * k + pair_place();
         float x[2] = { sum[k][2 * i] * by, sum[k][2 * i + 1] * by };
         if (wide) { /* n is a multiple of 8 */
             if (c >= n) continue;
             const pack<T, 2> old = adds ? load_pack<2>(to + c) : pack<T, 2>();
-            UNROLLED
+            UNROLL
             for (int e = 0; e < 2; e++) x[e] = adds ? to_f(old.v[e]) + x[e] : x[e];
             store_pack<2>(to + c, x);
         } else {
-            UNROLLED
+            UNROLL
             for (int e = 0; e < 2; e++)
                 if (c + e < n) to[c + e] = to_value<T>(adds ? to_f(to[c + e]) + x[e] : x[e]);
         }
@@ -333,7 +333,7 @@ static __device__ __forceinline__ unsigned bits_of_keys(const score_tile<T> &til
         mine |= four_bits(tile, mask, t + 8 * n + pair_place() + (key & 1),
                           j + lane / 16 * 4 + (key & 2) * 4, all_seen)
                 << 4 * n;
-    UNROLLED
+    UNROLL
     for (int i = 0; i < 4; i++) /* 2: the key that is 8 on; 1: the next query */
         all |= (__shfl_sync(GPU_ALL, mine, lane / 16 * 16 + i * 4 + lane % 4) >> key & 0x11111111u)
                << i;
@@ -346,9 +346,9 @@ template <int N, class T>
 static __device__ __forceinline__ void scores_of(float (&x)[N][4], const attention<T> &a,
                                                  unsigned bits, int t, int j, bool turned)
 {
-    UNROLLED
+    UNROLL
     for (int n = 0; n < N; n++) {
-        UNROLLED
+        UNROLL
         for (int i = 0; i < 4; i++) x[n][i] *= a.scale;
     }
     if ((~bits & ((1u << 4 * N) - 1)) == 0) return;
@@ -360,9 +360,9 @@ static __device__ __forceinline__ void scores_of(float (&x)[N][4], const attenti
         for (int i = 0; i < 4 * N; i++)
             there |= (unsigned)(i % 4 / 2 * 8 < owns && i / 4 * 8 + i % 2 < others) << i;
     }
-    UNROLLED
+    UNROLL
     for (int n = 0; n < N; n++) {
-        UNROLLED
+        UNROLL
         for (int i = 0; i < 4; i++)
             if (!(bits >> (4 * n + i) & 1))
                 x[n][i] = there >> (4 * n + i) & 1 ? x[n][i] - a.less : -INFINITY;

@@ -8,12 +8,10 @@ static const int LINES = 32, BLOCK_THREADS = 2 * GPU_WARP, WARP_LINES = LINES / 
 static const int64_t BLOCK_WIDTH_MOST = 64;
 
 #ifdef __CUDACC__
-#define UNROLLED _Pragma("unroll")
 #define UNROLL_1 _Pragma("unroll 1")
 #define UNROLL_2 _Pragma("unroll 2")
 #else
 #define UNROLL_1
-#define UNROLLED
 #define UNROLL_2
 #endif
 
@@ -61,7 +59,7 @@ template <int W> struct thread_part {
     /* Folds values of a line, in one order. */
     template <class F> static __device__ __forceinline__ float fold(float x, F f)
     {
-        UNROLLED
+        UNROLL
         for (int by = ACROSS / 2; by > 0; by /= 2)
             x = f(x, __shfl_xor_sync(GPU_ALL, x, lane_of(by)));
         return x;
@@ -83,22 +81,22 @@ static __device__ __forceinline__ void fill_lines(float *tile, const T *from, in
     for (int line = (int)threadIdx.x / ACROSS; line < N; line += DOWN * TURNS) {
         float x[TURNS][4];
         if (wide) { /* all of them are on their way at the same time */
-            UNROLLED
+            UNROLL
             for (int u = 0; u < TURNS; u++) {
                 const int i = line + u * DOWN;
                 load4(x[u], at + (i < lines ? i : lines - 1) * apart);
             }
         } else {
-            UNROLLED
+            UNROLL
             for (int u = 0; u < TURNS; u++) {
                 const int i = line + u * DOWN;
                 load_some(x[u], at + (i < lines ? i : lines - 1) * apart, n - 4 * c, false);
             }
         }
-        UNROLLED
+        UNROLL
         for (int u = 0; u < TURNS; u++) {
             const int i = line + u * DOWN;
-            UNROLLED
+            UNROLL
             for (int e = 0; e < 4; e++) x[u][e] = here && i < lines ? x[u][e] : 0;
             store4(tile + spot<W>(i, c), x[u]);
         }
@@ -110,20 +108,20 @@ template <int W, int R>
 static __device__ __forceinline__ void line_products(float (&x)[R][4], const float *a, int p,
                                                      const float *b, int r)
 {
-    UNROLLED
+    UNROLL
     for (int i = 0; i < R; i++) x[i][0] = x[i][1] = x[i][2] = x[i][3] = 0;
     UNROLL_2
     for (int c = 0; c < W / 4; c++) {
         float y[4][4];
-        UNROLLED
+        UNROLL
         for (int j = 0; j < 4; j++) load4(y[j], b + spot<W>(r, j, c));
-        UNROLLED
+        UNROLL
         for (int i = 0; i < R; i++) {
             float own[4];
             load4(own, a + spot<W>(p, i, c));
-            UNROLLED
+            UNROLL
             for (int e = 0; e < 4; e++) {
-                UNROLLED
+                UNROLL
                 for (int j = 0; j < 4; j++) x[i][j] = fmaf(own[e], y[j][e], x[i][j]);
             }
         }
@@ -138,15 +136,15 @@ static __device__ __forceinline__ void add_weighted(float (&sum)[R][4], const fl
 {
     for (int k = 0; 4 * k < lines; k++) {
         float y[4][4];
-        UNROLLED
+        UNROLL
         for (int m = 0; m < 4; m++) load4(y[m], b + spot<W>(4 * k, m, c));
-        UNROLLED
+        UNROLL
         for (int i = 0; i < R; i++) {
             float by[4];
             load4(by, w + spot<L>(p, i, k));
-            UNROLLED
+            UNROLL
             for (int m = 0; m < 4; m++) {
-                UNROLLED
+                UNROLL
                 for (int e = 0; e < 4; e++) sum[i][e] = fmaf(by[m], y[m][e], sum[i][e]);
             }
         }
@@ -162,7 +160,7 @@ static __device__ __forceinline__ void put4(T *to, const float x[4], int64_t n, 
     if (adds) {
         float old[4];
         load_some(old, to, n, wide);
-        UNROLLED
+        UNROLL
         for (int e = 0; e < 4; e++) y[e] = old[e] + x[e];
     }
     store_some(to, y, n, wide);
@@ -224,11 +222,11 @@ template <class T> struct score_tile {
         int64_t place[MASKS_MAX] = { 0, 0, 0, 0 }, rest = head;
         for (int d = m.rank - 3; m.n && d >= 0; d--) {
             const int64_t k = take(&rest, m.dim[d]);
-            UNROLLED
+            UNROLL
             for (int i = 0; i < MASKS_MAX; i++)
                 if (i < m.n) place[i] += k * m.mask[i].step[d];
         }
-        UNROLLED
+        UNROLL
         for (int i = 0; i < MASKS_MAX; i++)
             mask[i] = i < m.n ? m.mask[i].at + row * m.mask[i].row + place[i] : nullptr;
     }
@@ -242,13 +240,13 @@ template <class T> struct score_tile {
         unsigned bits = 0;
         if (t >= a.t) return 0;
         m.range(t, a.s, &first, &end);
-        UNROLLED
+        UNROLL
         for (int e = 0; e < 4; e++) bits |= (unsigned)(j + e >= first && j + e < end) << e;
-        UNROLLED
+        UNROLL
         for (int k = 0; k < MASKS_MAX; k++) {
             if (k >= m.n) continue;
             const T *at = mask[k] + t * m.mask[k].step[m.rank - 2];
-            UNROLLED
+            UNROLL
             for (int e = 0; e < 4; e++)
                 if (bits >> e & 1 && !(to_f(at[(j + e) * m.mask[k].step[m.rank - 1]]) > 0.5f))
                     bits &= ~(1u << e);
@@ -278,11 +276,11 @@ template <class T> struct score_tile {
             unsigned w[8] = { 0, 0, 0, 0, 0, 0, 0, 0 };
             cuda_philox(w, a.chance, row, draw / 4);
             if (draw % 4) cuda_philox(w + 4, a.chance, row, draw / 4 + 1);
-            UNROLLED
+            UNROLL
             for (int e = 0; e < 6; e++) w[e] = draw & 1 ? w[e + 1] : w[e];
-            UNROLLED
+            UNROLL
             for (int e = 0; e < 4; e++) w[e] = draw & 2 ? w[e + 2] : w[e];
-            UNROLLED
+            UNROLL
             for (int e = 0; e < 4; e++) all |= (unsigned)(w[e] >> 8 >= a.least) << (4 * i + e);
         }
         return all;
@@ -297,11 +295,11 @@ template <class T> struct score_tile {
      * is no such query or key. */
     __device__ __forceinline__ void scores(float (&x)[4], int64_t t, int64_t j, unsigned bits) const
     {
-        UNROLLED
+        UNROLL
         for (int e = 0; e < 4; e++) x[e] *= a.scale;
         if ((bits & 15) == 15) return;
         const int keys = a.less > 0 && t < a.t ? (int)(a.s - j < 4 ? a.s - j : 4) : 0;
-        UNROLLED
+        UNROLL
         for (int e = 0; e < 4; e++)
             if (!(bits >> e & 1)) x[e] = e < keys ? x[e] - a.less : -INFINITY;
     }
