@@ -153,7 +153,7 @@ class DropRows(nn.Module):
     def forward(self, x):
         if not self.training or not self.rate:
             return x
-        kept = torch.empty(len(x), 1, 1, 1, dtype=x.dtype).bernoulli_(1 - self.rate)
+        kept = torch.empty(len(x), 1, 1, 1, dtype=x.dtype, device=x.device).bernoulli_(1 - self.rate)
         return x * kept / (1 - self.rate)
 
 
