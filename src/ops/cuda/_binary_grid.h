@@ -120,15 +120,10 @@ static __global__ void __launch_bounds__(CUDA_THREADS, 2)
                 for (int e = 0; e < N; e++) sum[e] += (double)grid_value<M, true>(x, v[u], e);
             }
         }
-        for (int e = 0; e < N; e++) room[e * CUDA_THREADS + t] = sum[e];
-        __syncthreads();
-        for (int e = t / lanes; e < N; e += lines) {
-            double all = 0;
-            for (int i = 0; i < lines; i++) all += room[e * CUDA_THREADS + i * lanes + t % lanes];
+        add_lines<N>(sum, room, lanes, lines, [&](int e, double all) {
             T *to = x.out + row * x.g.c + k + e;
             if (e < n) *to = to_value<T>((float)(x.adds ? (double)to_f(*to) + all : all));
-        }
-        __syncthreads(); /* room is used again */
+        });
     }
 }
 

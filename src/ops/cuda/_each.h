@@ -23,7 +23,7 @@ static __device__ __forceinline__ float each_one(const each_args<N, T, F> &a, in
 }
 
 template <int N, class T, class F>
-static __global__ void __launch_bounds__(CUDA_THREADS) each_kernel(const each_args<N, T, F> a)
+static __global__ void __launch_bounds__(CUDA_THREADS, 1) each_kernel(const each_args<N, T, F> a)
 {
     const int EACH = 16 / (int)sizeof(T);
     const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;

@@ -42,4 +42,23 @@ static __device__ __forceinline__ void store_place(T *to, const float v[N], int6
     }
 }
 
+/* put(e, the sum of mine[e] over the lines of a lane), by one thread of each lane. A block's
+ * threads are rows of some `lanes` x `lines`; lanes are neighbours. All of them call it; room: N of
+ * each. */
+template <int N, class F>
+static __device__ __forceinline__ void add_lines(const double mine[N], double *room, int lanes,
+                                                 int lines, F put)
+{
+    const int t = (int)threadIdx.x, line = t / lanes % lines, first = t - line * lanes;
+    UNROLL
+    for (int e = 0; e < N; e++) room[e * CUDA_THREADS + t] = mine[e];
+    __syncthreads();
+    for (int e = line; e < N; e += lines) {
+        double sum = 0;
+        for (int i = 0; i < lines; i++) sum += room[e * CUDA_THREADS + first + i * lanes];
+        put(e, sum);
+    }
+    __syncthreads(); /* room is used again */
+}
+
 #endif

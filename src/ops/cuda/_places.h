@@ -69,14 +69,9 @@ static __global__ void __launch_bounds__(CUDA_THREADS, 2)
             UNROLL
             for (int e = 0; e < N; e++) sum[e] += (double)few[e];
         }
-        for (int e = 0; e < N; e++) room[e * CUDA_THREADS + t] = sum[e];
-        __syncthreads();
-        for (int e = line; e < N; e += l.lines) {
-            double all = 0;
-            for (int i = 0; i < l.lines; i++) all += room[e * CUDA_THREADS + i * l.lanes + lane];
+        add_lines<N>(sum, room, l.lanes, l.lines, [&](int e, double all) {
             if (e < n) to[piece * l.k + k + e] = all;
-        }
-        __syncthreads(); /* room is used again */
+        });
     }
 }
 

@@ -1,0 +1,116 @@
+/* What batch normalisation knows of each channel, from the merged records or the moving statistics:
+ * see ops/batch_norm.c. */
+#ifndef KEEL_OPS_CUDA_BATCH_NORM_FACTS_H
+#define KEEL_OPS_CUDA_BATCH_NORM_FACTS_H
+#include "ops/cuda/_packs.h"
+
+struct facts_args {
+    const double *merged, *forward; /* NULL: moving statistics */
+    const float *gamma, *beta, *mean, *variance, *renorm_mean, *renorm_stddev;
+    double epsilon, per_row, r_min, r_max, d_max;
+    bool renorm;
+    int64_t c;
+};
+
+/* What a thread needs of each channel: y = (x - mean) scale + offset, and
+ * dx = slope (dy - a - (x - mean) b). */
+struct facts {
+    float *mean, *scale, *offset; /* slope is scale */
+    float *a, *b;
+};
+
+static bool meets(const keel_node *n)
+{
+    return n->partial > 0;
+}
+
+static int64_t channels_of(const keel_node *n)
+{
+    return n->in[0].shape.dim[n->in[0].shape.rank - 1];
+}
+
+static facts_args args_of(const keel_call *c)
+{
+    const keel_batch_norm_args *a = cuda_args<keel_batch_norm_args>(c);
+    const keel_node *n = c->node;
+    const int moving = a->scale + a->center;
+    const float *const *w = reinterpret_cast<const float *const *>(c->weight);
+    facts_args f = {};
+    f.c = channels_of(n);
+    f.per_row = (double)(keel_row_count(&n->in[0]) / f.c);
+    f.epsilon = a->epsilon;
+    f.gamma = a->scale ? w[0] : nullptr;
+    f.beta = a->center ? w[a->scale] : nullptr;
+    f.mean = w[moving];
+    f.variance = w[moving + 1];
+    if (!meets(n)) return f;
+    f.merged = c->merged;
+    f.forward = c->merged_forward ? c->merged_forward : c->merged;
+    f.renorm = a->renorm.on;
+    if (!f.renorm) return f;
+    f.renorm_mean = w[moving + 3];
+    f.renorm_stddev = w[moving + 4];
+    f.r_min = a->renorm.r_min;
+    f.r_max = a->renorm.r_max;
+    f.d_max = a->renorm.d_max;
+    return f;
+}
+
+struct norm_channel {
+    double mean, invstd, r, d;
+};
+
+static __device__ __forceinline__ double mean_of(const facts_args &f, int64_t k)
+{
+    return f.forward ? f.forward[1 + k] : (double)f.mean[k];
+}
+
+static __device__ norm_channel norm_channel_of(const facts_args &f, int64_t k)
+{
+    norm_channel h = { 0, 0, 1, 0 };
+    double variance;
+    h.mean = mean_of(f, k);
+    if (f.forward)
+        variance = f.forward[1 + f.c + k] / (f.forward[0] * f.per_row);
+    else
+        variance = f.variance[k];
+    h.invstd = 1 / sqrt(variance + f.epsilon);
+    if (!f.renorm) return h;
+    const double deviation = fmax((double)f.renorm_stddev[k], sqrt(f.epsilon));
+    h.r = fmin(fmax(1 / h.invstd / deviation, f.r_min), f.r_max);
+    h.d = fmin(fmax((h.mean - f.renorm_mean[k]) / deviation, -f.d_max), f.d_max);
+    return h;
+}
+
+static __global__ void __launch_bounds__(CUDA_THREADS)
+    facts_kernel(const facts_args f, const facts to, bool backward)
+{
+    const int64_t k = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x;
+    if (k >= f.c) return;
+    const norm_channel h = norm_channel_of(f, k);
+    const double gamma = f.gamma ? f.gamma[k] : 1.0, scale = h.invstd * gamma * h.r;
+    const float mean = (float)h.mean;
+    to.mean[k] = mean;
+    to.scale[k] = (float)scale;
+    if (backward) {
+        const double total = f.forward ? f.merged[0] * f.per_row : 1;
+        const double a = f.forward ? f.merged[1 + k] / total : 0;
+        const double b = f.forward ? f.merged[1 + f.c + k] / total * h.invstd : 0;
+        to.a[k] = (float)(a + (mean - h.mean) * b); /* x - mean of a rounded mean */
+        to.b[k] = (float)b;
+    } else {
+        to.offset[k] = (float)(gamma * h.d + (f.beta ? f.beta[k] : 0.0) + (mean - h.mean) * scale);
+    }
+}
+
+static facts facts_of(const keel_call *c, bool backward)
+{
+    const facts_args f = args_of(c);
+    float *room = static_cast<float *>(c->scratch);
+    const facts to = { room, room + f.c, room + 2 * f.c, room + 3 * f.c, room + 4 * f.c };
+    if (c->rows > 0)
+        cuda_launch(c, facts_kernel, cuda_blocks(f.c), CUDA_THREADS, 0, f, to, backward);
+    return to;
+}
+
+#endif
