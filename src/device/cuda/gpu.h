@@ -9,7 +9,7 @@
  *   shared memory  SHARED(type, name, count) and, for what the launch sizes, SHARED_DYN(type, name)
  *   bfloat16       the type bf16, which converts by to_f and to_value only: CUDA's own type takes a
  *                  float without a word, and rounds it; float16 is the type f16 in the same way
- *   vectors        load4 and store4, where wide4 has said that pointers are aligned
+ *   vectors        load_pack and store_pack, where fits_pack says so; of four load4 and store4
  *   sums           in one order, which the launch does not decide: no atomic function on floats, no
  *                  "last block"
  *   not used       cooperative groups, launches by kernels, textures, memcpy in kernels

@@ -1,7 +1,7 @@
 /* Element by element: out = f(in[0], in[1], ...), or +=. */
 #ifndef KEEL_OPS_CUDA_EACH_H
 #define KEEL_OPS_CUDA_EACH_H
-#include "ops/cuda/_kernel.h"
+#include "ops/cuda/_packs.h"
 
 /* f is a struct of numbers with `float operator()(const float *x) const`, x being one element of
  * each input. */
@@ -25,30 +25,30 @@ static __device__ __forceinline__ float each_one(const each_args<N, T, F> &a, in
 template <int N, class T, class F>
 static __global__ void __launch_bounds__(CUDA_THREADS, 1) each_kernel(const each_args<N, T, F> a)
 {
-    const int EACH = 16 / (int)sizeof(T);
+    const int PACK = EACH<T>;
     const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
-    const int64_t packs = a.wide ? a.count / EACH : 0;
+    const int64_t packs = a.wide ? a.count / PACK : 0;
     const int64_t first = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x;
     for (int64_t i = first; i < packs; i += step) {
-        pack<T, EACH> x[N], old = {};
-        float y[EACH];
+        pack<T, PACK> x[N], old = {};
+        float y[PACK];
         UNROLL
-        for (int k = 0; k < N; k++) x[k] = load_pack<EACH>(a.in[k] + EACH * i);
-        if (a.adds) old = load_pack<EACH>(a.out + EACH * i);
-        float in[N][EACH], was[EACH];
+        for (int k = 0; k < N; k++) x[k] = load_pack<PACK>(a.in[k] + PACK * i);
+        if (a.adds) old = load_pack<PACK>(a.out + PACK * i);
+        float in[N][PACK], was[PACK];
         UNROLL
-        for (int k = 0; k < N; k++) unpack<EACH>(in[k], x[k]);
-        unpack<EACH>(was, old);
+        for (int k = 0; k < N; k++) unpack<PACK>(in[k], x[k]);
+        unpack<PACK>(was, old);
         UNROLL
-        for (int e = 0; e < EACH; e++) {
+        for (int e = 0; e < PACK; e++) {
             float one[N];
             UNROLL
             for (int k = 0; k < N; k++) one[k] = in[k][e];
             y[e] = a.adds ? was[e] + a.f(one) : a.f(one);
         }
-        store_pack<EACH>(a.out + EACH * i, y);
+        store_pack<PACK>(a.out + PACK * i, y);
     }
-    for (int64_t i = EACH * packs + first; i < a.count; i += step)
+    for (int64_t i = PACK * packs + first; i < a.count; i += step)
         a.out[i] = to_value<T>(each_one(a, i));
 }
 
@@ -56,13 +56,13 @@ static __global__ void __launch_bounds__(CUDA_THREADS, 1) each_kernel(const each
 template <int N, class T, class F>
 static void each(const keel_call *c, T *out, bool adds, int64_t count, const T *const (&in)[N], F f)
 {
-    const int EACH = 16 / (int)sizeof(T);
-    each_args<N, T, F> a = { out, {}, count, adds, fits_pack<EACH>(out), f };
+    const int PACK = EACH<T>;
+    each_args<N, T, F> a = { out, {}, count, adds, fits_pack<PACK>(out), f };
     for (int k = 0; k < N; k++) {
         a.in[k] = in[k];
-        a.wide = a.wide && fits_pack<EACH>(in[k]);
+        a.wide = a.wide && fits_pack<PACK>(in[k]);
     }
-    cuda_launch(c, each_kernel<N, T, F>, cuda_blocks(a.wide ? (count + EACH - 1) / EACH : count),
+    cuda_launch(c, each_kernel<N, T, F>, cuda_blocks(a.wide ? (count + PACK - 1) / PACK : count),
                 CUDA_THREADS, 0, a);
 }
 

@@ -1,7 +1,5 @@
-/* See ops/batch_norm.c. Records are sums of doubles in one order of places. A thread has the same
- * channels of every place that it comes to, so it reads what belongs to them once. They are as many
- * as 16 bytes hold, eight or four, and those of some places are loaded together: with one load at a
- * time, records ran at a quarter of an H200's memory. */
+/* See ops/batch_norm.c. A thread has the same channels of every place that it comes to, so it reads
+ * what belongs to them once. */
 #include "ops/cuda/_batch_norm_records.h"
 
 namespace
