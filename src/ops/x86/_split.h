@@ -66,7 +66,11 @@ void keel_split_bias(float *db, const float *to_grad, int64_t n, int64_t k, bool
  * each. */
 void keel_split_add(float *to, const float *from, int64_t n);
 
-/* Whether the pieces lose nothing of these numbers. Asked before results are added to others. */
-bool keel_split_keeps(const float *x, int64_t n_x, const float *y, int64_t n_y);
+/* The largest magnitude of n numbers, as its bits; that of NaN is largest. */
+int32_t keel_split_largest(const float *x, int64_t n);
+
+/* Whether pieces lose nothing of two operands with these largest magnitudes, which grow or shrink
+ * by at most `change` before they are split. Asked before results are added to others. */
+bool keel_split_keeps(int32_t a, int32_t b, double change);
 
 #endif

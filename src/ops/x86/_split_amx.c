@@ -24,6 +24,7 @@
 #include "base/memory.h"
 #include "base/round.h"
 #include "device/cpu/cpu.h"
+#include "ops/x86/_split_tiles.h"
 #include "ops/x86/_tile_words.h"
 
 /* ---- splitting ------------------------------------------------------------------------------- */
@@ -46,103 +47,29 @@ static int32_t largest_of(vi x)
     return most;
 }
 
-/* See the head; a and b are bits of the largest magnitudes of the operands. */
-static bool keeps(int32_t a, int32_t b)
+/* See the head. */
+bool keel_split_keeps(int32_t a, int32_t b, double change)
 {
+    const double least = 0x1p-100 * change, most = 0x1p127 / change;
     float x, y;
     memcpy(&x, &a, sizeof x);
     memcpy(&y, &b, sizeof y);
-    if (!(x <= 0x1p127f && y <= 0x1p127f)) return false;
+    if (!(x <= most && y <= most)) return false;
     if (x == 0 || y == 0) return true;
     const double product = (double)x * (double)y;
-    return x >= 0x1p-100f && y >= 0x1p-100f && product >= 0x1p-100 && product <= 0x1p100;
+    return x >= least && y >= least && product >= least && product <= 1 / least;
 }
 
-static int32_t largest_in(const float *x, int64_t n)
+int32_t keel_split_largest(const float *x, int64_t n)
 {
     vi most = { 0 }, ignored[1];
     for (int64_t i = 0; i < n; i += HALF) split(load_some(x + i, n - i), ignored, 1, &most);
     return largest_of(most);
 }
 
-bool keel_split_keeps(const float *x, int64_t n_x, const float *y, int64_t n_y)
-{
-    return keeps(largest_in(x, n_x), largest_in(y, n_y));
-}
-
-/* ---- the block ------------------------------------------------------------------------------- */
-
 static int64_t blocks(int64_t n)
 {
     return keel_div_up(n, SIDE);
-}
-
-/* Left tiles of a step: [piece], `second` rows lie 16 tile rows after the first. */
-typedef struct side {
-    const uint16_t *at;    /* of piece 0 */
-    int64_t piece, second; /* in elements */
-    int64_t stride;        /* bytes */
-} side;
-
-#define LEFT(p)                                                                                    \
-    tile_load(4, a.at + (p)*a.piece, a.stride);                                                    \
-    tile_load(5, a.at + (p)*a.piece + a.second, a.stride)
-#define RIGHT(p)                                                                                   \
-    tile_load(6, b + (p)*2 * TILE_HALVES, TILE_BYTES);                                             \
-    tile_load(7, b + ((p)*2 + 1) * TILE_HALVES, TILE_BYTES)
-#define MULTIPLY                                                                                   \
-    tile_multiply(0, 4, 6);                                                                        \
-    tile_multiply(1, 4, 7);                                                                        \
-    tile_multiply(2, 5, 6);                                                                        \
-    tile_multiply(3, 5, 7)
-
-/* One step: right tiles lie [piece][2] one after the other. Of three pieces the five small products
- * (part 0) are summed for all steps of a run before the large one (part 1): while sums are small,
- * rounding them costs little. */
-INLINE void step(side a, const uint16_t *b, const int pieces, const int part)
-{
-    if (pieces == 3 && part == 0) {
-        LEFT(2);
-        RIGHT(0);
-        MULTIPLY;
-        LEFT(1);
-        MULTIPLY;
-        RIGHT(1);
-        MULTIPLY;
-        LEFT(0);
-        MULTIPLY;
-        RIGHT(2);
-        MULTIPLY;
-    } else if (pieces == 3) {
-        LEFT(0);
-        RIGHT(0);
-        MULTIPLY;
-    } else {
-        LEFT(1);
-        RIGHT(0);
-        MULTIPLY;
-        LEFT(0);
-        MULTIPLY;
-        RIGHT(1);
-        MULTIPLY;
-    }
-}
-
-INLINE void zero(void)
-{
-    tile_zero(0);
-    tile_zero(1);
-    tile_zero(2);
-    tile_zero(3);
-}
-
-INLINE void store(float sum[SIDE][SIDE])
-{
-    const int64_t stride = SIDE * (int64_t)sizeof(float);
-    tile_store(0, sum[0], stride);
-    tile_store(1, sum[0] + HALF, stride);
-    tile_store(2, sum[HALF], stride);
-    tile_store(3, sum[HALF] + HALF, stride);
 }
 
 /* ---- weights as right operand ---------------------------------------------------------------- */
@@ -291,11 +218,10 @@ INLINE void pack_places(const keel_split *s, const float *const *from, int64_t h
 INLINE void product_block(const keel_split *s, const uint16_t *left, int64_t places, int64_t q,
                           const uint16_t *right, float sum[SIDE][SIDE], const int pieces)
 {
-    float more[SIDE][SIDE] __attribute__((aligned(64)));
     const int64_t steps = blocks(s->c) * s->n_tap, run = SPLIT_REDUCTION / TILE_REDUCED;
     for (int64_t done = 0; done < steps; done += run) {
         const int64_t end = steps - done < run ? steps : done + run;
-        zero();
+        split_zero();
         EACH(part, pieces - 1) {
             const uint16_t *b = right + done * step_halves(s);
             int64_t i = done / s->n_tap;
@@ -303,17 +229,15 @@ INLINE void product_block(const keel_split *s, const uint16_t *left, int64_t pla
             for (int64_t at = done; at < end; at++, b += step_halves(s)) {
                 const struct keel_tap *tap = &s->tap[t];
                 const int64_t block = (i * s->n_list + tap->list) * pieces;
-                step((side){ .at = left + (block * places + q + tap->shift) * SIDE,
-                             .piece = places * SIDE,
-                             .second = HALF * SIDE,
-                             .stride = TILE_BYTES },
-                     b, pieces, part);
+                split_step((split_left){ .at = left + (block * places + q + tap->shift) * SIDE,
+                                         .piece = places * SIDE,
+                                         .second = HALF * SIDE,
+                                         .stride = TILE_BYTES },
+                           b, pieces, part);
                 if (++t == s->n_tap) t = 0, i++;
             }
         }
-        store(done == 0 ? sum : more);
-        for (int r = 0; done > 0 && r < SIDE; r++)
-            for (int h = 0; h < 2; h++) ((vf *)sum[r])[h] += ((const vf *)more[r])[h];
+        split_end_run(sum, done > 0);
     }
 }
 
@@ -336,7 +260,7 @@ INLINE bool product(const keel_split *s, const float *const *const *from, float 
     for (int64_t i = 0; i < s->c; i += SIDE)
         for (int l = 0; l < s->n_list; l++, at += pieces * places * SIDE)
             pack_places(s, from[l], n + s->reach, i, at, places, &largest, pieces);
-    if (!keeps(largest_of(largest), *(const int32_t *)w->data)) return false;
+    if (!keel_split_keeps(largest_of(largest), *(const int32_t *)w->data, 1)) return false;
     const uint16_t *right = (const uint16_t *)((const char *)w->data + TILE_BYTES);
     tiles_begin();
     for (int64_t j = 0; j < s->k; j += SIDE, right += strip_halves(s)) {
@@ -440,7 +364,7 @@ INLINE bool gradient(const keel_split *s, const float *const *const *from,
         for (int l = 0; l < s->n_list; l++)
             pack_turned(s, from[l], n + s->reach, i, left + l * pieces * SIDE * places, places,
                         &of_left, pieces);
-        if (!keeps(largest_of(of_left), largest_of(of_right))) {
+        if (!keel_split_keeps(largest_of(of_left), largest_of(of_right), 1)) {
             tiles_end();
             return false;
         }
@@ -449,15 +373,15 @@ INLINE bool gradient(const keel_split *s, const float *const *const *from,
                 const uint16_t *b = right + j / SIDE * blocks(n) * step_halves(s);
                 const uint16_t *x =
                     left + s->tap[t].list * pieces * SIDE * places + s->tap[t].shift;
-                zero();
+                split_zero();
                 EACH(part, pieces - 1)
                     for (int64_t q = 0; q < n; q += SIDE)
-                        step((side){ .at = x + q,
-                                     .piece = SIDE * places,
-                                     .second = HALF * places,
-                                     .stride = places * (int64_t)sizeof(uint16_t) },
-                             b + q / SIDE * step_halves(s), pieces, part);
-                store(sum);
+                        split_step((split_left){ .at = x + q,
+                                                 .piece = SIDE * places,
+                                                 .second = HALF * places,
+                                                 .stride = places * (int64_t)sizeof(uint16_t) },
+                                   b + q / SIDE * step_halves(s), pieces, part);
+                split_store(sum);
                 const int64_t width = s->k - j < SIDE ? s->k - j : SIDE;
                 for (int64_t r = 0; r < SIDE && i + r < s->c; r++)
                     put(dw + (t * s->c + i + r) * s->k + j, sum[r], width, NULL, adds);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum { TILE_ROWS = 16, TILE_BYTES = 64, TILE_REDUCED = 32 /* by one product of tiles */ };
+enum { TILE_HALVES = TILE_ROWS * TILE_REDUCED };
 
 #ifndef KEEL_TILES_EMULATED
 

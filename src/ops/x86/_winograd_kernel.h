@@ -1,6 +1,5 @@
-/* Keras's kernel [3, 3, c, k] to points and back. The file that includes this defines the two
- * transforms along one direction: kernel_points() of 3 taps to SIDE points, and
- * kernel_gradient_points() of their gradients. */
+/* Keras's kernel [3, 3, c, k] to points. The file that includes this defines kernel_points(), the
+ * transform of 3 taps to SIDE points along one direction. */
 #ifndef KEEL_OPS_X86_WINOGRAD_KERNEL_H
 #define KEEL_OPS_X86_WINOGRAD_KERNEL_H
 #include "ops/x86/_winograd_vector.h"
@@ -94,35 +93,6 @@ static void refresh(const keel_derived *d, const void *weight)
     if (!k->turned && past) pack_straight(k, weight, d->data, true);
     if (!k->turned && !past) pack_straight(k, weight, d->data, false);
     if (past) _mm_sfence(); /* other workers read it after their next meeting */
-}
-
-/* The gradient of a block of channels [c0, c0 + nc) and filters [k0, k0 + nk), into dw [3, 3,
- * kernel->c, kernel->k]. */
-static void kernel_gradient(const packer *kernel, const float *u, int64_t point, int64_t c0,
-                            int64_t nc, int64_t k0, int64_t nk, float *dw, bool adds)
-{
-    const int64_t lines = ceil_of(nc, LANES) * LANES;
-    for (int64_t c = 0; c < nc; c++)
-        for (int64_t k = 0; k < nk; k += LANES) {
-            const vm m = vm_first(nk - k);
-            const float *at = u + (k / PANEL * lines + c) * PANEL + k % PANEL;
-            float *to = dw + (c0 + c) * kernel->k + k0 + k;
-            vf line[SIDE][3];
-            EACH(i, SIDE) {
-                vf x[SIDE];
-                EACH(j, SIDE) x[j] = vf_load(at + (SIDE * i + j) * point);
-                kernel_gradient_points(x, line[i]);
-            }
-            EACH(j, 3) {
-                vf x[SIDE], g[3];
-                EACH(i, SIDE) x[i] = line[i][j];
-                kernel_gradient_points(x, g);
-                EACH(i, 3) {
-                    float *tap = to + (3 * i + j) * kernel->c * kernel->k;
-                    vf_store_some(m, tap, adds ? vf_add(vf_load_some(m, tap), g[i]) : g[i]);
-                }
-            }
-        }
 }
 
 /* Asks for the kernel at its points; o_c channels in, o_k filters out. */

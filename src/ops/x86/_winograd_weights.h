@@ -6,14 +6,19 @@
  *         do {
  *             ... add the tiles' products to b.u, and the outputs' sums to b.bias if that is asked
  *             weights_store(&b);
- *         } while (weights_next(&b)); */
+ *         } while (weights_next(&b));
+ *
+ * The file that includes this defines kernel_gradient_points(): the gradients of 3 taps from those
+ * of their SIDE points, along one direction. */
 #ifndef KEEL_OPS_X86_WINOGRAD_WEIGHTS_H
 #define KEEL_OPS_X86_WINOGRAD_WEIGHTS_H
-#include "ops/x86/_winograd_kernel.h"
+#include "ops/x86/_winograd_vector.h"
 
 typedef struct weights_block {
     const keel_call *call;
-    packer kernel;
+    struct {
+        int64_t c, k; /* Keras's kernel is [3, 3, c, k] */
+    } kernel;
     int64_t c0, nc, k0, nk; /* channels and filters of the pair */
     float *zeros, *u;
     float *bias;   /* of the pair's filters; NULL: not asked of this pair */
@@ -65,12 +70,37 @@ static bool weights_next(weights_block *b)
     return b->c0 < (b->call->weight_grad[0] ? b->kernel.c : 1);
 }
 
+/* The gradient of the pair's channels and filters from that of the points, into dw [3, 3, c, k]. */
+static void kernel_gradient(const weights_block *b, float *dw, bool adds)
+{
+    const int64_t lines = ceil_of(b->nc, LANES) * LANES;
+    for (int64_t c = 0; c < b->nc; c++)
+        for (int64_t k = 0; k < b->nk; k += LANES) {
+            const vm m = vm_first(b->nk - k);
+            const float *at = b->u + (k / PANEL * lines + c) * PANEL + k % PANEL;
+            float *to = dw + (b->c0 + c) * b->kernel.k + b->k0 + k;
+            vf line[SIDE][3];
+            EACH(i, SIDE) {
+                vf x[SIDE];
+                EACH(j, SIDE) x[j] = vf_load(at + (SIDE * i + j) * b->point);
+                kernel_gradient_points(x, line[i]);
+            }
+            EACH(j, 3) {
+                vf x[SIDE], g[3];
+                EACH(i, SIDE) x[i] = line[i][j];
+                kernel_gradient_points(x, g);
+                EACH(i, 3) {
+                    float *tap = to + (3 * i + j) * b->kernel.c * b->kernel.k;
+                    vf_store_some(m, tap, adds ? vf_add(vf_load_some(m, tap), g[i]) : g[i]);
+                }
+            }
+        }
+}
+
 static void weights_store(const weights_block *b)
 {
     const keel_call *c = b->call;
-    if (c->weight_grad[0])
-        kernel_gradient(&b->kernel, b->u, b->point, b->c0, b->nc, b->k0, b->nk, c->weight_grad[0],
-                        c->weight_adds);
+    if (c->weight_grad[0]) kernel_gradient(b, c->weight_grad[0], c->weight_adds);
     if (!b->bias) return;
     float *db = c->weight_grad[1];
     VECTOR_EACH(k, b->nk, m, {

@@ -206,8 +206,8 @@ static bool product(const keel_call *c, const float *x, float *y, const float *b
     const keel_split *s = &pl->s;
     const float **const lists = c->scratch;
     stretch at = { 0 };
-    if (adds && !keel_split_keeps(x, c->rows * pl->v.in[0] * pl->v.in[1] * s->c, c->weight[0],
-                                  s->n_tap * s->c * s->k))
+    if (adds && !keel_split_keeps(keel_split_largest(x, c->rows * pl->v.in[0] * pl->v.in[1] * s->c),
+                                  keel_split_largest(c->weight[0], s->n_tap * s->c * s->k), 1))
         return false;
     while (next_stretch(pl, &at, c->rows)) {
         const int64_t n = places_of(pl, &at);

@@ -22,6 +22,8 @@
 #endif
 #include "base/memory.h"
 #include "ops/x86/_winograd_points.h"
+#include "ops/x86/_winograd_kernel.h"
+#include "ops/x86/_winograd_pixels.h"
 #include "ops/x86/_winograd_weights.h"
 
 KEEL_USES_OP(conv2d);
@@ -36,20 +38,6 @@ enum { SEGMENT = 16 / LANES, TOTAL = SIDE };
 enum { AHEAD = 4 }; /* tiles; 2 and 8 are even */
 
 /* Transforms ----------------------------------------------------------------------------------- */
-
-/* Where the pixels of a tile are. */
-static void pixels_of(const problem *p, const float *in, const cursor *c, const float *zeros,
-                      const float *at[POINTS])
-{
-    const int64_t h = TILE * c->i - p->top, w = TILE * c->j - p->left;
-    in += c->row * pixels(&p->in);
-    EACH(i, SIDE)
-        EACH(j, SIDE) {
-            const bool inside =
-                (uint64_t)(h + i) < (uint64_t)p->in.h && (uint64_t)(w + j) < (uint64_t)p->in.w;
-            at[SIDE * i + j] = inside ? in + ((h + i) * p->in.w + w + j) * p->in.c : zeros;
-        }
-}
 
 /* Lines [line, line + lines) of Bt d B, lines being constant where this is called. out: where
  * points of each kind begin. */

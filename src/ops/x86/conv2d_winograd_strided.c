@@ -44,6 +44,7 @@ INLINE void kernel_gradient_points(const vf u[SIDE], vf g[3])
     g[2] = vf_add(u[1], u[2]);
 }
 
+#include "ops/x86/_winograd_kernel.h"
 #include "ops/x86/_winograd_weights.h"
 
 KEEL_USES_OP(conv2d);

@@ -72,7 +72,9 @@ static bool product(const keel_call *c, const float *x, float *y, const float *b
     const float *const *const lists[] = { from };
     float **const to = (float **)c->scratch + SPLIT_REDUCTION;
     const int64_t places = places_of(c);
-    if (adds && !keel_split_keeps(x, places * s->c, c->weight[0], s->c * s->k)) return false;
+    if (adds && !keel_split_keeps(keel_split_largest(x, places * s->c),
+                                  keel_split_largest(c->weight[0], s->c * s->k), 1))
+        return false;
     for (int64_t q = 0, n; q < places; q += n) {
         n = at_most(places - q, PLACES);
         for (int64_t i = 0; i < n; i++) {
