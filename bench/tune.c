@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { TURNS = 7, KERNELS_MAX = 8, COPIES_MAX = 8, COUNTS = 2, TILE = 16384 };
+enum { TURNS = 7, KERNELS_MAX = 12, COPIES_MAX = 8, COUNTS = 2, TILE = 16384 };
 static const double WORTH = 0.9, SAVES = 5e-6, TURN_SECONDS = 2e-3;
 
 static const struct work {
@@ -276,7 +276,7 @@ static void race(const setup *s, contender *k, int n, keel_pass pass, double *me
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-enum { NAMES = 12 };
+enum { NAMES = 16 };
 typedef struct result { /* of one class and pass, a line for each kernel and way to multiply */
     int n;
     struct {
@@ -367,7 +367,7 @@ static void measure(FILE *f, const struct work *w, keel_pass pass)
         if (!keel_tuned_class(&s.node, &class)) die(w->in);
         for (int i = 0; keel_kernels[i]; i++)
             for (keel_float32 way = 0; way <= KEEL_FLOAT32_FAST && n < KERNELS_MAX; way++) {
-                const bool split = !strcmp(keel_kernels[i]->name, "split_amx");
+                const bool split = strstr(keel_kernels[i]->name, "split_amx") != NULL;
                 if (keel_kernels[i]->op != s.node.op || split == (way == KEEL_FLOAT32_FMA))
                     continue;
                 n += enter(&k[n], &s, pass, keel_kernels[i], way);

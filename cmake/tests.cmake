@@ -119,6 +119,7 @@ if(CMOCKA_FOUND AND NOT KEEL_SANITIZE STREQUAL "fuzzer")
         set(made ${name})
         if(name MATCHES "_emulated$") # these kernels once more, on tiles in plain C
             target_sources(${name} PRIVATE src/ops/x86/_split_amx.c src/ops/x86/conv2d_split_amx.c
+                           src/ops/x86/conv2d_winograd_split_amx.c
                            src/ops/x86/dense_split_amx.c src/ops/x86/dense_amx.c)
             target_compile_definitions(${name} PRIVATE KEEL_TILES_EMULATED)
         endif()

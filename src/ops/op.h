@@ -342,8 +342,10 @@ typedef enum keel_priority {
     /* Convolutions that are depthwise: take nothing else. */
     KEEL_PRIORITY_DEPTHWISE_AVX2,
     KEEL_PRIORITY_DEPTHWISE_AVX512,
-    /* float32 by pieces of bfloat16 on AMX: refuses what was not measured to be faster. */
-    KEEL_PRIORITY_SPLIT
+    /* float32 by pieces of bfloat16 on AMX: refuses what was not measured to be faster; the same by
+     * Winograd. */
+    KEEL_PRIORITY_SPLIT,
+    KEEL_PRIORITY_SPLIT_WINOGRAD
 } keel_priority;
 
 /* A kernel: a faster way to run the passes of one op. */
