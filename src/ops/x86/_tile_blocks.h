@@ -84,6 +84,9 @@ typedef struct place {
     int64_t rows, columns; /* what is wanted of the block */
     int64_t apart;         /* elements between rows of what is below */
     keel_bf16 *values;
+    keel_bf16 *const *list; /* not NULL: instead, row r begins `first` behind list[r]; where that
+                               is NULL the row is not wanted */
+    int64_t first;
     const float *start; /* [columns] added to each row; NULL: 0 */
     float *gradient;
     bool adds; /* VALUES, GRADIENT: to what is there */
@@ -97,21 +100,34 @@ typedef struct finished {
     place to;
 } finished;
 
+INLINE void write_values(const float *sums, keel_bf16 *y, const place *to)
+{
+    for (int64_t k = 0; k < to->columns; k += HALF) {
+        const int64_t count = to->columns - k;
+        vf sum = *(const vf *)(sums + k);
+        if (to->start) sum += load_some(to->start + k, count);
+        if (to->adds) sum += (vf)(load_halves(y + k, count) << 16);
+        const vh halves = __builtin_convertvector(rounded(sum) >> 16, vh);
+        if (count >= HALF)
+            *(vh *)(y + k) = halves;
+        else
+            memcpy(y + k, &halves, (size_t)count * sizeof *y);
+    }
+}
+
 INLINE void write_row(const float *sums, int64_t row, const place *to, const ending end)
 {
+    if (end == VALUES) {
+        if (!to->list)
+            write_values(sums, to->values + row * to->apart, to);
+        else if (to->list[row])
+            write_values(sums, to->list[row] + to->first, to);
+        return;
+    }
     for (int64_t k = 0; k < to->columns; k += HALF) {
         const int64_t count = to->columns - k, at = row * to->apart + k;
         vf sum = *(const vf *)(sums + k);
-        if (end == VALUES) {
-            keel_bf16 *const y = to->values + at;
-            if (to->start) sum += load_some(to->start + k, count);
-            if (to->adds) sum += (vf)(load_halves(y, count) << 16);
-            const vh halves = __builtin_convertvector(rounded(sum) >> 16, vh);
-            if (count >= HALF)
-                *(vh *)y = halves;
-            else
-                memcpy(y, &halves, (size_t)count * sizeof *y);
-        } else if (end == GRADIENT) {
+        if (end == GRADIENT) {
             float *const dw = to->gradient + at;
             if (to->adds) sum += load_some(dw, count);
             put(dw, sum, count);
@@ -132,11 +148,18 @@ INLINE void write_some(finished *f, int64_t rows, const ending end)
         write_row(f->sum[f->row], f->row, &f->to, end);
 }
 
-/* 32 rows as left operand; the last step reads `tail` [32][32], if that is not NULL. */
+/* 32 rows as left operand. Their numbers are those of some taps: a step takes 32 of them at a tap's
+ * distance from `at`, and after all taps comes what lies `next` further on. The last step reads
+ * `tail` [32][32], if that is not NULL. Distances are in elements. */
 typedef struct left {
     const keel_bf16 *at, *tail;
-    int64_t apart, rows;
+    int64_t apart, rows; /* from a row to the next */
+    int64_t next;
+    int n_tap;
+    const int64_t *tap;
 } left;
+
+static const int64_t one_tap[] = { 0 }; /* of rows that lie as they are multiplied */
 
 /* The products of a block, whose sums go to `to`; `before` is finished meanwhile. low, wide: there
  * is a second row, a second column of tiles. */
@@ -144,13 +167,15 @@ INLINE void block(const left *a, const uint16_t *b, int64_t steps, finished *to,
                   const ending end, const bool low, const bool wide)
 {
     const int64_t share = keel_div_up(before->to.rows - before->row, steps);
+    const keel_bf16 *at = a->at;
+    int tap = 0;
     tile_zero(0);
     if (wide) tile_zero(1);
     if (low) tile_zero(2);
     if (low && wide) tile_zero(3);
     for (int64_t s = 0; s < steps; s++, b += STEP_HALVES) {
         const bool last = a->tail && s == steps - 1;
-        const keel_bf16 *x = last ? a->tail : a->at + s * SIDE;
+        const keel_bf16 *x = last ? a->tail : at + a->tap[tap];
         const int64_t row = last ? SIDE : a->apart, stride = row * (int64_t)sizeof *x;
         tile_load(4, x, stride);
         if (low) tile_load(5, x + HALF * row, stride);
@@ -161,6 +186,10 @@ INLINE void block(const left *a, const uint16_t *b, int64_t steps, finished *to,
         if (low) tile_multiply(2, 5, 6);
         if (low && wide) tile_multiply(3, 5, 7);
         write_some(before, share, end);
+        if (++tap == a->n_tap) {
+            tap = 0;
+            at += a->next;
+        }
     }
     const int64_t stride = sizeof to->sum[0];
     tile_store(0, to->sum[0], stride);

@@ -10,58 +10,103 @@
  * places in the order of the step: one device and many give the same bits. */
 #ifndef KEEL_OPS_X86_TILE_OPERANDS_H
 #define KEEL_OPS_X86_TILE_OPERANDS_H
+#include "base/memory.h"
 #include "ops/x86/_tile_blocks.h"
 
 enum { PLACES = 256 }; /* rows that pass a strip of weights, which stays in the cache meanwhile */
 
 /* ---- weights as right operand ---------------------------------------------------------------- */
 
-/* [block of columns][step][2 tiles]; zeros behind the last row and column. */
+enum { TAPS_MOST = 64, CLASSES_MOST = 16 };
+
+/* Weights [taps][c][k] in the order of the right tiles: [class][block of columns][block of
+ * rows][tap][2 tiles], zeros behind the last row and column. A class has some of the taps, which
+ * are used together. */
 typedef struct packer {
     int64_t c, k;
+    bool turned; /* columns are channels: the copy for the gradient of the left operand */
+    int n_class;
+    int n_tap[CLASSES_MOST]; /* of each class */
+    int tap[TAPS_MOST];      /* one class after the other */
 } packer;
 
-/* A tile is 16 pairs of channels, ... */
-static inline void refresh(const keel_derived *d, const void *weight)
+/* A tile is 16 pairs of channels, up to `rows` x `columns` of them, ... */
+static inline void pack_weights(uint16_t *to, const float *w, int64_t row, int64_t rows,
+                                int64_t columns)
 {
-    const packer *s = d->plan;
-    const float *w = weight;
-    uint16_t *to = d->data;
-    for (int64_t j = 0; j < s->k; j += SIDE)
-        for (int64_t i = 0; i < s->c; i += SIDE)
-            for (int h = 0; h < 2; h++)
-                for (int r = 0; r < HALF; r++, to += TILE_REDUCED) {
-                    const int64_t first = i + 2 * r, column = j + h * HALF;
-                    const float *from = w + first * s->k + column;
-                    const vi even = rounded(load_some(first < s->c ? from : NULL, s->k - column));
-                    const vi odd =
-                        rounded(load_some(first + 1 < s->c ? from + s->k : NULL, s->k - column));
-                    *(vi *)to = pair(even, odd);
-                }
+    for (int r = 0; r < HALF; r++, to += TILE_REDUCED) {
+        const float *const from = w + 2 * r * row;
+        const vi even = rounded(load_some(2 * r < rows ? from : NULL, columns));
+        const vi odd = rounded(load_some(2 * r + 1 < rows ? from + row : NULL, columns));
+        *(vi *)to = pair(even, odd);
+    }
 }
 
 /* ... or of outputs: two neighbours of a row, which the copy turns. */
-static inline void refresh_turned(const keel_derived *d, const void *weight)
+static inline void pack_turned_weights(uint16_t *to, const float *w, int64_t column, int64_t rows,
+                                       int64_t columns)
+{
+    vi r[HALF];
+    for (int64_t c = 0; c < HALF; c++) {
+        const float *const from = c < columns ? w + c * column : NULL;
+        const vi low = rounded(load_some(from, rows));
+        const vi high = rounded(load_some(from ? from + HALF : NULL, rows - HALF));
+        vh *const halves = (vh *)&r[c];
+        halves[0] = __builtin_convertvector(low >> 16, vh);
+        halves[1] = __builtin_convertvector(high >> 16, vh);
+    }
+    transpose(r);
+    memcpy(to, r, sizeof r);
+}
+
+static inline void refresh(const keel_derived *d, const void *weight)
 {
     const packer *s = d->plan;
-    const float *w = weight;
+    const int64_t rows = s->turned ? s->k : s->c, columns = s->turned ? s->c : s->k;
     uint16_t *to = d->data;
-    for (int64_t j = 0; j < s->c; j += SIDE)
-        for (int64_t i = 0; i < s->k; i += SIDE)
-            for (int h = 0; h < 2; h++, to += TILE_HALVES) {
-                vi r[HALF];
-                for (int64_t c = 0; c < HALF; c++) {
-                    const int64_t channel = j + h * HALF + c;
-                    const float *from = channel < s->c ? w + channel * s->k + i : NULL;
-                    const vi low = rounded(load_some(from, s->k - i));
-                    const vi high = rounded(load_some(from ? from + HALF : NULL, s->k - i - HALF));
-                    vh *const halves = (vh *)&r[c];
-                    halves[0] = __builtin_convertvector(low >> 16, vh);
-                    halves[1] = __builtin_convertvector(high >> 16, vh);
-                }
-                transpose(r);
-                memcpy(to, r, sizeof r);
-            }
+    const int *tap = s->tap;
+    for (int g = 0; g < s->n_class; tap += s->n_tap[g++])
+        for (int64_t j = 0; j < columns; j += SIDE)
+            for (int64_t i = 0; i < rows; i += SIDE)
+                for (int t = 0; t < s->n_tap[g]; t++)
+                    for (int64_t h = j; h < j + SIDE; h += HALF, to += TILE_HALVES) {
+                        const float *const w = (const float *)weight + tap[t] * s->c * s->k;
+                        if (s->turned)
+                            pack_turned_weights(to, w + h * s->k + i, s->k, rows - i, columns - h);
+                        else
+                            pack_weights(to, w + i * s->k + h, s->k, rows - i, columns - h);
+                    }
+}
+
+/* Copies with the same order of taps are shared. */
+static inline uint64_t key_of(const packer *s, int taps)
+{
+    uint64_t key = 0x54494c4553000000 + (uint64_t)s->turned;
+    for (int g = 0; g < s->n_class; g++) key = (key ^ (uint64_t)s->n_tap[g]) * 0x100000001b3;
+    for (int t = 0; t < taps; t++) key = (key ^ (uint64_t)s->tap[t]) * 0x100000001b3;
+    return key;
+}
+
+/* Asks for the copy of the node's weight 0. */
+static inline keel_status derive_weights(keel_prepare *p, const packer *want,
+                                         const keel_derived **got)
+{
+    int64_t halves, bytes;
+    int taps = 0;
+    for (int g = 0; g < want->n_class; g++) taps += want->n_tap[g];
+    if (!keel_mul_i64(blocks(want->c), blocks(want->k), &halves) ||
+        !keel_mul_i64(halves, taps * STEP_HALVES * (int64_t)sizeof(uint16_t), &bytes))
+        return KEEL_EUNSUP;
+    packer *const s = keel_calloc(1, sizeof *s);
+    if (!s) return KEEL_ENOMEM;
+    *s = *want;
+    keel_derived copy = { .bytes = (size_t)bytes,
+                          .weight = 0,
+                          .key = key_of(want, taps),
+                          .refresh = refresh,
+                          .release = keel_free,
+                          .plan = s };
+    return p->derive(p->context, &copy, got);
 }
 
 /* ---- rows as left operand, and their product ------------------------------------------------- */
@@ -81,6 +126,12 @@ static inline void fill_up(keel_bf16 *to, int64_t row, const keel_bf16 *from, in
     }
 }
 
+static inline left left_rows(const keel_bf16 *at, int64_t apart, int64_t rows)
+{
+    return (
+        left){ .at = at, .apart = apart, .rows = rows, .next = SIDE, .n_tap = 1, .tap = one_tap };
+}
+
 /* Up to 32 rows x [rows, inner]. Tiles have 16 rows: with others, all are copied. */
 static inline left left_of(const keel_bf16 *x, int64_t rows, int64_t inner, keel_bf16 *tail,
                            keel_bf16 *whole)
@@ -90,10 +141,13 @@ static inline left left_of(const keel_bf16 *x, int64_t rows, int64_t inner, keel
     if (fill > 0) {
         fill_up(whole, row, x, inner, rows, inner);
         memset(whole + rows * row, 0, (size_t)(fill * row) * sizeof *whole);
-        return (left){ .at = whole, .apart = row, .rows = rows };
+        return left_rows(whole, row, rows);
     }
-    if (full < inner) fill_up(tail, SIDE, x + full, inner, rows, inner - full);
-    return (left){ .at = x, .tail = full < inner ? tail : NULL, .apart = inner, .rows = rows };
+    left a = left_rows(x, inner, rows);
+    if (full == inner) return a;
+    fill_up(tail, SIDE, x + full, inner, rows, inner - full);
+    a.tail = tail;
+    return a;
 }
 
 /* y [rows, columns] = x [rows, inner] times the copy, + start. */
@@ -128,30 +182,32 @@ static inline void product(const keel_bf16 *x, int64_t rows, int64_t inner,
 
 /* ---- weight gradients ------------------------------------------------------------------------ */
 
-/* 16 numbers of place q and of the next as 16 words. */
+/* 16 numbers of place q and of the next as 16 words; places that are NULL, or not below n, are 0.
+ */
 INLINE vi joined(const keel_bf16 *const *from, int64_t q, int64_t n, int64_t at, int64_t count)
 {
-    const vi first = load_halves(q < n ? from[q] + at : NULL, count);
-    return first | load_halves(q + 1 < n ? from[q + 1] + at : NULL, count) << 16;
+    const keel_bf16 *const a = q < n ? from[q] : NULL, *const b = q + 1 < n ? from[q + 1] : NULL;
+    return load_halves(a ? a + at : NULL, count) | load_halves(b ? b + at : NULL, count) << 16;
 }
 
-/* dy as right operand: pairs of places. */
-static inline void pack_dy(uint16_t *to, const keel_bf16 *const *dy, int64_t n, int64_t n_k)
+/* Columns [first, last) of dy as right operand: pairs of places. */
+static inline void pack_dy(uint16_t *to, const keel_bf16 *const *dy, int64_t n, int64_t first,
+                           int64_t last)
 {
-    for (int64_t j = 0; j < n_k; j += SIDE)
+    for (int64_t j = first; j < last; j += SIDE)
         for (int64_t q = 0; q < n; q += SIDE)
             for (int64_t k = j; k < j + SIDE; k += HALF)
                 for (int64_t r = 0; r < SIDE; r += 2, to += TILE_REDUCED)
-                    *(vi *)to = joined(dy, q + r, n, k, n_k - k);
+                    *(vi *)to = joined(dy, q + r, n, k, last - k);
 }
 
-/* Channels [first, first + 32) of x as left operand [32][places, a multiple of 32]. */
-static inline void turn_x(keel_bf16 *to, const keel_bf16 *const *x, int64_t n, int64_t n_c,
-                          int64_t first)
+/* Channels [first, first + 32) of x as left operand [32][row], of n places and then zeros; `row` is
+ * a multiple of 32. */
+static inline void turn_x(keel_bf16 *to, int64_t row, const keel_bf16 *const *x, int64_t n,
+                          int64_t n_c, int64_t first)
 {
-    const int64_t row = blocks(n) * SIDE;
     for (int h = 0; h < 2; h++)
-        for (int64_t q = 0; q < n; q += SIDE) {
+        for (int64_t q = 0; q < row; q += SIDE) {
             vi r[HALF];
             const int64_t channel = first + h * HALF;
             for (int64_t m = 0; m < HALF; m++)
@@ -164,7 +220,7 @@ static inline void turn_x(keel_bf16 *to, const keel_bf16 *const *x, int64_t n, i
 /* The gradient of a bias, outputs [first, first + count): dy [places, n_k] summed over places, in
  * stretches, so that a long sum does not lose the small to the large. */
 static inline void sum_places(const keel_span *span, int n_span, int64_t n_k, int64_t first,
-                              int64_t count, float *to)
+                              int64_t count, float *to, bool adds)
 {
     enum { STRETCH = 128 };
     for (int64_t k = 0; k < count; k += HALF) {
@@ -179,7 +235,9 @@ static inline void sum_places(const keel_span *span, int n_span, int64_t n_k, in
                 sum = (vf){ 0 };
             }
         }
-        put(to + k, all + sum, count - k);
+        all += sum;
+        if (adds) all += load_some(to + k, count - k);
+        put(to + k, all, count - k);
     }
 }
 

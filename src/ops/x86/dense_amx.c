@@ -5,7 +5,6 @@
  *     weights   dW [C, K] = xt [C, n] dy [n, K]     a tile of it, over everybody's rows
  *
  * See _tile_blocks.h and _tile_operands.h. */
-#include "base/memory.h"
 #include "ops/x86/_tile_operands.h"
 
 KEEL_USES_OP(dense);
@@ -13,23 +12,6 @@ KEEL_USES_OP(dense);
 /* CHUNK: rows of a step whose dy is packed at a time, fewer where there are many outputs
  * (chunk_of). */
 enum { CHUNK = 512, KEPT_MOST = 1 << 20 };
-
-static keel_status derive(keel_prepare *p, const keel_derived **got)
-{
-    const int64_t *w = p->node->weight[0].shape.dim;
-    const bool turned = p->pass == KEEL_BACKWARD;
-    packer *s = keel_calloc(1, sizeof *s);
-    if (!s) return KEEL_ENOMEM;
-    *s = (packer){ w[0], w[1] };
-    keel_derived want = { .bytes = (size_t)(blocks(w[0]) * blocks(w[1])) * STEP_HALVES *
-                                   sizeof(uint16_t),
-                          .weight = 0,
-                          .key = 0x54494c4544454e00 + (uint64_t)turned,
-                          .refresh = turned ? refresh_turned : refresh,
-                          .release = keel_free,
-                          .plan = s };
-    return p->derive(p->context, &want, got);
-}
 
 /* ---- forward and backward -------------------------------------------------------------------- */
 
@@ -93,8 +75,8 @@ INLINE void add_chunk(const keel_tile_call *c, const keel_bf16 *const *x, int64_
     line l;
     line_begin(&l);
     for (int64_t i = 0; i < count; i += SIDE) {
-        const left a = { .at = turned, .apart = steps * SIDE };
-        turn_x(turned, x, n, n_c, first + i);
+        const left a = left_rows(turned, steps * SIDE, SIDE);
+        turn_x(turned, steps * SIDE, x, n, n_c, first + i);
         for (int64_t k = 0; k < n_k; k += SIDE) {
             place where = { .rows = at_most(count - i, SIDE),
                             .columns = at_most(n_k - k, SIDE),
@@ -124,7 +106,7 @@ static void kernel_tile(const keel_tile_call *c)
     cursor u = { c->span, c->span + c->n_span, 0 };
     bool adds = false;
     for (int64_t n; (n = next_places(&u, n_c, n_k, chunk, x, dy)) > 0; adds = true) {
-        if (rows > chunk || !c->scratch_ready) pack_dy(kept, dy, n, n_k);
+        if (rows > chunk || !c->scratch_ready) pack_dy(kept, dy, n, 0, n_k);
         if (c->move && rows <= chunk)
             add_chunk(c, x, n, kept, turned, false, MOVE);
         else
@@ -135,8 +117,8 @@ static void kernel_tile(const keel_tile_call *c)
 static void weights_tile(const keel_tile_call *c)
 {
     if (c->weight != 0)
-        sum_places(c->span, c->n_span, c->node->weight[0].shape.dim[1], c->first, c->count,
-                   c->grad);
+        sum_places(c->span, c->n_span, c->node->weight[0].shape.dim[1], c->first, c->count, c->grad,
+                   false);
     else
         kernel_tile(c);
 }
@@ -157,8 +139,11 @@ static keel_status prepare(keel_prepare *p)
             (kept_halves(rows, w[1]) + SIDE * SIDE * blocks(rows)) * (int64_t)sizeof(uint16_t);
         return KEEL_OK;
     }
+    const packer copy = {
+        .c = w[0], .k = w[1], .turned = p->pass == KEEL_BACKWARD, .n_class = 1, .n_tap = { 1 }
+    };
     p->scratch = product_scratch(w[p->pass == KEEL_BACKWARD]);
-    KEEL_TRY(derive(p, &got));
+    KEEL_TRY(derive_weights(p, &copy, &got));
     p->plan = (void *)got;
     return KEEL_OK;
 }
