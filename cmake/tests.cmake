@@ -118,9 +118,8 @@ if(CMOCKA_FOUND AND NOT KEEL_SANITIZE STREQUAL "fuzzer")
         endif()
         set(made ${name})
         if(name MATCHES "_emulated$") # these kernels once more, on tiles in plain C
-            target_sources(${name} PRIVATE src/ops/x86/_split_amx.c src/ops/x86/conv2d_split_amx.c
-                           src/ops/x86/conv2d_winograd_split_amx.c
-                           src/ops/x86/dense_split_amx.c src/ops/x86/dense_amx.c)
+            file(GLOB tiles CONFIGURE_DEPENDS src/ops/x86/*_amx.c)
+            target_sources(${name} PRIVATE ${tiles})
             target_compile_definitions(${name} PRIVATE KEEL_TILES_EMULATED)
         endif()
         if(name STREQUAL "test_pictures") # of the command, not of the library
