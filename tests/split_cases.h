@@ -25,7 +25,7 @@
 /* Every shape that the networks below have, on every kind of processor: the kernels run in a whole
  * fit too. */
 #define ON(level, op, pass, window, stride, c, k, places)                                          \
-    { level, op, pass, window, stride, c, k, places, { "split_amx", "", "split_amx" } },
+    { level, op, pass, window, stride, c, k, places, { "split_amx", "", "split_amx", "" } },
 #define PASSES(level, op, window, stride, c, k, places)                                            \
     ON(level, op, KEEL_FORWARD, window, stride, c, k, places)                                      \
     ON(level, op, KEEL_BACKWARD, window, stride, c, k, places)                                     \

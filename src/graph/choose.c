@@ -44,6 +44,14 @@ static bool has_pass(const keel_choice *c, const keel_kernel *k)
     return c->tile ? tile_of(c, k) != NULL : run_of(c, k) != NULL;
 }
 
+/* What the table names for the node; NULL: nothing. A device and widened copies have no table. */
+static const char *measured_kernel(const keel_choice *c, keel_float32 float32)
+{
+    const bool bfloat16 = c->narrow && c->node->held == KEEL_BFLOAT16;
+    if (c->device || c->widened || (c->narrow && !bfloat16)) return NULL;
+    return keel_tuned_kernel(c->node, c->pass, bfloat16 ? KEEL_TUNED_BFLOAT16 : (int)float32);
+}
+
 keel_status keel_kernel_prepare(const keel_kernel *k, keel_prepare *p)
 {
     return (int)keel_cpu_level() < k->needs ? KEEL_EUNSUP : k->prepare(p);
@@ -53,7 +61,7 @@ keel_status keel_choose_kernel(const keel_program_options *o, keel_choice *c)
 {
     const bool mixed = c->narrow || c->widened; /* its values are not float32 */
     const keel_float32 float32 = mixed ? KEEL_FLOAT32_FMA : o->float32;
-    const char *measured = mixed || c->device ? NULL : keel_tuned_kernel(c->node, c->pass, float32);
+    const char *const measured = measured_kernel(c, float32);
     const keel_kernel *const *all = c->device ? c->device->type->kernels : keel_kernels;
     const keel_kernel *k;
     for (int below = INT_MAX; (k = next_kernel(o, all, c->node->op, measured, &below)) != NULL;) {

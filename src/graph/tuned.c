@@ -33,7 +33,7 @@ static double factor(int64_t a, int64_t b)
     return ratio <= 2 ? ratio : 0;
 }
 
-const char *keel_tuned_kernel(const keel_node *n, keel_pass pass, keel_float32 float32)
+const char *keel_tuned_kernel(const keel_node *n, keel_pass pass, int column)
 {
     const char *const level = keel_cpu_isa_name(keel_cpu_level());
     const keel_tuned *best = NULL;
@@ -51,7 +51,7 @@ const char *keel_tuned_kernel(const keel_node *n, keel_pass pass, keel_float32 f
         least = far;
     }
     if (!best) return NULL;
-    const char *name = best->kernel[float32];
-    if (!*name) name = best->kernel[KEEL_FLOAT32_FMA];
+    const char *name = best->kernel[column];
+    if (!*name && column != KEEL_TUNED_BFLOAT16) name = best->kernel[KEEL_FLOAT32_FMA];
     return *name ? name : NULL;
 }

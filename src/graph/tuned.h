@@ -6,14 +6,18 @@
 #define KEEL_GRAPH_TUNED_H
 #include "ops/op.h"
 
+/* The column of a table's kernels: a keel_float32, or values that are held in bfloat16. */
+enum { KEEL_TUNED_BFLOAT16 = KEEL_FLOAT32_FAST + 1, KEEL_TUNED_COLUMNS };
+
 typedef struct keel_tuned {
     const char *level; /* keel_cpu_isa_name */
     const keel_op *op;
     keel_pass pass;
     int64_t window, stride; /* side of a square window; 1 for dense */
     int64_t c, k, places;   /* channels in and out, places of a row of the output */
-    const char *kernel[3];  /* by keel_float32: the kernel's name; "": as for KEEL_FLOAT32_FMA or,
-                               for that one, the first by priority */
+    /* by column: the kernel's name; "": as for KEEL_FLOAT32_FMA or, for that one and for bfloat16,
+     * the first by priority */
+    const char *kernel[KEEL_TUNED_COLUMNS];
 } keel_tuned;
 
 extern const keel_tuned keel_tuned_rows[]; /* ends with level NULL */
@@ -23,6 +27,6 @@ bool keel_tuned_class(const keel_node *n, keel_tuned *out);
 
 /* The kernel to ask first for a pass of `n`: that of the nearest class on this kind of processor
  * whose c, k and places are each within a factor of two. NULL: nothing similar was measured. */
-const char *keel_tuned_kernel(const keel_node *n, keel_pass pass, keel_float32 float32);
+const char *keel_tuned_kernel(const keel_node *n, keel_pass pass, int column);
 
 #endif
