@@ -1,6 +1,7 @@
 /* bench_tune [FILE]: which kernel is the fastest for the dense layers and convolutions of the works
- * of `keel bench`, on the kind of processor this is. With FILE, graph/tuned.inc, the rows of this
- * kind are written anew and others stay; without, they are printed. `make tune` does the former.
+ * of `keel bench`, on the kind of processor this is: on float32, and on values held in bfloat16.
+ * With FILE, graph/tuned.inc, the rows of this kind are written anew and others stay; without, they
+ * are printed. `make tune` does the former.
  *
  * Kernels take turns on one core; the median of a kernel's turns counts, with making its copy of
  * the weights once a call. Another than the first by priority is named where it takes less than
@@ -11,6 +12,7 @@
 #include "graph/choose.h"
 #include "graph/tuned.h"
 #include "ops/cases.h"
+#include "tensor/bfloat16.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +102,17 @@ static float *numbers(int64_t n)
     return f;
 }
 
+/* The same, or rounded to bfloat16. */
+static void *values(int64_t n, keel_dtype held)
+{
+    float *f = numbers(n);
+    if (held == KEEL_FLOAT32) return f;
+    keel_bf16 *rounded = room(n * (int64_t)sizeof *rounded);
+    keel_bf16_narrow(rounded, f, n);
+    keel_free(f);
+    return rounded;
+}
+
 static double now(void)
 {
     struct timespec t;
@@ -115,14 +128,15 @@ typedef struct setup {
     char args[256];
     int64_t rows;
     keel_spec weight[2];
-    float *x, *y, *dx, *dy, *w[2], *dw[2];
+    void *x, *y, *dx, *dy; /* of the node's `held` */
+    float *w[2], *dw[2];
     bool tiles; /* its weight gradient is made tile by tile */
 } setup;
 
-static void open_setup(setup *s, const struct work *w, int64_t rows)
+static void open_setup(setup *s, const struct work *w, int64_t rows, keel_dtype held)
 {
     *s = (setup){ .rows = rows };
-    keel_case_shapes(w->in, KEEL_FLOAT32, &s->in, 1);
+    keel_case_shapes(w->in, held, &s->in, 1);
     keel_node *n = &s->node;
     *n = (keel_node){ .op = keel_op_find(w->op),
                       .args = s->args,
@@ -130,6 +144,7 @@ static void open_setup(setup *s, const struct work *w, int64_t rows)
                       .training = true,
                       .backward = true,
                       .real = KEEL_FLOAT32,
+                      .held = held,
                       .n_in = 1,
                       .in = &s->in,
                       .weight = s->weight };
@@ -137,10 +152,10 @@ static void open_setup(setup *s, const struct work *w, int64_t rows)
     n->n_weight = keel_case_shapes(w->weights, KEEL_FLOAT32, s->weight, 2);
     if (keel_node_infer(n) < 0) die(w->in);
     s->tiles = n->op->weights_tile[0] && s->in.shape.rank == 1;
-    s->x = numbers(rows * keel_row_count(&s->in));
-    s->dx = numbers(rows * keel_row_count(&s->in));
-    s->y = numbers(rows * keel_row_count(&n->out[0]));
-    s->dy = numbers(rows * keel_row_count(&n->out[0]));
+    s->x = values(rows * keel_row_count(&s->in), held);
+    s->dx = values(rows * keel_row_count(&s->in), held);
+    s->y = values(rows * keel_row_count(&n->out[0]), held);
+    s->dy = values(rows * keel_row_count(&n->out[0]), held);
     for (int i = 0; i < n->n_weight; i++) {
         s->w[i] = numbers(keel_row_count(&n->weight[i]));
         s->dw[i] = numbers(keel_row_count(&n->weight[i]));
@@ -149,7 +164,7 @@ static void open_setup(setup *s, const struct work *w, int64_t rows)
 
 static void close_setup(setup *s)
 {
-    float *const all[] = { s->x, s->y, s->dx, s->dy, s->w[0], s->w[1], s->dw[0], s->dw[1] };
+    void *const all[] = { s->x, s->y, s->dx, s->dy, s->w[0], s->w[1], s->dw[0], s->dw[1] };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) keel_free(all[i]);
     keel_node_clear(&s->node);
 }
@@ -158,8 +173,10 @@ static void close_setup(setup *s)
 
 typedef struct contender {
     const keel_kernel *kernel;
-    keel_float32 float32;
-    bool tiles;
+    int column; /* of the table: see tuned.h */
+    bool asks;  /* the kernel refuses what the table does not name it for */
+    keel_run run;
+    keel_tile_run run_tile; /* not NULL: the weight gradient is made tile by tile */
     void *plan, *scratch;
     keel_derived copy[COPIES_MAX];
     int n_copy;
@@ -177,19 +194,27 @@ static keel_status derive(void *context, keel_derived *want, const keel_derived 
 }
 
 static bool enter(contender *k, const setup *s, keel_pass pass, const keel_kernel *kernel,
-                  keel_float32 float32)
+                  int column)
 {
+    const bool narrow = column == KEEL_TUNED_BFLOAT16, tiles = s->tiles && pass == KEEL_WEIGHTS;
     keel_prepare p = { .node = &s->node,
                        .pass = pass,
                        .rows = s->rows,
-                       .float32 = float32,
-                       .measured = float32 != KEEL_FLOAT32_FMA,
+                       .float32 = narrow ? KEEL_FLOAT32_FMA : (keel_float32)column,
+                       .measured = !narrow && column != KEEL_FLOAT32_FMA,
                        .derive = derive,
                        .context = k };
-    *k = (contender){ .kernel = kernel, .float32 = float32, .tiles = s->tiles };
-    k->tiles = s->tiles && pass == KEEL_WEIGHTS;
-    if (k->tiles ? !kernel->weights_tile : !kernel->run[pass]) return false;
-    const keel_status status = keel_kernel_prepare(kernel, &p);
+    *k = (contender){ .kernel = kernel, .column = column };
+    if (tiles)
+        k->run_tile = narrow ? kernel->narrow_tile : kernel->weights_tile;
+    else
+        k->run = (narrow ? kernel->narrow : kernel->run)[pass];
+    if (!k->run && !k->run_tile) return false;
+    keel_status status = keel_kernel_prepare(kernel, &p);
+    if (status == KEEL_EUNSUP && narrow) {
+        k->asks = p.measured = true;
+        status = keel_kernel_prepare(kernel, &p);
+    }
     if (status == KEEL_EUNSUP) return false;
     if (status < 0) die(kernel->name);
     k->plan = p.plan;
@@ -199,7 +224,7 @@ static bool enter(contender *k, const setup *s, keel_pass pass, const keel_kerne
 
 static void leave(contender *k)
 {
-    if (k->kernel->release && !k->tiles) k->kernel->release(k->plan);
+    if (k->kernel->release && !k->run_tile) k->kernel->release(k->plan);
     for (int i = 0; i < k->n_copy; i++) {
         if (k->copy[i].release) k->copy[i].release(k->copy[i].plan);
         keel_free(k->copy[i].data);
@@ -213,20 +238,20 @@ static void run_tiles(const setup *s, const contender *k)
     const int64_t *w = s->node.weight[0].shape.dim, all = w[0] * w[1];
     const int64_t step = w[1] < TILE ? TILE / w[1] * w[1] : w[1];
     for (int64_t at = 0; at < all; at += step)
-        k->kernel->weights_tile(&(keel_tile_call){ .node = &s->node,
-                                                   .n_span = 1,
-                                                   .span = &span,
-                                                   .first = at,
-                                                   .count = all - at < step ? all - at : step,
-                                                   .grad = s->dw[0] + at,
-                                                   .n_prefetch = 1,
-                                                   .prefetch = { s->w[0] + at },
-                                                   .scratch = k->scratch,
-                                                   .scratch_ready = at > 0,
-                                                   .plan = k->plan });
+        k->run_tile(&(keel_tile_call){ .node = &s->node,
+                                       .n_span = 1,
+                                       .span = &span,
+                                       .first = at,
+                                       .count = all - at < step ? all - at : step,
+                                       .grad = s->dw[0] + at,
+                                       .n_prefetch = 1,
+                                       .prefetch = { s->w[0] + at },
+                                       .scratch = k->scratch,
+                                       .scratch_ready = at > 0,
+                                       .plan = k->plan });
 }
 
-static void run_once(const setup *s, const contender *k, keel_pass pass)
+static void run_once(const setup *s, const contender *k)
 {
     const keel_call c = { .node = &s->node,
                           .rows = s->rows,
@@ -240,10 +265,10 @@ static void run_once(const setup *s, const contender *k, keel_pass pass)
                           .scratch = k->scratch,
                           .plan = k->plan };
     for (int i = 0; i < k->n_copy; i++) k->copy[i].refresh(&k->copy[i], s->w[k->copy[i].weight]);
-    if (k->tiles)
+    if (k->run_tile)
         run_tiles(s, k);
     else
-        k->kernel->run[pass](&c);
+        k->run(&c);
 }
 
 static int by_value(const void *a, const void *b)
@@ -253,19 +278,19 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Median seconds of each contender. */
-static void race(const setup *s, contender *k, int n, keel_pass pass, double *median)
+static void race(const setup *s, contender *k, int n, double *median)
 {
     int64_t repeats[KERNELS_MAX];
     for (int i = 0; i < n; i++) {
-        run_once(s, &k[i], pass);
+        run_once(s, &k[i]);
         const double start = now();
-        run_once(s, &k[i], pass);
+        run_once(s, &k[i]);
         repeats[i] = (int64_t)(TURN_SECONDS / (now() - start)) + 1;
     }
     for (int t = 0; t < TURNS; t++)
         for (int i = 0; i < n; i++) {
             const double start = now();
-            for (int64_t r = 0; r < repeats[i]; r++) run_once(s, &k[i], pass);
+            for (int64_t r = 0; r < repeats[i]; r++) run_once(s, &k[i]);
             k[i].turn[t] = (now() - start) / (double)repeats[i];
         }
     for (int i = 0; i < n; i++) {
@@ -276,12 +301,19 @@ static void race(const setup *s, contender *k, int n, keel_pass pass, double *me
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-enum { NAMES = 16 };
+/* Of float32 that may be multiplied as bfloat16 pieces. */
+static bool of_pieces(int column)
+{
+    return column == KEEL_FLOAT32_EXACT || column == KEEL_FLOAT32_FAST;
+}
+
+enum { NAMES = 20 };
 typedef struct result { /* of one class and pass, a line for each kernel and way to multiply */
     int n;
     struct {
         const keel_kernel *kernel;
-        keel_float32 float32;
+        int column;
+        bool asks;
         double seconds[COUNTS];
         int counts; /* it took part in so many */
     } of[NAMES];
@@ -290,23 +322,30 @@ typedef struct result { /* of one class and pass, a line for each kernel and way
 static void note(result *r, const contender *k, double seconds, int count)
 {
     int i = 0;
-    while (i < r->n && (r->of[i].kernel != k->kernel || r->of[i].float32 != k->float32)) i++;
+    while (i < r->n && (r->of[i].kernel != k->kernel || r->of[i].column != k->column)) i++;
     if (i == NAMES) return;
     if (i == r->n) {
         r->of[r->n].kernel = k->kernel;
-        r->of[r->n++].float32 = k->float32;
+        r->of[r->n++].column = k->column;
     }
+    r->of[i].asks = r->of[i].asks || k->asks;
     r->of[i].seconds[count] = seconds;
     r->of[i].counts++;
 }
 
+/* Whether line i may be named in a column: in those of float32 also a kernel of FMA's. */
+static bool allowed(const result *r, int i, int column)
+{
+    return r->of[i].column == column ||
+           (r->of[i].column == KEEL_FLOAT32_FMA && column != KEEL_TUNED_BFLOAT16);
+}
+
 /* The fastest of those allowed, `first` unless another is worth it at every count of rows. */
-static int fastest(const result *r, keel_float32 float32, int first)
+static int fastest(const result *r, int column, int first)
 {
     int best = first;
     for (int i = 0; i < r->n; i++) {
-        bool worth = r->of[i].counts == COUNTS && i != first &&
-                     (r->of[i].float32 == KEEL_FLOAT32_FMA || r->of[i].float32 == float32);
+        bool worth = r->of[i].counts == COUNTS && i != first && allowed(r, i, column);
         for (int c = 0; worth && c < COUNTS; c++)
             worth = r->of[i].seconds[c] < WORTH * r->of[first].seconds[c] &&
                     r->of[i].seconds[c] < r->of[first].seconds[c] - SAVES;
@@ -315,11 +354,12 @@ static int fastest(const result *r, keel_float32 float32, int first)
     return best;
 }
 
-static int first_of(const result *r)
+/* What runs where the table says nothing; -1: no kernel. */
+static int first_of(const result *r, int column)
 {
     int first = -1;
     for (int i = 0; i < r->n; i++)
-        if (r->of[i].float32 == KEEL_FLOAT32_FMA && r->of[i].counts == COUNTS &&
+        if (r->of[i].column == column && !r->of[i].asks && r->of[i].counts == COUNTS &&
             (first < 0 || r->of[i].kernel->priority > r->of[first].kernel->priority))
             first = i;
     return first;
@@ -335,57 +375,71 @@ static void write_row(FILE *f, const keel_tuned *class, const char *level, keel_
                       const result *r)
 {
     static const char *const name[] = { "KEEL_FORWARD", "KEEL_BACKWARD", "KEEL_WEIGHTS" };
-    const int first = first_of(r);
+    const int first = first_of(r, KEEL_FLOAT32_FMA), held = first_of(r, KEEL_TUNED_BFLOAT16);
     if (first < 0) return;
     bool tiles = false;
-    for (int i = 0; i < r->n; i++) tiles = tiles || r->of[i].float32 != KEEL_FLOAT32_FMA;
+    for (int i = 0; i < r->n; i++) tiles = tiles || of_pieces(r->of[i].column);
     const int fma = fastest(r, KEEL_FLOAT32_FMA, first);
     const int exact = fastest(r, KEEL_FLOAT32_EXACT, fma),
               fast = fastest(r, KEEL_FLOAT32_FAST, fma);
-    fprintf(f, "TUNED(%s, %s, %-13s, %lld, %lld, %4lld, %4lld, %5lld, \"%s\", \"%s\", \"%s\") /*",
+    const int bfloat16 = held < 0 ? -1 : fastest(r, KEEL_TUNED_BFLOAT16, held);
+    fprintf(f,
+            "TUNED(%s, %s, %-13s, %lld, %lld, %4lld, %4lld, %5lld, \"%s\", \"%s\", \"%s\", \"%s\") "
+            "/*",
             level, class->op->name, name[pass], (long long)class->window, (long long)class->stride,
             (long long)class->c, (long long)class->k, (long long)class->places,
-            word(r, fma, first, false), word(r, exact, fma, false), word(r, fast, fma, tiles));
-    for (int i = 0; i < r->n; i++)
+            word(r, fma, first, false), word(r, exact, fma, false), word(r, fast, fma, tiles),
+            held < 0 ? "" : word(r, bfloat16, held, false));
+    for (int i = 0; i < r->n; i++) {
+        const bool narrow = r->of[i].column == KEEL_TUNED_BFLOAT16;
+        if (narrow && (i == 0 || r->of[i - 1].column != KEEL_TUNED_BFLOAT16)) fputs(" held:", f);
         fprintf(f, " %s%s %.0f", r->of[i].kernel->name,
-                r->of[i].float32 == KEEL_FLOAT32_FAST ? " fast" : "", 1e6 * r->of[i].seconds[1]);
+                r->of[i].column == KEEL_FLOAT32_FAST ? " fast" : "", 1e6 * r->of[i].seconds[1]);
+    }
     fputs(" us */\n", f);
     fflush(f);
 }
 
+/* All kernels that have the pass on values of this type. */
+static void measure_type(const struct work *w, keel_pass pass, int count, keel_dtype held,
+                         keel_tuned *class, result *r)
+{
+    const bool narrow = held == KEEL_BFLOAT16;
+    setup s;
+    contender k[KERNELS_MAX];
+    double median[KERNELS_MAX];
+    int n = 0;
+    open_setup(&s, w, w->rows[count], held);
+    if (!keel_tuned_class(&s.node, class)) die(w->in);
+    for (int i = 0; keel_kernels[i]; i++)
+        for (int column = 0; column < KEEL_TUNED_COLUMNS && n < KERNELS_MAX; column++) {
+            const bool split = strstr(keel_kernels[i]->name, "split_amx") != NULL;
+            if (keel_kernels[i]->op != s.node.op || split != of_pieces(column) ||
+                narrow != (column == KEEL_TUNED_BFLOAT16))
+                continue;
+            n += enter(&k[n], &s, pass, keel_kernels[i], column);
+        }
+    race(&s, k, n, median);
+    for (int i = 0; i < n; i++) {
+        note(r, &k[i], median[i], count);
+        leave(&k[i]);
+    }
+    close_setup(&s);
+}
+
 static void measure(FILE *f, const struct work *w, keel_pass pass)
 {
-    const char *const level = keel_cpu_isa_name(keel_cpu_level());
     keel_tuned class = { 0 };
     result r = { 0 };
-    for (int c = 0; c < COUNTS; c++) {
-        setup s;
-        contender k[KERNELS_MAX];
-        double median[KERNELS_MAX];
-        int n = 0;
-        open_setup(&s, w, w->rows[c]);
-        if (!keel_tuned_class(&s.node, &class)) die(w->in);
-        for (int i = 0; keel_kernels[i]; i++)
-            for (keel_float32 way = 0; way <= KEEL_FLOAT32_FAST && n < KERNELS_MAX; way++) {
-                const bool split = strstr(keel_kernels[i]->name, "split_amx") != NULL;
-                if (keel_kernels[i]->op != s.node.op || split == (way == KEEL_FLOAT32_FMA))
-                    continue;
-                n += enter(&k[n], &s, pass, keel_kernels[i], way);
-            }
-        race(&s, k, n, pass, median);
-        for (int i = 0; i < n; i++) {
-            note(&r, &k[i], median[i], c);
-            leave(&k[i]);
-        }
-        close_setup(&s);
-    }
-    write_row(f, &class, level, pass, &r);
+    for (int c = 0; c < COUNTS; c++) measure_type(w, pass, c, KEEL_FLOAT32, &class, &r);
+    for (int c = 0; c < COUNTS; c++) measure_type(w, pass, c, KEEL_BFLOAT16, &class, &r);
+    write_row(f, &class, keel_cpu_isa_name(keel_cpu_level()), pass, &r);
 }
 
 /* What the file has for other kinds of processors, and its head. */
 static void keep_others(FILE *to, const char *path, const char *level)
 {
-    char line[512], mine[32];
+    char line[1024], mine[32];
     FILE *from = fopen(path, "r");
     snprintf(mine, sizeof mine, "TUNED(%s,", level);
     while (from && fgets(line, sizeof line, from))
