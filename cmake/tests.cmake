@@ -34,7 +34,7 @@ function(keel_test_program name source folder)
     set(library keel_static) # what a program has itself is not taken from there
     if(name MATCHES "_debian$")
         set(library keel_static_debian)
-    elseif(folder MATCHES "^(tests|fuzz)$" AND NOT name MATCHES "^test_split|_emulated$|_own$")
+    elseif(folder MATCHES "^(tests|fuzz)$" AND NOT name MATCHES "^test_(split|conv_tiles)|_emulated$|_own$")
         set(library keel_tests)
     endif()
     target_link_libraries(${name} PRIVATE ${library} ${KEEL_LIBRARIES})

@@ -10,12 +10,38 @@
 #include <stdlib.h>
 #include "device/cpu/cpu.h"
 #include "graph/choose.h"
+#include "graph/tuned.h"
 #include "guarded.h"
 #include "keel/keel.h"
 #include "must.h"
 #include "ops/all.h"
 #include "ops/cases.h"
 #include "sweep.h"
+
+/* The table names the kernel for the shapes of the network below, on every kind of processor. */
+#define ON(level, pass, window, stride, c, k, places, fma, bfloat16)                               \
+    { level,                                                                                       \
+      &keel_op_conv2d,                                                                             \
+      pass,                                                                                        \
+      window,                                                                                      \
+      stride,                                                                                      \
+      c,                                                                                           \
+      k,                                                                                           \
+      places,                                                                                      \
+      { [KEEL_FLOAT32_FMA] = fma,                                                                  \
+        [KEEL_FLOAT32_EXACT] = "",                                                                 \
+        [KEEL_FLOAT32_FAST] = "",                                                                  \
+        [KEEL_TUNED_BFLOAT16] = bfloat16 } },
+#define PASSES(level, window, stride, c, k, places)                                                \
+    ON(level, KEEL_FORWARD, window, stride, c, k, places, "dnnl", "amx")                           \
+    ON(level, KEEL_BACKWARD, window, stride, c, k, places, "", "amx")                              \
+    ON(level, KEEL_WEIGHTS, window, stride, c, k, places, "", "amx")
+#define LEVEL(level)                                                                               \
+    PASSES(level, 3, 1, 3, 20, 64)                                                                 \
+    PASSES(level, 3, 2, 20, 40, 16)                                                                \
+    ON(level, KEEL_FORWARD, 5, 1, 3, 20, 64, "dnnl", "")
+const keel_tuned keel_tuned_rows[] = { LEVEL("base") LEVEL("avx2") LEVEL("avx512")
+                                           LEVEL("avx512_bf16") LEVEL("amx"){ 0 } };
 
 static const struct shape {
     const char *in, *weights, *args;
@@ -563,6 +589,105 @@ static void without_memory_prepare_fails_and_leaves_nothing(void **unused)
     }
 }
 
+/* ---- the table, and a whole fit -------------------------------------------------------------- */
+
+static void the_table_has_a_column_for_bfloat16(void **unused)
+{
+    (void)unused;
+    static const struct {
+        struct shape shape;
+        int column;
+        const char *want;
+    } look[] = { { { "8,8,3", "3,3,3,20", "pad 1,1,1,1", 1 }, KEEL_TUNED_BFLOAT16, "amx" },
+                 { { "8,8,3", "3,3,3,20", "pad 1,1,1,1", 1 }, KEEL_FLOAT32_FMA, "dnnl" },
+                 { { "8,8,3", "3,3,3,20", "pad 1,1,1,1", 1 }, KEEL_FLOAT32_EXACT, "dnnl" },
+                 { { "8,8,3", "5,5,3,20", "pad 2,2,2,2", 1 }, KEEL_TUNED_BFLOAT16, NULL },
+                 { { "8,8,3", "5,5,3,20", "pad 2,2,2,2", 1 }, KEEL_FLOAT32_FAST, "dnnl" },
+                 { { "8,8,3", "3,3,3,41", "pad 1,1,1,1", 1 }, KEEL_TUNED_BFLOAT16, NULL } };
+    for (size_t i = 0; i < sizeof look / sizeof *look; i++) {
+        lab l = { .shape = &look[i].shape };
+        node_open(&l, &l.node, 0, look[i].shape.args);
+        const char *const name = keel_tuned_kernel(&l.node, KEEL_FORWARD, look[i].column);
+        if (look[i].want)
+            assert_string_equal(name, look[i].want);
+        else
+            assert_null(name);
+        keel_node_clear(&l.node);
+    }
+}
+
+enum { ROWS = 50, EDGE = 8, CLASSES = 10 };
+
+static keel_model *fitted(const char *devices)
+{
+    static float x[ROWS * EDGE * EDGE * 3];
+    static int32_t y[ROWS];
+    keel_model *m;
+    keel_dataset *d;
+    keel_strategy *s;
+    keel_history h;
+    state = 5;
+    for (int i = 0; i < ROWS * EDGE * EDGE * 3; i++) x[i] = drawn();
+    for (int i = 0; i < ROWS; i++) y[i] = (i * 7) % CLASSES;
+    const keel_tensor tx = { KEEL_FLOAT32, { 4, { ROWS, EDGE, EDGE, 3 } }, x };
+    const keel_tensor ty = { KEEL_INT32, { 1, { ROWS } }, y };
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 7));
+    must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", EDGE, EDGE, 3))));
+    for (int stride = 1; stride <= 2; stride++)
+        must(keel_model_add(
+            m, "Conv2D",
+            KEEL_ARGS(KEEL_ARG_INT("filters", 20 * stride), KEEL_ARG_INT("kernel_size", 3),
+                      KEEL_ARG_INT("strides", stride), KEEL_ARG_STR("padding", "same"),
+                      KEEL_ARG_STR("activation", "relu"))));
+    must(keel_model_add(m, "Flatten", NULL));
+    must(keel_model_add(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", CLASSES))));
+    must(keel_model_add(m, "Softmax", NULL));
+    must(keel_model_set_dtype_policy(m, "mixed_bfloat16"));
+    must(keel_model_compile(
+        m, &(keel_compile){ KEEL_COMPILE,
+                            .optimizer = { "SGD", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate", 0.1)) },
+                            .loss = { { "sparse_categorical_crossentropy" } } }));
+    must(keel_dataset_from_arrays(&d, &tx, &ty, NULL));
+    must(keel_strategy_create(&s, devices));
+    must(keel_fit(m, s, d,
+                  &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 16, .epochs = 3, .seed = 3,
+                                       .profile = true },
+                  &h));
+    int seen = 0;
+    for (int i = 0; i < h.profile->count; i++) {
+        const keel_profile_row *r = &h.profile->row[i];
+        if (strcmp(r->op, "conv2d")) continue;
+        assert_string_equal(r->forward_kernel, "amx");
+        if (seen++ > 0) assert_string_equal(r->backward_kernel, "amx");
+        assert_string_equal(r->weights_kernel, "amx");
+    }
+    assert_int_equal(seen, 2);
+    assert_string_equal(h.name[0], "loss");
+    assert_true(h.value[2 * h.count] < h.value[0]);
+    keel_history_free(&h);
+    keel_strategy_destroy(s);
+    keel_dataset_destroy(d);
+    return m;
+}
+
+/* More workers than two have other shards, whose sums are rounded otherwise. */
+static void a_fit_learns_and_is_the_same_on_two_lanes(void **unused)
+{
+    (void)unused;
+    keel_model *one = fitted("cpu:0"), *two = fitted("cpu:0-1");
+    for (int i = 0; i < keel_model_weight_count(one); i++) {
+        const char *const name = keel_model_weight_name(one, i);
+        keel_tensor p, q;
+        must(keel_model_get_weight(one, name, &p));
+        must(keel_model_get_weight(two, name, &q));
+        assert_memory_equal(p.data, q.data, (size_t)keel_shape_count(&p.shape) * sizeof(float));
+        keel_tensor_free(&p);
+        keel_tensor_free(&q);
+    }
+    keel_model_destroy(one);
+    keel_model_destroy(two);
+}
+
 static int run_all(void)
 {
     const struct CMUnitTest tests[] = {
@@ -574,6 +699,8 @@ static int run_all(void)
         cmocka_unit_test(pixels_that_no_window_reads_may_be_nan),
         cmocka_unit_test(what_it_cannot_do_is_left_to_others),
         cmocka_unit_test(without_memory_prepare_fails_and_leaves_nothing),
+        cmocka_unit_test(the_table_has_a_column_for_bfloat16),
+        cmocka_unit_test(a_fit_learns_and_is_the_same_on_two_lanes),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }
