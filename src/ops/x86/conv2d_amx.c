@@ -80,11 +80,6 @@ static bool places_are_rows(const keel_window *v)
     return true;
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Places of a packed left operand of n places, whose last block is whole. */
 static int64_t left_places(const plan *pl, int64_t n)
 {
@@ -132,7 +127,7 @@ static keel_status plan_product(plan *pl, keel_prepare *p, bool turned)
 static keel_status plan_weights(plan *pl, keel_prepare *p)
 {
     const int64_t outputs = outputs_at_once(pl), half = sizeof(keel_bf16);
-    const int64_t fit = at_most(larger(KEPT / (outputs * half), RUN), PLACES_MOST);
+    const int64_t fit = at_most(plane_larger(KEPT / (outputs * half), RUN), PLACES_MOST);
     planes_stretch(&pl->at, fit, p->rows);
     const int64_t n = pl->at.places, sums = keel_row_count(&p->node->weight[0]);
     return take(&p->scratch, pl->at.read.n * (n + pl->at.reach), sizeof(void *), &pl->read_at) &&
