@@ -182,23 +182,42 @@ static inline void product(const keel_bf16 *x, int64_t rows, int64_t inner,
 
 /* ---- weight gradients ------------------------------------------------------------------------ */
 
-/* 16 numbers of place q and of the next as 16 words; places that are NULL, or not below n, are 0.
- */
-INLINE vi joined(const keel_bf16 *const *from, int64_t q, int64_t n, int64_t at, int64_t count)
+/* Places q and q + 1 of n, NULL for what is not there. */
+typedef struct neighbours {
+    const keel_bf16 *at[2];
+} neighbours;
+
+INLINE neighbours neighbours_at(const keel_bf16 *const *from, int64_t q, int64_t n)
 {
-    const keel_bf16 *const a = q < n ? from[q] : NULL, *const b = q + 1 < n ? from[q + 1] : NULL;
-    return load_halves(a ? a + at : NULL, count) | load_halves(b ? b + at : NULL, count) << 16;
+    return (neighbours){ { q < n ? from[q] : NULL, q + 1 < n ? from[q + 1] : NULL } };
 }
 
-/* Columns [first, last) of dy as right operand: pairs of places. */
+/* 16 numbers of each, `count` of them there, as 16 words. */
+INLINE vi joined(neighbours p, int64_t at, int64_t count)
+{
+    const vi low = load_halves(p.at[0] ? p.at[0] + at : NULL, count);
+    return low | load_halves(p.at[1] ? p.at[1] + at : NULL, count) << 16;
+}
+
+/* Columns [first, last) of dy as right operand, pairs of places; in the order of memory. */
 static inline void pack_dy(uint16_t *to, const keel_bf16 *const *dy, int64_t n, int64_t first,
                            int64_t last)
 {
-    for (int64_t j = first; j < last; j += SIDE)
-        for (int64_t q = 0; q < n; q += SIDE)
-            for (int64_t k = j; k < j + SIDE; k += HALF)
-                for (int64_t r = 0; r < SIDE; r += 2, to += TILE_REDUCED)
-                    *(vi *)to = joined(dy, q + r, n, k, last - k);
+    const int64_t column = blocks(n) * STEP_HALVES, end = first + blocks(last - first) * SIDE;
+    for (int64_t q = 0; q < keel_round_up(n, SIDE); q += 2) {
+        const neighbours p = neighbours_at(dy, q, n);
+        uint16_t *at = to + q / SIDE * STEP_HALVES + q % SIDE * HALF;
+        int64_t k = first;
+        if (p.at[0] && p.at[1])
+            for (; k + SIDE <= last; k += SIDE, at += column) {
+                *(vi *)at = joined(p, k, SIDE);
+                *(vi *)(at + TILE_HALVES) = joined(p, k + HALF, HALF);
+            }
+        for (; k < end; k += SIDE, at += column) {
+            *(vi *)at = joined(p, k, last - k);
+            *(vi *)(at + TILE_HALVES) = joined(p, k + HALF, last - k - HALF);
+        }
+    }
 }
 
 /* Channels [first, first + 32) of x as left operand [32][row], of n places and then zeros; `row` is
@@ -211,7 +230,7 @@ static inline void turn_x(keel_bf16 *to, int64_t row, const keel_bf16 *const *x,
             vi r[HALF];
             const int64_t channel = first + h * HALF;
             for (int64_t m = 0; m < HALF; m++)
-                r[m] = joined(x, q + 2 * m, n, channel, n_c - channel);
+                r[m] = joined(neighbours_at(x, q + 2 * m, n), channel, n_c - channel);
             transpose(r);
             for (int64_t c = 0; c < HALF; c++) *(vi *)(to + (h * HALF + c) * row + q) = r[c];
         }
