@@ -191,7 +191,7 @@ static void work(void *context, int worker)
     }
     if (a->store->n_derived > 0) {
         keel_program_meet(p->program, a->team, worker);
-        keel_store_refresh(a->store, worker, a->lanes.n_worker);
+        keel_store_refresh(a->store, worker, a->lanes.n_worker, NULL);
     }
 }
 

@@ -127,6 +127,22 @@ int64_t keel_store_bytes(const keel_store *s)
     return n;
 }
 
+static int64_t columns_of(const keel_store_weight *w)
+{
+    const keel_shape *shape = &w->info.spec.shape;
+    return shape->rank > 0 ? shape->dim[shape->rank - 1] : 1;
+}
+
+/* Adds a copy to those of its weight, or takes it away. A tile must be whole groups of its rows. */
+static void count_copy(keel_store *s, const struct keel_store_copy *c, int by)
+{
+    keel_store_weight *w = &s->weight[c->variable];
+    const bool whole = c->copy.refresh_rows &&
+                       (tile_of(w) >= w->count || tile_of(w) % (c->copy.rows * columns_of(w)) == 0);
+    w->n_copy += by;
+    if (whole) w->n_copy_by_tile += by;
+}
+
 keel_status keel_store_join(keel_store *s, uint64_t *user)
 {
     if (!~s->users) return keel_fail(KEEL_EUNSUP, "more than 64 programs of one model");
@@ -141,10 +157,12 @@ void keel_store_leave(keel_store *s, uint64_t user)
     s->users &= ~user;
     for (int i = 0; i < s->n_derived; i++) {
         s->derived[i]->users &= ~user;
-        if (s->derived[i]->users)
+        if (s->derived[i]->users) {
             s->derived[kept++] = s->derived[i];
-        else
-            free_copy(s->derived[i]);
+            continue;
+        }
+        count_copy(s, s->derived[i], -1);
+        free_copy(s->derived[i]);
     }
     s->n_derived = kept;
 }
@@ -171,6 +189,7 @@ keel_status keel_store_derive(keel_store *s, uint64_t user, keel_variable v, kee
     if (!(want->data = keel_aligned_calloc(want->bytes, 1))) goto fail;
     *c = (struct keel_store_copy){ .users = user, .variable = v, .copy = *want };
     s->derived[s->n_derived++] = c;
+    count_copy(s, c, 1);
     c->copy.refresh(&c->copy, keel_store_data(s, v));
     *got = &c->copy;
     return KEEL_OK;
@@ -180,13 +199,45 @@ fail:
     return KEEL_ENOMEM;
 }
 
-void keel_store_refresh(keel_store *s, int worker, int n_worker)
+bool keel_store_copies_by_tile(const keel_store *s, keel_variable v)
+{
+    const keel_store_weight *w = &s->weight[v];
+    return w->n_copy > 0 && w->n_copy == w->n_copy_by_tile;
+}
+
+void keel_store_copy_tile(const keel_store *s, const keel_tile *tile)
+{
+    const keel_store_weight *w = &s->weight[tile->variable];
+    const int64_t columns = columns_of(w);
+    for (int i = 0; i < s->n_derived; i++) {
+        const keel_derived *d = &s->derived[i]->copy;
+        if (s->derived[i]->variable == tile->variable)
+            d->refresh_rows(d, keel_store_data(s, tile->variable),
+                            (tile->offset - w->offset) / columns, tile->count / columns);
+    }
+}
+
+static bool is_made(const keel_store *s, int copy, const bool *made)
+{
+    const keel_variable v = s->derived[copy]->variable;
+    return made && made[v] && keel_store_copies_by_tile(s, v);
+}
+
+bool keel_store_has_to_refresh(const keel_store *s, const bool *made)
+{
+    for (int i = 0; i < s->n_derived; i++)
+        if (!is_made(s, i, made)) return true;
+    return false;
+}
+
+void keel_store_refresh(keel_store *s, int worker, int n_worker, const bool *made)
 {
     size_t bytes[KEEL_LANES_MAX] = { 0 };
     if (n_worker == 1) keel_store_moved(s);
     for (int i = 0; i < s->n_derived; i++) {
         const keel_derived *d = &s->derived[i]->copy;
         int least = 0;
+        if (is_made(s, i, made)) continue;
         for (int w = 1; w < n_worker; w++)
             if (bytes[w] < bytes[least]) least = w;
         bytes[least] += d->bytes;

@@ -11,7 +11,8 @@ enum { KEEL_TILE = 16384 }; /* elements of a tile: 64 KiB of float32 */
 typedef struct keel_store_weight {
     keel_weight_info info;
     int64_t count;
-    int64_t offset; /* elements, into master */
+    int64_t offset;             /* elements, into master */
+    int n_copy, n_copy_by_tile; /* of `derived`; those that can be made tile by tile */
 } keel_store_weight;
 
 /* A tile: a part of one trained weight. Its owner reduces and updates it. */
@@ -64,9 +65,15 @@ void keel_store_leave(keel_store *s, uint64_t user);
  * failure, want's plan is released. */
 keel_status keel_store_derive(keel_store *s, uint64_t user, keel_variable v, keel_derived *want,
                               const keel_derived **got);
+/* Makes again what the copies of a weight have of a tile, by the owner who has moved it. Only where
+ * all of them can be made so: keel_store_copies_by_tile. */
+bool keel_store_copies_by_tile(const keel_store *s, keel_variable v);
+void keel_store_copy_tile(const keel_store *s, const keel_tile *tile);
 /* Makes a worker's share of the copies again, after the weights have moved. Each copy goes to the
- * worker with the fewest bytes so far. At most KEEL_LANES_MAX workers. */
-void keel_store_refresh(keel_store *s, int worker, int n_worker);
+ * worker with the fewest bytes so far. At most KEEL_LANES_MAX workers. made [n_weight]: weights of
+ * which owners have made what can be made tile by tile; NULL: none. */
+void keel_store_refresh(keel_store *s, int worker, int n_worker, const bool *made);
+bool keel_store_has_to_refresh(const keel_store *s, const bool *made); /* any copy */
 /* By one worker, when weights have moved: copies on devices are old. Several workers that refresh
  * leave it to one of them; a single one need not call it. */
 static inline void keel_store_moved(keel_store *s)

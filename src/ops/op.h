@@ -283,7 +283,12 @@ struct keel_derived {
     int weight;   /* index into node->weight */
     uint64_t key; /* kernels that ask with the same key share the copy */
     void (*refresh)(const keel_derived *d, const void *weight); /* writes data */
-    void (*release)(void *plan);                                /* frees plan; NULL: nothing */
+    /* Writes what is made of rows [first, first + count) of the weight, seen as a matrix of its
+     * last dim, so that whoever moves them makes it while they are in the cache. Both are multiples
+     * of `rows`, but for the count of the last rows. NULL: there is no such part. */
+    void (*refresh_rows)(const keel_derived *d, const void *weight, int64_t first, int64_t count);
+    int64_t rows;
+    void (*release)(void *plan); /* frees plan; NULL: nothing */
     void *plan;
 };
 

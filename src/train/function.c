@@ -195,7 +195,7 @@ static bool load_weights(keel_function *f)
         old = old || f->models.model[i].seen != f->model[i]->changes;
     if (!old) return false;
     keel_trainer_load(f->trainer, f->model, f->models.n);
-    keel_store_refresh(f->trainer->store, 0, 1);
+    keel_store_refresh(f->trainer->store, 0, 1, NULL);
     for (int i = 0; i < f->models.n; i++) f->models.model[i].seen = f->model[i]->changes;
     return true;
 }

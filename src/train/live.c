@@ -100,7 +100,7 @@ bool keel_live_take(keel_model_live *l)
     if (changed & KEEL_LIVE_WEIGHTS) {
         copy_weights(t, false);
         begin_slots(t);
-        keel_store_refresh(t->store, 0, 1);
+        keel_store_refresh(t->store, 0, 1, NULL);
     }
     return changed != 0;
 }

@@ -133,5 +133,5 @@ void keel_spectral_undo(const keel_spectral *s)
         put(s->store, w->of.weight, w->was, 1, w->rows * w->columns);
         put(s->store, w->of.u, w->u_was, 1, w->columns);
     }
-    if (s->n > 0) keel_store_refresh(s->store, 0, 1);
+    if (s->n > 0) keel_store_refresh(s->store, 0, 1, NULL);
 }

@@ -12,7 +12,8 @@
  *     apply          each owner updates its tiles, or each device all (resident.h); one worker
  *                    updates the state. With a sharded optimizer a process updates its tiles, and
  *                    gets those of all others (sharded.h)
- *     meet, refresh  packed copies of the weights are made again
+ *     meet, refresh  packed copies of the weights are made again, but for those whose owners have
+ *                    made them tile by tile
  *
  * Nothing permanent is written before the commit point, so a failed step leaves no trace. The one
  * exception are kernels that are normalized, of which a copy is kept, and put back. With a loss
@@ -107,7 +108,7 @@ static void normalize_kernels(const keel_trainer *t, int worker)
     timed(t, worker, KEEL_PHASE_UPDATE, begin);
     keel_program_meet(p, t->strategy->team, worker);
     if (t->store->n_derived == 0) return;
-    keel_store_refresh(t->store, worker, n_worker);
+    keel_store_refresh(t->store, worker, n_worker, NULL);
     keel_program_meet(p, t->strategy->team, worker);
 }
 
@@ -320,6 +321,11 @@ static void make_and_move(const keel_trainer *t, const keel_mover *x, int worker
         }
         if (!how.moved && part.count > 0) move(t, x, worker, &part, grad, scale);
     }
+    if (!t->copied_at_once[tile->variable] || !keel_store_copies_by_tile(t->store, tile->variable))
+        return;
+    const int64_t begin = timed(t, worker, KEEL_PHASE_UPDATE, 0);
+    keel_store_copy_tile(t->store, tile);
+    timed(t, worker, KEEL_PHASE_UPDATE, begin);
 }
 
 static void apply_my_tiles(const keel_trainer *t, const keel_mover *x, int worker,
@@ -495,10 +501,11 @@ static void train_part(keel_trainer *t, int worker)
         keel_store_moved(t->store);
     }
     timed(t, worker, KEEL_PHASE_UPDATE, at);
-    if (t->store->n_derived > 0) {
+    const bool *made = moves_at_once ? t->copied_at_once : NULL;
+    if (keel_store_has_to_refresh(t->store, made)) {
         keel_program_meet(p, team, worker);
         at = timed(t, worker, KEEL_PHASE_UPDATE, 0);
-        keel_store_refresh(t->store, worker, t->strategy->lanes.n_worker);
+        keel_store_refresh(t->store, worker, t->strategy->lanes.n_worker, made);
         timed(t, worker, KEEL_PHASE_UPDATE, at);
     }
 }

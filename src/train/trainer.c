@@ -29,8 +29,9 @@ keel_status keel_trainer_lay_out(keel_trainer *t, const keel_graph *g, keel_mode
     for (int i = 0; i < n_model; i++) n += models[i]->n_weight;
     const bool given = t->trains != NULL;
     if (!given) t->trains = keel_calloc((size_t)n, sizeof *t->trains);
+    t->copied_at_once = keel_calloc((size_t)n, sizeof *t->copied_at_once);
     keel_weight_info *info = keel_calloc((size_t)n, sizeof *info);
-    if (!t->trains || !info) goto out;
+    if (!t->trains || !t->copied_at_once || !info) goto out;
     for (int i = 0; i < n_model; i++)
         for (int k = 0; k < models[i]->n_weight; k++, v++) {
             info[v] = models[i]->weight[k].info;
@@ -128,6 +129,19 @@ static keel_status compile_first(keel_trainer *t, const keel_trainer_work *work,
                                most ? most : KEEL_PROGRAMS_DEFAULT, batch);
 }
 
+/* Nothing else must change a weight that its owner has moved. */
+static void look_at_copies(keel_trainer *t)
+{
+    for (int k = 0; k < t->n_mover; k++) {
+        const keel_updater *u = &t->mover[k].update;
+        for (int i = 0; i < u->n_tile; i++) {
+            const keel_variable v = u->tile[i].variable;
+            t->copied_at_once[v] = !t->constrained && t->spectral.n == 0 && u->average < 0 &&
+                                   t->train.program->tiled[v].node >= 0;
+        }
+    }
+}
+
 void keel_trainer_look(keel_trainer *t)
 {
     t->all_tiled = true;
@@ -155,6 +169,7 @@ void keel_trainer_look(keel_trainer *t)
             }
         }
     }
+    look_at_copies(t);
 }
 
 keel_status keel_trainer_meet(keel_trainer *t, bool training, const keel_batch *b)
@@ -265,8 +280,9 @@ static keel_status take_optimizer(keel_trainer *t)
     }
     KEEL_TRY(keel_sharded_create(t));
     keel_trainer_copy_state(t, false);
+    KEEL_TRY(keel_spectral_create(&t->spectral, t->train.program->graph, t->store));
     keel_trainer_look(t);
-    return keel_spectral_create(&t->spectral, t->train.program->graph, t->store);
+    return KEEL_OK;
 }
 
 /* Devices that can add up gradients among themselves, where their order is free. */
@@ -355,6 +371,7 @@ void keel_trainer_destroy(keel_trainer *t)
     keel_arenas_destroy(t->arenas);
     if (t->sums) t->sums->type->leave(t->sums);
     keel_free(t->trains);
+    keel_free(t->copied_at_once);
     keel_free(t->given_bad);
     keel_free(t->vote);
     keel_free(t);

@@ -68,6 +68,7 @@ typedef struct keel_trainer {
     keel_mover *mover;
     bool all_tiled;        /* every tile is computed by its owner */
     bool may_move_at_once; /* tiles of tiled weights may be computed after the commit point */
+    bool *copied_at_once;  /* [n_weight]: their owners then make packed copies of them, too */
     keel_loss_scale loss_scale;
     struct keel_resident *resident; /* weights that live on devices; NULL: none do */
     struct keel_sharded *sharded;   /* processes keep parts of the optimizer's state; NULL: all */

@@ -59,6 +59,18 @@ static inline void pack_turned_weights(uint16_t *to, const float *w, int64_t col
     memcpy(to, r, sizeof r);
 }
 
+/* The two tiles of 32 rows and 32 columns of the operand, from row i and column j on, for a tap. */
+static inline void pack_step(const packer *s, const float *w, int64_t i, int64_t j, uint16_t *to)
+{
+    const int64_t rows = s->turned ? s->k : s->c, columns = s->turned ? s->c : s->k;
+    for (int64_t h = j; h < j + SIDE; h += HALF, to += TILE_HALVES) {
+        if (s->turned)
+            pack_turned_weights(to, w + h * s->k + i, s->k, rows - i, columns - h);
+        else
+            pack_weights(to, w + i * s->k + h, s->k, rows - i, columns - h);
+    }
+}
+
 static inline void refresh(const keel_derived *d, const void *weight)
 {
     const packer *s = d->plan;
@@ -68,14 +80,21 @@ static inline void refresh(const keel_derived *d, const void *weight)
     for (int g = 0; g < s->n_class; tap += s->n_tap[g++])
         for (int64_t j = 0; j < columns; j += SIDE)
             for (int64_t i = 0; i < rows; i += SIDE)
-                for (int t = 0; t < s->n_tap[g]; t++)
-                    for (int64_t h = j; h < j + SIDE; h += HALF, to += TILE_HALVES) {
-                        const float *const w = (const float *)weight + tap[t] * s->c * s->k;
-                        if (s->turned)
-                            pack_turned_weights(to, w + h * s->k + i, s->k, rows - i, columns - h);
-                        else
-                            pack_weights(to, w + i * s->k + h, s->k, rows - i, columns - h);
-                    }
+                for (int t = 0; t < s->n_tap[g]; t++, to += STEP_HALVES)
+                    pack_step(s, (const float *)weight + tap[t] * s->c * s->k, i, j, to);
+}
+
+/* Of a weight with one tap. Its rows are rows of the operand, or, turned, its columns. */
+static inline void refresh_rows(const keel_derived *d, const void *weight, int64_t first,
+                                int64_t count)
+{
+    const packer *s = d->plan;
+    const int64_t rows = s->turned ? s->k : s->c, end = first + count;
+    for (int64_t j = s->turned ? first : 0; j < (s->turned ? end : s->k); j += SIDE)
+        for (int64_t i = s->turned ? 0 : first; i < (s->turned ? s->k : end); i += SIDE)
+            pack_step(s, weight, i, j,
+                      (uint16_t *)d->data +
+                          (j / SIDE * blocks(rows) + i / SIDE) * (int64_t)STEP_HALVES);
 }
 
 /* Copies with the same order of taps are shared. */
@@ -104,6 +123,8 @@ static inline keel_status derive_weights(keel_prepare *p, const packer *want,
                           .weight = 0,
                           .key = key_of(want, taps),
                           .refresh = refresh,
+                          .refresh_rows = taps == 1 ? refresh_rows : NULL,
+                          .rows = SIDE,
                           .release = keel_free,
                           .plan = s };
     return p->derive(p->context, &copy, got);
