@@ -16,7 +16,6 @@
 #include "must.h"
 #include "ops/all.h"
 #include "ops/cases.h"
-#include "sweep.h"
 
 /* The table names the kernel for the shapes of the network below, on every kind of processor. */
 #define ON(level, pass, window, stride, c, k, places, fma, bfloat16)                               \
@@ -89,12 +88,10 @@ static const struct shape {
     { "30,30,400", "1,2,400,2", "pad 0,0,1,0", 1 },
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
-static int every = 1; /* which shapes are taken: plain C tiles are slow */
 
 static int start(void **unused)
 {
     (void)unused;
-    every = thin(1, 1, 3);
     keel_cpu_single_thread();
     return 0;
 }
@@ -306,7 +303,7 @@ static double half_place(double x)
 static void values_are_off_by_their_rounding_alone(void **unused)
 {
     (void)unused;
-    for (int i = 0; i < SHAPES; i += every)
+    for (int i = 0; i < SHAPES; i++)
         for (keel_pass pass = KEEL_FORWARD; pass <= KEEL_BACKWARD; pass++)
             for (int adds = 0; adds <= (pass == KEEL_BACKWARD); adds++) {
                 lab l;
@@ -339,7 +336,7 @@ static void values_are_off_by_their_rounding_alone(void **unused)
 static void weight_gradients_err_no_more_than_float32(void **unused)
 {
     (void)unused;
-    for (int i = 0; i < SHAPES; i += every)
+    for (int i = 0; i < SHAPES; i++)
         for (int adds = 0; adds < 2; adds++) {
             lab l;
             lab_open(&l, &shapes[i]);
@@ -392,7 +389,7 @@ static void rows_have_the_same_bits_however_they_are_cut(void **unused)
 {
     (void)unused;
     static const int64_t parts[] = { 1, 2, 67 };
-    for (int i = 0; i < SHAPES; i += every)
+    for (int i = 0; i < SHAPES; i++)
         for (keel_pass pass = KEEL_FORWARD; pass <= KEEL_BACKWARD; pass++)
             for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
                 lab l;
@@ -415,7 +412,7 @@ static void rows_have_the_same_bits_however_they_are_cut(void **unused)
 static void halves_of_a_gradient_add_up_to_the_same_bits(void **unused)
 {
     (void)unused;
-    for (int i = 0; i < SHAPES; i += every) {
+    for (int i = 0; i < SHAPES; i++) {
         lab l;
         if (shapes[i].rows < 2) continue;
         lab_open(&l, &shapes[i]);
@@ -437,7 +434,7 @@ static void halves_of_a_gradient_add_up_to_the_same_bits(void **unused)
 static void a_row_of_nan_spoils_no_other(void **unused)
 {
     (void)unused;
-    for (int i = 0; i < SHAPES; i += every)
+    for (int i = 0; i < SHAPES; i++)
         for (keel_pass pass = KEEL_FORWARD; pass <= KEEL_BACKWARD; pass++) {
             lab l;
             if (shapes[i].rows < 3) continue;
@@ -463,7 +460,7 @@ static void pixels_that_no_window_reads_may_be_nan(void **unused)
 {
     (void)unused;
     int64_t found = 0;
-    for (int i = 0; i < SHAPES; i += every) {
+    for (int i = 0; i < SHAPES; i++) {
         lab l;
         lab_open(&l, &shapes[i]);
         double *size = keel_calloc((size_t)l.n_x, sizeof *size);
