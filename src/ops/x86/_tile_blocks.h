@@ -161,10 +161,15 @@ typedef struct left {
 
 static const int64_t one_tap[] = { 0 }; /* of rows that lie as they are multiplied */
 
+/* Other work for vectors while tiles multiply: at each step some of it. */
+typedef struct beside {
+    void (*some)(struct beside *);
+} beside;
+
 /* The products of a block, whose sums go to `to`; `before` is finished meanwhile. low, wide: there
  * is a second row, a second column of tiles. */
 INLINE void block(const left *a, const uint16_t *b, int64_t steps, finished *to, finished *before,
-                  const ending end, const bool low, const bool wide)
+                  beside *other, const ending end, const bool low, const bool wide)
 {
     const int64_t share = keel_div_up(before->to.rows - before->row, steps);
     const keel_bf16 *at = a->at;
@@ -186,6 +191,7 @@ INLINE void block(const left *a, const uint16_t *b, int64_t steps, finished *to,
         if (low) tile_multiply(2, 5, 6);
         if (low && wide) tile_multiply(3, 5, 7);
         write_some(before, share, end);
+        if (other) other->some(other);
         if (++tap == a->n_tap) {
             tap = 0;
             at += a->next;
@@ -202,11 +208,13 @@ INLINE void block(const left *a, const uint16_t *b, int64_t steps, finished *to,
 typedef struct line {
     finished f[2];
     int next;
+    beside *other; /* NULL: no other work */
 } line;
 
 INLINE void line_begin(line *l)
 {
     l->next = 0;
+    l->other = NULL;
     l->f[1].row = l->f[1].to.rows = 0;
     tiles_begin();
 }
@@ -217,13 +225,13 @@ INLINE void line_block(line *l, const left *a, const uint16_t *b, int64_t steps,
     finished *const to = &l->f[l->next], *const before = &l->f[!l->next];
     const bool low = where->rows > HALF, wide = where->columns > HALF;
     if (low && wide)
-        block(a, b, steps, to, before, end, true, true);
+        block(a, b, steps, to, before, l->other, end, true, true);
     else if (low)
-        block(a, b, steps, to, before, end, true, false);
+        block(a, b, steps, to, before, l->other, end, true, false);
     else if (wide)
-        block(a, b, steps, to, before, end, false, true);
+        block(a, b, steps, to, before, l->other, end, false, true);
     else
-        block(a, b, steps, to, before, end, false, false);
+        block(a, b, steps, to, before, l->other, end, false, false);
     to->row = 0;
     to->to = *where;
     l->next = !l->next;

@@ -241,20 +241,25 @@ static inline void pack_dy(uint16_t *to, const keel_bf16 *const *dy, int64_t n, 
     }
 }
 
+/* Of left operands [channel][row], 16 channels from `first` on at 32 places from q on. */
+static inline void turn_some(keel_bf16 *to, int64_t row, const keel_bf16 *const *x, int64_t q,
+                             int64_t n, int64_t first, int64_t n_c)
+{
+    vi r[HALF];
+    for (int64_t m = 0; m < HALF; m++)
+        r[m] = joined(neighbours_at(x, q + 2 * m, n), first, n_c - first);
+    transpose(r);
+    for (int64_t c = 0; c < HALF; c++) *(vi *)(to + c * row + q) = r[c];
+}
+
 /* Channels [first, first + 32) of x as left operand [32][row], of n places and then zeros; `row` is
  * a multiple of 32. */
 static inline void turn_x(keel_bf16 *to, int64_t row, const keel_bf16 *const *x, int64_t n,
                           int64_t n_c, int64_t first)
 {
-    for (int h = 0; h < 2; h++)
-        for (int64_t q = 0; q < row; q += SIDE) {
-            vi r[HALF];
-            const int64_t channel = first + h * HALF;
-            for (int64_t m = 0; m < HALF; m++)
-                r[m] = joined(neighbours_at(x, q + 2 * m, n), channel, n_c - channel);
-            transpose(r);
-            for (int64_t c = 0; c < HALF; c++) *(vi *)(to + (h * HALF + c) * row + q) = r[c];
-        }
+    for (int h = 0; h < SIDE; h += HALF)
+        for (int64_t q = 0; q < row; q += SIDE)
+            turn_some(to + h * row, row, x, q, n, first + h, n_c);
 }
 
 /* The gradient of a bias, outputs [first, first + count): dy [places, n_k] summed over places, in

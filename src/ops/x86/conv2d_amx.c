@@ -8,7 +8,8 @@
  * first-level cache. Weights are a copy in the order in which they are multiplied.
  *
  * Weight gradients reduce over places. x is turned once for 32 channels and some thousand places,
- * [phase][32][place], where a tap is a shift, and dy is joined in pairs of places. Tiles start anew
+ * [phase][32][place], where a tap is a shift, while the 32 before are multiplied; dy is joined in
+ * pairs of places. Tiles start anew
  * every 512 places and are added up in float32, else a long sum would lose more than float32 does;
  * how often dW goes through the cache depends on the places that are packed at a time. A shift that
  * is no multiple of 32 places has each row of a tile in two lines of the cache. Measured in a
@@ -133,7 +134,7 @@ static keel_status plan_weights(plan *pl, keel_prepare *p)
     return take(&p->scratch, pl->at.read.n * (n + pl->at.reach), sizeof(void *), &pl->read_at) &&
                    take(&p->scratch, n, sizeof(void *), &pl->written_at) &&
                    take(&p->scratch, keel_round_up(n, SIDE), outputs * half, &pl->right_at) &&
-                   take(&p->scratch, turned_row(pl, n), pl->at.read.n * SIDE * half,
+                   take(&p->scratch, turned_row(pl, n), 2 * pl->at.read.n * SIDE * half,
                         &pl->left_at) &&
                    take(&p->scratch, RUN * SIDE, half, &pl->copy_at) &&
                    take(&p->scratch, p->weight_adds ? sums : 0, sizeof(float), &pl->sum_at)
@@ -282,10 +283,11 @@ static void backward(const keel_call *c)
 /* What a stretch adds to the gradient of some outputs. */
 typedef struct part {
     const plan *pl;
-    int64_t n, row;      /* places; from a line of turned places to the next */
-    int64_t first, last; /* outputs */
-    const uint16_t *dy;  /* packed, of these outputs */
-    keel_bf16 *turned, *copy;
+    int64_t n, row;            /* places; from a line of turned places to the next */
+    int64_t first, last;       /* outputs */
+    const uint16_t *dy;        /* packed, of these outputs */
+    const keel_bf16 *const *x; /* for each phase */
+    keel_bf16 *turned[2], *copy;
     float *dw;
     bool adds; /* it is not the first stretch */
 } part;
@@ -303,11 +305,12 @@ static void copy_tiles(keel_bf16 *to, const keel_bf16 *x, int64_t row, int64_t s
 }
 
 /* 32 channels from i on, which are turned, at one tap. */
-static void add_tap(const part *p, line *l, const plane_tap *tap, int64_t i)
+static void add_tap(const part *p, line *l, const plane_tap *tap, int64_t i,
+                    const keel_bf16 *turned)
 {
     const plan *pl = p->pl;
     const bool copies = p->last - p->first >= COPIES_PAY && tap->shift % SIDE != 0;
-    const keel_bf16 *const x = p->turned + tap->phase * SIDE * p->row + tap->shift;
+    const keel_bf16 *const x = turned + tap->phase * SIDE * p->row + tap->shift;
     const int64_t run = run_of(p->n);
     for (int64_t q = 0; q < p->n; q += run) {
         const int64_t steps = blocks(at_most(p->n - q, run));
@@ -329,16 +332,63 @@ static void add_tap(const part *p, line *l, const plane_tap *tap, int64_t i)
     }
 }
 
-static void add_part(const part *p, const keel_bf16 *const *x)
+/* 32 channels on their way to be turned, 16 of them at 32 places at a time, evenly over the steps
+ * of the channels before them. */
+typedef struct turning {
+    beside work;
+    const part *p;
+    keel_bf16 *to;
+    int64_t first; /* of the channels */
+    int phase, half;
+    int64_t q; /* place of the phase */
+    int64_t count, steps, due;
+} turning;
+
+static bool turn_next(turning *t)
+{
+    const part *p = t->p;
+    const planes *at = &p->pl->at;
+    const int64_t all = p->n + at->reach, h = t->half * HALF;
+    if (t->phase == at->read.n) return false;
+    turn_some(t->to + (t->phase * SIDE + h) * p->row, p->row, p->x + t->phase * all, t->q, all,
+              t->first + h, p->pl->c);
+    if ((t->half = !t->half)) return true;
+    if ((t->q += SIDE) < p->row) return true;
+    t->q = 0;
+    t->phase++;
+    return true;
+}
+
+static void turn_at_step(beside *work)
+{
+    turning *const t = (turning *)work;
+    for (t->due += t->count; t->due >= t->steps; t->due -= t->steps) turn_next(t);
+}
+
+static turning turning_of(const part *p, int64_t first)
 {
     const planes *at = &p->pl->at;
-    const int64_t all = p->n + at->reach;
+    return (turning){ .work = { turn_at_step },
+                      .p = p,
+                      .to = p->turned[first / SIDE % 2],
+                      .first = first,
+                      .count = at->read.n * p->row / HALF,
+                      .steps = at->n_tap[0] * blocks(p->n) * blocks(p->last - p->first) };
+}
+
+static void add_part(const part *p)
+{
+    const int64_t channels = p->pl->c;
+    turning next = turning_of(p, 0);
     line l;
+    while (turn_next(&next)) {}
     line_begin(&l);
-    for (int64_t i = 0; i < p->pl->c; i += SIDE) {
-        for (int r = 0; r < at->read.n; r++)
-            turn_x(p->turned + r * SIDE * p->row, p->row, x + r * all, all, p->pl->c, i);
-        for (int t = 0; t < at->n_tap[0]; t++) add_tap(p, &l, &at->tap[t], i);
+    for (int64_t i = 0; i < channels; i += SIDE) {
+        const keel_bf16 *const turned = next.to;
+        const bool more = i + SIDE < channels;
+        if (more) next = turning_of(p, i + SIDE);
+        l.other = more ? &next.work : NULL;
+        for (int t = 0; t < p->pl->at.n_tap[0]; t++) add_tap(p, &l, &p->pl->at.tap[t], i, turned);
     }
     line_end(&l, GRADIENT);
 }
@@ -354,23 +404,25 @@ static void sum_stretches(const keel_call *c, float *dw)
     uint16_t *const packed = (uint16_t *)(scratch + pl->right_at);
     stretch s = { 0 };
     for (bool adds = false; next_stretch(at, &s, c->rows); adds = true) {
-        const int64_t n = stretch_places(at, &s), all = n + at->reach;
+        const int64_t n = stretch_places(at, &s), all = n + at->reach, row = turned_row(pl, n);
+        keel_bf16 *const turned = (keel_bf16 *)(scratch + pl->left_at);
         for (int r = 0; r < at->read.n; r++)
             list_places(at, &at->read, r, &s, c->in[0], pl->c * half, all, x + r * all);
         list_places(at, &at->written, 0, &s, c->out_grad[0], pl->k * half, n, dy);
         for (int64_t k = 0; k < pl->k; k += outputs) {
             const part some = { .pl = pl,
                                 .n = n,
-                                .row = turned_row(pl, n),
+                                .row = row,
                                 .first = k,
                                 .last = at_most(pl->k, k + outputs),
                                 .dy = packed,
-                                .turned = (keel_bf16 *)(scratch + pl->left_at),
+                                .x = (const keel_bf16 *const *)x,
+                                .turned = { turned, turned + at->read.n * SIDE * row },
                                 .copy = (keel_bf16 *)(scratch + pl->copy_at),
                                 .dw = dw,
                                 .adds = adds };
             pack_dy(packed, (const keel_bf16 *const *)dy, n, some.first, some.last);
-            add_part(&some, (const keel_bf16 *const *)x);
+            add_part(&some);
         }
     }
 }
