@@ -670,6 +670,19 @@ static void the_table_has_a_column_for_bfloat16(void **unused)
     }
 }
 
+/* oneDNN's on the same tiles, until a table says otherwise; pairs of vectors after both. */
+static void others_on_tiles_are_asked_first(void **unused)
+{
+    (void)unused;
+    for (int i = 0; keel_kernels[i]; i++) {
+        const keel_kernel *const k = keel_kernels[i];
+        if (k->op != &keel_op_conv2d) continue;
+        if (!strcmp(k->name, "amx_dnnl")) assert_true(k->priority > kernel()->priority);
+        if (!strcmp(k->name, "avx512_bf16") || !strcmp(k->name, "winograd_avx512_bf16"))
+            assert_true(k->priority < kernel()->priority);
+    }
+}
+
 enum { ROWS = 50, EDGE = 8, CLASSES = 10 };
 
 static keel_model *fitted(const char *devices)
@@ -756,6 +769,7 @@ static int run_all(void)
         cmocka_unit_test(copies_of_weights_are_shared_if_their_taps_have_one_order),
         cmocka_unit_test(without_memory_prepare_fails_and_leaves_nothing),
         cmocka_unit_test(the_table_has_a_column_for_bfloat16),
+        cmocka_unit_test(others_on_tiles_are_asked_first),
         cmocka_unit_test(a_fit_learns_and_is_the_same_on_two_lanes),
     };
     return cmocka_run_group_tests(tests, start, NULL);
