@@ -1,5 +1,6 @@
 /* conv2d on bfloat16 values by oneDNN, if it uses AMX, which computes several times as many
- * products as our kernel of pairs. That kernel takes what oneDNN declines. See _conv.c. */
+ * products as our kernel of pairs. Our own on tiles takes what oneDNN declines, and what the table
+ * names it for. See _conv.c. */
 #include "ops/dnnl/_conv.h"
 
 KEEL_USES_OP(conv2d);
