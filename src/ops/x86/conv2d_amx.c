@@ -9,12 +9,11 @@
  *
  * Weight gradients reduce over places. x is turned once for 32 channels and some thousand places,
  * [phase][32][place], where a tap is a shift, while the 32 before are multiplied; dy is joined in
- * pairs of places. Tiles start anew
- * every 512 places and are added up in float32, else a long sum would lose more than float32 does;
- * how often dW goes through the cache depends on the places that are packed at a time. A shift that
- * is no multiple of 32 places has each row of a tile in two lines of the cache. Measured in a
- * sketch of this: from 256 outputs on it pays to copy what a tap reads into whole tiles, which all
- * blocks of outputs then share; with up to 128 it does not. */
+ * pairs of places. Tiles start anew every 512 places and are added up in float32, else a long sum
+ * would lose more than float32 does; how often dW goes through the cache depends on the places that
+ * are packed at a time. A shift that is no multiple of 32 places has each row of a tile in two
+ * lines of the cache. Measured in a sketch of this: from 256 outputs on it pays to copy what a tap
+ * reads into whole tiles, which all blocks of outputs then share; with up to 128 it does not. */
 #include "base/memory.h"
 #include "ops/args.h"
 #include "ops/x86/_planes.h"
@@ -59,12 +58,13 @@ static bool take(int64_t *scratch, int64_t n, int64_t each, int64_t *at)
     return true;
 }
 
-/* A sequence [T, 1, C] is taken as [1, T, C], which lies in memory alike: its lines are long. */
+/* A sequence [T, 1, C] is taken as a line [1, T, C], which lies in memory alike and is listed
+ * faster than T lines. A long one is not: a line is packed at a time. */
 static keel_window window_of(const keel_node *n)
 {
     const keel_conv2d_args *a = n->args;
     keel_window v = keel_window_of(n, n->weight[0].shape.dim, a->strides, a->dilation, a->pad);
-    if (v.in[1] != 1 || v.out[1] != 1 || v.size[1] != 1 || v.pad[1] != 0) return v;
+    if (v.in[0] > RUN || v.in[1] != 1 || v.out[1] != 1 || v.size[1] != 1 || v.pad[1] != 0) return v;
     int64_t *const dims[] = { v.in, v.out, v.size, v.stride, v.dilation, v.pad };
     for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
         dims[i][1] = dims[i][0];
@@ -119,7 +119,7 @@ static keel_status plan_product(plan *pl, keel_prepare *p, bool turned)
     planes_stretch(&pl->at, (few ? PACKED_FEW : PACKED_MANY) / each, p->rows);
     const int64_t n = pl->at.places;
     return take(&p->scratch, pl->at.read.n * (n + pl->at.reach), sizeof(void *), &pl->read_at) &&
-                   take(&p->scratch, pl->at.written.n * n, sizeof(void *), &pl->written_at) &&
+                   take(&p->scratch, n, sizeof(void *), &pl->written_at) &&
                    take(&p->scratch, left_places(pl, n), each, &pl->left_at)
                ? KEEL_OK
                : KEEL_EUNSUP;
@@ -333,7 +333,7 @@ static void add_tap(const part *p, line *l, const plane_tap *tap, int64_t i,
 }
 
 /* 32 channels on their way to be turned, 16 of them at 32 places at a time, evenly over the steps
- * of the channels before them. */
+ * of the channels before them: at the last of these they are. */
 typedef struct turning {
     beside work;
     const part *p;
@@ -344,19 +344,18 @@ typedef struct turning {
     int64_t count, steps, due;
 } turning;
 
-static bool turn_next(turning *t)
+static void turn_next(turning *t)
 {
     const part *p = t->p;
-    const planes *at = &p->pl->at;
-    const int64_t all = p->n + at->reach, h = t->half * HALF;
-    if (t->phase == at->read.n) return false;
+    const int64_t all = p->n + p->pl->at.reach, h = t->half * HALF;
     turn_some(t->to + (t->phase * SIDE + h) * p->row, p->row, p->x + t->phase * all, t->q, all,
               t->first + h, p->pl->c);
-    if ((t->half = !t->half)) return true;
-    if ((t->q += SIDE) < p->row) return true;
+    t->half = !t->half;
+    if (t->half) return;
+    t->q += SIDE;
+    if (t->q < p->row) return;
     t->q = 0;
     t->phase++;
-    return true;
 }
 
 static void turn_at_step(beside *work)
@@ -381,7 +380,7 @@ static void add_part(const part *p)
     const int64_t channels = p->pl->c;
     turning next = turning_of(p, 0);
     line l;
-    while (turn_next(&next)) {}
+    for (int64_t i = 0; i < next.count; i++) turn_next(&next);
     line_begin(&l);
     for (int64_t i = 0; i < channels; i += SIDE) {
         const keel_bf16 *const turned = next.to;
