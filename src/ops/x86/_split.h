@@ -9,15 +9,8 @@
  * A place is a pointer to its channels; NULL is a place of zeros, or one that is not wanted. */
 #ifndef KEEL_OPS_X86_SPLIT_H
 #define KEEL_OPS_X86_SPLIT_H
-#include "device/cpu/cpu.h"
 #include "ops/op.h"
-
-/* What the processor must have. In a test the tiles are plain C, and the rest needs AVX-512. */
-#ifdef KEEL_TILES_EMULATED
-enum { SPLIT_NEEDS = KEEL_CPU_AVX512 };
-#else
-enum { SPLIT_NEEDS = KEEL_CPU_AMX };
-#endif
+#include "ops/x86/_tiles.h"
 
 enum { SPLIT_TAPS = 64, SPLIT_LISTS = 16, SPLIT_REDUCTION = 512 /* of one run of accumulators */ };
 

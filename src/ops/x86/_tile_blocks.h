@@ -14,17 +14,9 @@
 #ifndef KEEL_OPS_X86_TILE_BLOCKS_H
 #define KEEL_OPS_X86_TILE_BLOCKS_H
 #include "base/round.h"
-#include "device/cpu/cpu.h"
 #include "ops/op.h"
 #include "ops/x86/_tile_words.h"
 #include "tensor/bfloat16.h"
-
-/* What the processor must have. In a test the tiles are plain C, and the rest needs AVX-512. */
-#ifdef KEEL_TILES_EMULATED
-enum { NEEDS = KEEL_CPU_AVX512 };
-#else
-enum { NEEDS = KEEL_CPU_AMX };
-#endif
 
 enum { STEP_HALVES = 2 * TILE_HALVES }; /* of the right operand */
 

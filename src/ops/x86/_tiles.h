@@ -7,8 +7,16 @@
  * the same kernels on any processor. */
 #ifndef KEEL_OPS_X86_TILES_H
 #define KEEL_OPS_X86_TILES_H
+#include "device/cpu/cpu.h"
 #include <stdint.h>
 #include <string.h>
+
+/* What the processor must have. In a test the tiles are plain C, and the rest needs AVX-512. */
+#ifdef KEEL_TILES_EMULATED
+enum { TILES_NEED = KEEL_CPU_AVX512 };
+#else
+enum { TILES_NEED = KEEL_CPU_AMX };
+#endif
 
 enum { TILE_ROWS = 16, TILE_BYTES = 64, TILE_REDUCED = 32 /* by one product of tiles */ };
 enum { TILE_HALVES = TILE_ROWS * TILE_REDUCED };
@@ -99,7 +107,7 @@ static inline void tile_zero(int t)
 {
     memset(&tile_register[t], 0, sizeof tile_register[t]);
 }
-static __attribute__((noinline)) void tile_multiply(int c, int a, int b)
+static __attribute__((noinline, unused)) void tile_multiply(int c, int a, int b)
 {
     float right[TILE_ROWS][2][TILE_ROWS];
     for (int k = 0; k < TILE_ROWS; k++)

@@ -445,7 +445,7 @@ static void weights(const keel_call *c)
 const keel_kernel keel_kernel_conv2d_amx = {
     .op = &keel_op_conv2d,
     .name = "amx",
-    .needs = NEEDS,
+    .needs = TILES_NEED,
     .priority = KEEL_PRIORITY_OWN_CONV_TILES,
     .prepare = prepare,
     .narrow = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },

@@ -162,7 +162,7 @@ static void weights(const keel_call *c)
 const keel_kernel keel_kernel_conv2d_split_amx = {
     .op = &keel_op_conv2d,
     .name = "split_amx",
-    .needs = SPLIT_NEEDS,
+    .needs = TILES_NEED,
     .priority = KEEL_PRIORITY_SPLIT,
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },

@@ -151,7 +151,7 @@ static keel_status prepare(keel_prepare *p)
 const keel_kernel keel_kernel_dense_amx = {
     .op = &keel_op_dense,
     .name = "amx",
-    .needs = NEEDS,
+    .needs = TILES_NEED,
     .priority = KEEL_PRIORITY_OWN_TILES,
     .prepare = prepare,
     .narrow = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward },

@@ -171,7 +171,7 @@ static void weights_tile(const keel_tile_call *c)
 const keel_kernel keel_kernel_dense_split_amx = {
     .op = &keel_op_dense,
     .name = "split_amx",
-    .needs = SPLIT_NEEDS,
+    .needs = TILES_NEED,
     .priority = KEEL_PRIORITY_SPLIT,
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },
