@@ -80,6 +80,7 @@ static const struct shape {
     { "20,1,16", "3,1,16,24|24", "pad 1,1,0,0", 3 },
     { "21,1,9", "4,1,9,16", "strides 2,1 pad 1,2,0,0", 2 },
     { "600,1,16", "3,1,16,16", "pad 1,1,0,0", 2 },
+    { "2,2100,1", "2,3,1,2", "pad 0,1,1,1", 2 },
     /* stretches of lines and of many images, several runs of accumulators, and copied tiles */
     { "50,50,2", "3,3,2,4|4", "pad 1,1,1,1", 1 },
     { "60,37,3", "3,2,3,4", "strides 2,1 pad 1,0,1,0", 1 },
