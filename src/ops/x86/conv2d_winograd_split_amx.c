@@ -583,7 +583,7 @@ static keel_status prepare(keel_prepare *p)
 const keel_kernel keel_kernel_conv2d_winograd_split_amx = {
     .op = &keel_op_conv2d,
     .name = "winograd_split_amx",
-    .needs = SPLIT_NEEDS,
+    .needs = TILES_NEED,
     .priority = KEEL_PRIORITY_SPLIT_WINOGRAD,
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },
