@@ -129,6 +129,7 @@ int keel_setup_outputs(const keel_model *m, const keel_dataset *d, bool taught)
         keel_model_output_shape(m, 0, &y) < 0 || y.rank < 1)
         return -1;
     const long long outputs = y.dim[y.rank - 1];
+    if (outputs == KEEL_DIM_OPEN) return -1; /* each batch says how many, and the step compares */
     const int64_t named = keel_dataset_class_count(d);
     const long long classes = named ? named : keel_dataset_largest_label(d) + 1;
     keel_printable(data, sizeof data, keel_dataset_name(d));

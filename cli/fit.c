@@ -170,12 +170,13 @@ static int read_class_weight(job *j, const char *text)
     return -1;
 }
 
-/* 0: the model has no classes. */
+/* 0: the model has no classes, or leaves their number open. */
 static int64_t class_count(const job *j)
 {
     keel_shape y;
     if (keel_model_output_shape(j->model, 0, &y) < 0 || y.rank < 1) return 0;
-    return y.dim[y.rank - 1] > 1 ? y.dim[y.rank - 1] : 2;
+    const int64_t outputs = y.dim[y.rank - 1];
+    return outputs == KEEL_DIM_OPEN ? 0 : outputs > 1 ? outputs : 2;
 }
 
 /* --class-weight auto, once there is data. */
@@ -183,7 +184,10 @@ static int balance(job *j)
 {
     const int64_t classes = class_count(j);
     if (!is_balanced(j)) return -1;
-    if (classes < 1 || classes > (int64_t)(sizeof j->weight / sizeof *j->weight))
+    if (!classes)
+        return keel_complain(EXIT_USAGE, "--class-weight auto: the model does not say how many "
+                                         "classes there are; give a number for each");
+    if (classes > (int64_t)(sizeof j->weight / sizeof *j->weight))
         return keel_complain(EXIT_USAGE,
                              "--class-weight auto: the model has %lld classes; 256 are "
                              "the most",

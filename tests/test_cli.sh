@@ -541,6 +541,11 @@ want 2 'ascending lengths' evaluate open.keras "${open[@]}" --pad bucket:8,4
 want 2 "--pad 'shortest'" evaluate open.keras "${open[@]}" --pad shortest
 want 2 'programs is 31' evaluate open.keras "${open[@]}" --programs 31
 want 1 'pad all rows of the data to one bucket' predict "$here/golden/dims_tags.keras" "${open[@]}" -o open.npy
+# as many classes as the longest row of the batch has tokens
+places=$here/golden/dims_places.keras
+want 0 "^saved" fit "$places" "${open[@]}" --class-weight 1,2 -o open.keras
+want 0 '^loss  ' evaluate "$places" "${open[@]}"
+want 2 'class-weight auto: the model does not say how many classes' fit "$places" "${open[@]}" --class-weight auto -o m.keras
 want 2 'give a size, as --shape image=' plan "$images" --rows 100
 want 0 '^total' plan "$images" --rows 100 --shape 20,24,2
 want 0 '^total' plan "$images" --rows 100 --shape image=20,24,2

@@ -73,6 +73,19 @@ def words():
     )
 
 
+def places():
+    """One token of each row: as many classes as tokens."""
+    return keras.Sequential(
+        [
+            layers.Input((None,), dtype="int32", name="tokens"),
+            layers.Embedding(VOCABULARY, 6),
+            layers.Dense(1),
+            layers.Flatten(),
+            layers.Softmax(),
+        ]
+    )
+
+
 def images():
     return keras.Sequential(
         [
@@ -136,6 +149,10 @@ for buckets in None, BUCKETS:
     train("time", over_time, lambda i, b: labels[i : i + BATCH], buckets)
     train("tags", tags, lambda i, b: pad(tag[i : i + BATCH], b), buckets)
     train("words", words, lambda i, b: labels[i : i + BATCH], buckets, pad_words)
+
+model = places()
+model.compile(keras.optimizers.SGD(0.25, momentum=0.875), "sparse_categorical_crossentropy")
+model.save("dims_places.keras")
 
 keras.utils.set_random_seed(6)
 model = images()
