@@ -394,6 +394,12 @@ static void several_files_of_one_header_are_one_table(void **state)
     d = opened("set/a.csv.gz", &o);
     check_field(d, 0, KEEL_FLOAT32, (double[]){ 1, 2 }, 2);
     keel_dataset_destroy(d);
+    files_text("set/more.jsonl", "{\"a\": 4, \"k\": \"dog\"}\n");
+    refused("set", &o, KEEL_EARG, "has tables in CSV and in JSON lines");
+    d = opened("set/*.jsonl", &o);
+    check_field(d, 0, KEEL_FLOAT32, (double[]){ 4 }, 1);
+    keel_dataset_destroy(d);
+    assert_int_equal(remove(files_path("set/more.jsonl")), 0);
     files_text("set/c.csv", "a,z\n3,dog\n");
     refused("set", &o, KEEL_EFORMAT, "c.csv: its header differs from that of ");
     assert_non_null(strstr(keel_error(), "column 1 is 'z', there 'k'"));

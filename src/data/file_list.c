@@ -15,6 +15,8 @@ enum { FILES_MAX = 1 << 20, NAMES_MAX = 100000 /* in braces */, BRACES_MAX = 8 }
 
 const char *const keel_tfrecord_endings[] = { "*.tfrec", NULL };
 const char *const keel_tar_endings[] = { ".tar", ".tar.gz", ".tgz", NULL };
+const char *const keel_csv_endings[] = { ".csv", ".csv.gz", ".tsv", ".tsv.gz", NULL };
+const char *const keel_jsonl_endings[] = { ".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz", NULL };
 
 static bool ends(const char *path, const char *const *endings)
 {
@@ -71,10 +73,9 @@ bool keel_file_list_claims_shards(const char *spec, const char *const *endings)
 
 bool keel_file_list_is_texts(const char *folder)
 {
-    static const char *const endings[] = { ".csv",    ".csv.gz",    ".tsv", ".tsv.gz",
-                                           ".jsonl",  ".jsonl.gz",  ".txt", ".txt.gz",
-                                           ".ndjson", ".ndjson.gz", NULL };
-    return is_folder_of(folder, endings, false);
+    static const char *const lines[] = { ".txt", ".txt.gz", NULL };
+    return is_folder_of(folder, keel_csv_endings, false) ||
+           is_folder_of(folder, keel_jsonl_endings, false) || is_folder_of(folder, lines, false);
 }
 
 /* Takes the path, on failure too. */

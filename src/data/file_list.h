@@ -15,6 +15,7 @@ enum { KEEL_FILES_OPEN = 256 }; /* files that a dataset leaves open */
 
 /* Endings of names, a list that ends with NULL; after a '*': what is anywhere in a name. */
 extern const char *const keel_tfrecord_endings[], *const keel_tar_endings[];
+extern const char *const keel_csv_endings[], *const keel_jsonl_endings[];
 
 /* True if SRC ends as one of the endings, or is a folder that has such files and neither folders
  * nor images. */

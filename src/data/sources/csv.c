@@ -198,11 +198,20 @@ keel_status keel_csv_decode(keel_dataset **out, const char *text, size_t n_bytes
     return s;
 }
 
-static const char *const endings[] = { ".csv", ".csv.gz", ".tsv", ".tsv.gz", NULL };
-
 static bool claims(const char *spec)
 {
-    return keel_file_list_claims(spec, endings);
+    return keel_file_list_claims(spec, keel_csv_endings);
+}
+
+/* Rows of tables that nobody reads would be missed by nobody. */
+static keel_status refuse_other_tables(const char *spec)
+{
+    if (!keel_file_list_claims(spec, keel_jsonl_endings)) return KEEL_OK;
+    return keel_fail(
+        KEEL_EARG,
+        "%s: has tables in CSV and in JSON lines, and one dataset is of one kind: name "
+        "its files by a pattern, as 'folder/*.csv' or 'folder/*.jsonl'",
+        spec);
 }
 
 static keel_status read_files(keel_csv_reader *r, const keel_file_list *files, const char *label)
@@ -226,7 +235,7 @@ keel_status keel_csv_open(keel_dataset **out, const char *path, const char *labe
     keel_dataset *d = NULL;
     if (!out || !path) return keel_fail(KEEL_EARG, "csv: out and path must not be NULL");
     KEEL_TRY(keel_dataset_options_read(&o, options));
-    KEEL_TRY(keel_file_list_find(&files, path, endings));
+    KEEL_TRY(keel_file_list_find(&files, path, keel_csv_endings));
     keel_status s = init(&r, &o, path);
     r.n_threads = n_threads;
     r.part_bytes = part_bytes;
@@ -251,6 +260,7 @@ keel_status keel_dataset_from_csv(keel_dataset **out, const char *path, const ch
 static keel_status open_csv(keel_dataset **out, const char *spec, const keel_dataset_options *o)
 {
     KEEL_TRY(keel_feature_types_refuse(o, spec));
+    KEEL_TRY(refuse_other_tables(spec));
     return keel_dataset_from_csv(out, spec, o->label, o);
 }
 

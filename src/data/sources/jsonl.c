@@ -285,18 +285,16 @@ keel_status keel_jsonl_decode(keel_dataset **out, const char *text, size_t n_byt
     return read_input(out, &in, label, o, what);
 }
 
-static const char *const endings[] = { ".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz", NULL };
-
 static bool claims(const char *spec)
 {
-    return keel_file_list_claims(spec, endings);
+    return keel_file_list_claims(spec, keel_jsonl_endings);
 }
 
 static keel_status open_spec(keel_dataset **out, const char *spec, const keel_dataset_options *o)
 {
     keel_file_list files = { 0 };
     keel_dataset *d = NULL;
-    KEEL_TRY(keel_file_list_find(&files, spec, endings));
+    KEEL_TRY(keel_file_list_find(&files, spec, keel_jsonl_endings));
     const input in = { .files = &files };
     keel_status s = read_input(&d, &in, o->label, o, spec);
     keel_file_list_free(&files);
