@@ -469,6 +469,29 @@ static void the_csv_logger_writes_the_file_of_keras(void **unused)
     keel_model_destroy(m);
 }
 
+static void the_csv_logger_writes_over_no_table_of_data(void **unused)
+{
+    static const char *const table[] = { "a,b\n1,2\n", "epochs,b\n1,2\n", "\n" };
+    (void)unused;
+    char text[500], path[400];
+    snprintf(path, sizeof path, "%s/data.csv", folder);
+    keel_model *m = sgd(0.1);
+    for (int i = 0; i < 6; i++) {
+        FILE *f = fopen(path, "w");
+        keel_callback *c;
+        assert_true(f && fputs(table[i / 2], f) >= 0 && !fclose(f));
+        snprintf(text, sizeof text, "CSVLogger('%s', append=%s)", path, i % 2 ? "True" : "False");
+        must(keel_callback_parse(&c, text));
+        const keel_fit_options o = options(1, KEEL_CALLBACKS(c));
+        assert_int_equal(keel_fit(m, strategy[2], rows, &o, NULL), KEEL_ECALLBACK);
+        assert_non_null(strstr(keel_error(), "data.csv is a file that no CSVLogger has written"));
+        same_csv(path, table[i / 2]);
+        keel_callback_destroy(c);
+    }
+    keel_model_destroy(m);
+    remove(path);
+}
+
 /* The file of TensorBoard in a folder: *out [*n], to free. */
 static unsigned char *events_in(const char *path, size_t *n)
 {
@@ -1090,6 +1113,7 @@ int main(void)
         cmocka_unit_test(averages_are_tested_and_saved_as_by_keras),
         cmocka_unit_test(checkpoints_have_the_names_of_keras_and_the_weights_of_their_moment),
         cmocka_unit_test(the_csv_logger_writes_the_file_of_keras),
+        cmocka_unit_test(the_csv_logger_writes_over_no_table_of_data),
         cmocka_unit_test(tensorboard_files_have_a_record_for_each_value),
         cmocka_unit_test(the_model_is_that_of_the_last_step_and_what_is_set_holds),
         cmocka_unit_test(a_step_after_weights_were_set_is_that_of_a_model_with_them),

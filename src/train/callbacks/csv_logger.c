@@ -3,10 +3,12 @@
 #include "base/memory.h"
 #include "train/callbacks/_texts.h"
 #include "train/callbacks/watcher.h"
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef struct args_t {
     char *filename, *separator;
@@ -50,6 +52,29 @@ static keel_status bad_file(const args_t *a)
     return keel_fail(KEEL_EIO, "%s: %s", a->filename, strerror(errno ? errno : EIO));
 }
 
+/* Every header begins with this column, also those of Keras. */
+static bool is_a_log(FILE *f)
+{
+    char first[16] = "";
+    const size_t n = strlen("epoch");
+    if (!fgets(first, sizeof first, f)) return true; /* an empty file */
+    return !strncmp(first, "epoch", n) && !isalnum((unsigned char)first[n]) && first[n] != '_';
+}
+
+/* A table of data whose name was typed by mistake must not be lost. */
+static keel_status check_own(const args_t *a)
+{
+    struct stat st; /* to read from a pipe would be to wait */
+    FILE *f = !stat(a->filename, &st) && S_ISREG(st.st_mode) ? fopen(a->filename, "r") : NULL;
+    const bool own = !f || is_a_log(f);
+    if (f) fclose(f);
+    if (own) return KEEL_OK;
+    return keel_fail(KEEL_EARG,
+                     "CSVLogger: %s is a file that no CSVLogger has written: its first line does "
+                     "not begin with 'epoch'; name another file, or remove this one",
+                     a->filename);
+}
+
 static keel_status on_train_begin(void *context, const keel_moment *at)
 {
     keel_watching *w = context;
@@ -58,6 +83,7 @@ static keel_status on_train_begin(void *context, const keel_moment *at)
     release(w);
     own_t *o = w->own = keel_calloc(1, sizeof *o);
     if (!o) return KEEL_ENOMEM;
+    KEEL_TRY(check_own(a));
     errno = 0;
     if (!(o->file = fopen(a->filename, a->append ? "a" : "w"))) return bad_file(a);
     if (fseek(o->file, 0, SEEK_END)) return bad_file(a);
