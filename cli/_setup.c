@@ -22,8 +22,8 @@ _Static_assert(KEEL_FLOAT32_EXACT == 0 && KEEL_FLOAT32_FMA == 1 && KEEL_FLOAT32_
 static int set_learning_rate(keel_model *m, const char *text, const char *who)
 {
     char old[512];
-    char *end;
-    const double rate = strtod(text, &end);
+    const char *end;
+    const double rate = keel_decimal(text, &end);
     const bool is_number = end != text && !*end;
     const char *replaced = keel_model_schedule(m);
     if (replaced && is_number)

@@ -24,7 +24,7 @@ static int read_missing(keel_dataset_options *d, const char *text)
     static const char *const words[] = { "error", "drop", "mean", NULL };
     static const keel_missing kinds[] = { KEEL_MISSING_REFUSE, KEEL_MISSING_DROP,
                                           KEEL_MISSING_MEAN };
-    char *end;
+    const char *end;
     if (!text) return -1;
     for (int i = 0; words[i]; i++)
         if (!strcmp(text, words[i])) {
@@ -32,7 +32,7 @@ static int read_missing(keel_dataset_options *d, const char *text)
             return -1;
         }
     d->missing = KEEL_MISSING_FILL;
-    d->missing_value = strtod(text, &end);
+    d->missing_value = keel_decimal(text, &end);
     if (end == text || *end || !isfinite((float)d->missing_value))
         return keel_complain(EXIT_USAGE, "--missing '%s': choose error, drop, mean or a number",
                              text);

@@ -194,8 +194,9 @@ static const char *store(const keel_option *o, const char *text, char *to)
         return NULL;
     }
     case KEEL_OPTION_REAL: {
-        const double x = strtod(text, &end);
-        if (end == text || *end || !isfinite(x)) return "must be a number";
+        const char *behind;
+        const double x = keel_decimal(text, &behind);
+        if (behind == text || *behind || !isfinite(x)) return "must be a number";
         *(double *)to = x;
         return NULL;
     }
@@ -344,11 +345,23 @@ const char *keel_seconds_text(char *out, double seconds)
     return out;
 }
 
+double keel_decimal(const char *text, const char **end)
+{
+    const char *digits = text + (*text == '-' || *text == '+');
+    const bool hex = digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X');
+    char *behind = NULL;
+    *end = text;
+    if (hex || !isdigit((unsigned char)digits[*digits == '.'])) return NAN;
+    const double x = strtod(text, &behind);
+    *end = behind;
+    return x;
+}
+
 bool keel_size_parse(int64_t *out, const char *text)
 {
     static const char units[] = "KMGT";
-    char *end;
-    const double n = strtod(text, &end);
+    const char *end;
+    const double n = keel_decimal(text, &end);
     double scale = 1;
     if (end == text || !(n > 0)) return false;
     const char *unit = *end ? strchr(units, *end >= 'a' ? *end - 32 : *end) : NULL;

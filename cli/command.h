@@ -96,6 +96,12 @@ void keel_complaints_drop(void);
 uint64_t keel_complaints_kind(void);
 void keel_complain_about(const char *text);
 
+/* ---- numbers that users write ---------------------------------------------------------------- */
+
+/* The decimal number that `text` begins with, and where it ends. *end is `text` where there is
+ * none: also of inf, nan, 0x10 and behind a space. */
+double keel_decimal(const char *text, const char **end);
+
 /* ---- readable numbers ------------------------------------------------------------------------ */
 
 enum { KEEL_NUMBER_MAX = 40 };

@@ -117,9 +117,9 @@ static int read_every(keel_checkpoint_options *c, const char *text)
         const char *unit;
         double seconds;
     } units[] = { { "s", 1 }, { "m", 60 }, { "h", 3600 } };
-    char *end;
+    const char *end;
     if (!text || !strcmp(text, "epoch")) return -1;
-    const double n = strtod(text, &end);
+    const double n = keel_decimal(text, &end);
     if (end != text && n > 0 && n < 1e9) {
         c->every_steps = !*end && n == floor(n) ? (int64_t)n : 0;
         for (size_t i = 0; i < sizeof units / sizeof *units; i++)
@@ -157,17 +157,15 @@ static bool is_balanced(const job *j)
 
 static int read_class_weight(job *j, const char *text)
 {
-    if (is_balanced(j)) return -1;
-    for (const char *p = text; p && *p; j->n_weight++) {
-        char *end;
-        const double w = j->n_weight < 256 ? strtod(p, &end) : NAN;
-        if (isnan(w) || end == p || (*end && *end != ',') || !isfinite(w) || w < 0)
+    if (!text || is_balanced(j)) return -1;
+    for (const char *p = text, *end;; p = end + 1) {
+        const double w = j->n_weight < 256 ? keel_decimal(p, &end) : NAN;
+        if (!isfinite(w) || w < 0 || (*end && *end != ','))
             return keel_complain(
                 EXIT_USAGE, "--class-weight '%s': give a number for each class, as 1,2.5,1", text);
-        j->weight[j->n_weight] = w;
-        p = end + (*end == ',');
+        j->weight[j->n_weight++] = w;
+        if (!*end) return -1;
     }
-    return -1;
 }
 
 /* 0: the model has no classes, or leaves their number open. */

@@ -313,7 +313,16 @@ done
 want 2 'choose one' "${fit[@]}" --validation t.csv --validation-split 0.1 -o m.keras
 want 2 'above 0 and below 1' "${fit[@]}" --validation-split 1.5 -o m.keras
 want 2 'must be one of its words' "${fit[@]}" --end sometimes -o m.keras
-want 2 'a number for each class' "${fit[@]}" --class-weight 1,x -o m.keras
+for weights in 1,x 1,2, 1,,2 ,1 1,inf 1,0x2 '1, 2'; do
+    want 2 'a number for each class' "${fit[@]}" --class-weight "$weights" -o m.keras
+done
+for every in 0x10 0x10s inf 5.5 -1; do
+    want 2 "checkpoint-every '$every': a number of steps" "${fit[@]}" --checkpoint none --checkpoint-every $every -o m.keras
+done
+want 2 "validation-split '0x1p-2': must be a number" "${fit[@]}" --validation-split 0x1p-2 -o m.keras
+want 2 '0x1' "${fit[@]}" --learning-rate 0x1 -o m.keras
+want 2 'input-memory' "${fit[@]}" --input-memory 0x10M -o m.keras
+want 2 "missing '0x1': choose" "${fit[@]}" --missing 0x1 -o m.keras
 want 2 'has 3 numbers, but the model has 2 classes' "${fit[@]}" --class-weight 1,2,3 -o m.keras
 want 2 'takes no value' "${fit[@]}" --no-shuffle=yes -o m.keras
 want 2 'kin' fit two.keras --data t.csv --label kin -o m.keras
