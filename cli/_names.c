@@ -1,5 +1,6 @@
 /* Names with arguments, as they are written in Python: "SGD(momentum=0.9)". See setup.h. */
 #include "setup.h"
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,27 +129,58 @@ static int split(keel_parsed_name *out, const char *option, const char *text, ch
     return -1;
 }
 
+/* The '=' behind the name that an argument of `n` letters begins with; NULL: it has no name. */
+static char *find_equals(char *argument, size_t n)
+{
+    size_t name = 0;
+    while (name < n && (isalnum((unsigned char)argument[name]) || argument[name] == '_')) name++;
+    char *behind = argument + name + strspn(argument + name, " ");
+    return name > 0 && behind < argument + n && *behind == '=' ? behind : NULL;
+}
+
+/* The next argument: "key=value". The first one of an optimizer is its learning rate, in Keras too;
+ * others without a name would need Keras's order of arguments. NULL: it has no name. */
+static const char *next_argument(char **at, bool is_rate, char **value)
+{
+    char *argument = *at;
+    const size_t length = keel_setup_part(argument);
+    char *equals = find_equals(argument, length);
+    *at += length + (argument[length] == ',');
+    argument[length] = 0;
+    *value = argument;
+    if (!equals) return is_rate ? "learning_rate" : NULL;
+    *equals = 0;
+    argument[strcspn(argument, " ")] = 0;
+    *value = equals + 1 + strspn(equals + 1, " ");
+    return argument;
+}
+
+static const char *example(const char *option)
+{
+    return !strcmp(option, "optimizer") ? "SGD(0.1, momentum=0.9)"
+           : !strcmp(option, "loss")    ? "Huber(delta=2)"
+                                        : "TopKCategoricalAccuracy(k=3)";
+}
+
 int keel_setup_named(keel_parsed_name *out, const char *option, const char *text)
 {
-    char *at;
-    int k = 0;
+    const bool has_rate = !strcmp(option, "optimizer");
+    char *at, *value;
+    int k = 0, rated = 0;
     *out = (keel_parsed_name){ 0 };
     const int code = split(out, option, text, &at);
     if (code >= 0 || !at) return code;
-    while (*(at += strspn(at, " ,"))) {
-        const size_t length = keel_setup_part(at);
-        char *key = at, *equals = memchr(at, '=', length);
-        if (!equals || k == 16)
-            return keel_complain(EXIT_USAGE, "--%s '%s': arguments are written key=value", option,
-                                 text);
-        at += length + (at[length] == ',');
-        key[length] = 0;
-        *equals = 0;
-        key[strcspn(key, " ")] = 0;
-        char *value = equals + 1 + strspn(equals + 1, " ");
-        if (!strcmp(option, "optimizer") && !strcmp(key, "learning_rate") && strchr(value, '(')) {
-            out->schedule = value;
-            continue;
+    for (bool first = true; *(at += strspn(at, " ,")); first = false) {
+        const char *key = next_argument(&at, has_rate && first, &value);
+        if (!key || k == 16)
+            return keel_complain(EXIT_USAGE, "--%s '%s': arguments are written key=value, as '%s'",
+                                 option, text, example(option));
+        if (has_rate && !strcmp(key, "learning_rate")) {
+            if (rated++)
+                return keel_complain(EXIT_USAGE, "--%s '%s': learning_rate is given twice", option,
+                                     text);
+            out->schedule = strchr(value, '(') ? value : NULL;
+            if (out->schedule) continue;
         }
         writer o = { out->value[k], out->value[k] + sizeof out->value[k], false };
         if (!put_value(&o, value, strlen(value), false) || o.full)

@@ -132,6 +132,19 @@ want 3 'sdg' new mlp --input 4 --classes 2 --optimizer sdg -o m.keras
 want 2 'momentun' new mlp --input 4 --classes 2 --optimizer 'sgd(momentun=0.9)' -o m.keras
 want 2 "the '\)' at the end" new mlp --input 4 --classes 2 --optimizer 'sgd(momentum=0.9' -o m.keras
 want 2 "goes on behind its '\)'" new mlp --input 4 --classes 2 --optimizer 'sgd(momentum=0.9)(x)' -o m.keras
+want 0 'parameters' new mlp --input 4 --classes 2 --optimizer 'SGD(0.125, momentum=0.5)' -o rate.keras
+want 0 'SGD, learning rate 0.125' inspect rate.keras
+want 0 'parameters' new mlp --input 4 --classes 2 --optimizer 'adam( CosineDecay(0.5, decay_steps=9), beta_1=0.5)' -o rate.keras
+want 0 'Adam, learning rate by the schedule CosineDecay' inspect rate.keras
+rm rate.keras
+want 2 "arguments are written key=value, as 'SGD\(0.1, momentum=0.9\)'" new mlp --input 4 --classes 2 --optimizer 'sgd(0.1, 0.9)' -o m.keras
+want 2 "arguments are written key=value, as 'Huber\(delta=2\)'" new mlp --input 4 --classes 2 --loss 'Huber(2)' -o m.keras
+for twice in '0.1, learning_rate=0.2' 'CosineDecay(0.5, 3), learning_rate=0.1' 'learning_rate=0.1, learning_rate=CosineDecay(0.5, 3)'; do
+    want 2 'learning_rate is given twice' new mlp --input 4 --classes 2 --optimizer "sgd($twice)" -o m.keras
+done
+want 2 "must be a number, not 'momentum x=0.1'" new mlp --input 4 --classes 2 --optimizer 'sgd(momentum x=0.1)' -o m.keras
+want 2 'TopKCategoricalAccuracy.k=3' new mlp --input 4 --classes 2 --metrics 'TopKCategoricalAccuracy(3)' -o m.keras
+want 2 "learning_rate .*'fast'" new mlp --input 4 --classes 2 --optimizer 'sgd(fast)' -o m.keras
 want 2 'momentum has no value' new mlp --input 4 --classes 2 --optimizer 'sgd(momentum=)' -o m.keras
 want 2 'CosineDecay: decay_steps must be given' new mlp --input 4 --classes 2 --optimizer 'SGD(learning_rate=CosineDecay(0.1))' -o m.keras
 want 2 '--metrics: a name is empty' new mlp --input 4 --classes 2 --metrics accuracy,,mse -o m.keras
