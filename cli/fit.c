@@ -26,7 +26,7 @@ typedef struct options {
     const char *checkpoint, *every;
     const char *input_memory, *input_report;
     keel_callbacks_options callbacks;
-    int64_t initial_epoch, validation_freq;
+    int64_t initial_epoch, validation_freq, validation_steps;
     int validation_errors;
     int64_t keep;
     double validation_split;
@@ -404,6 +404,7 @@ static int train(job *j)
         .epochs = o->epochs,
         .initial_epoch = o->initial_epoch,
         .validation_freq = o->validation_freq,
+        .validation_steps = o->validation_steps,
         .validation_warns = o->validation_errors == 1,
         .no_shuffle = o->no_shuffle,
         .reset_states = o->reset_states,
@@ -524,6 +525,8 @@ static const keel_option table[] = {
                     "image_dataset_from_directory takes for this seed; of files, the last rows)"),
     KEEL_OPTION_ROW(options, validation_freq, "validation-freq", 0, false, KEEL_OPTION_POSITIVE,
                     "N", "1", "epochs from one validation to the next"),
+    KEEL_OPTION_ROW(options, validation_steps, "validation-steps", 0, false, KEEL_OPTION_POSITIVE,
+                    "N", NULL, "steps of each validation (default: all its data)"),
     KEEL_OPTION_ROW(options, validation_errors, "validation-errors", 0, false, KEEL_OPTION_CHOICE,
                     "fail|warn", "fail",
                     "rows of the validation that turn out wrong while the model trains end the "

@@ -425,6 +425,15 @@ want 2 '^keel fit: --early-stopping val_loss: there is no validation data' "${fi
 want 2 "^keel fit: --callbacks: there is no callback 'Nix'" "${fit[@]}" --callbacks 'Nix()' -o m.keras
 want 2 '^keel fit: --early-stopping: .*patiense' "${fit[@]}" --early-stopping loss,patiense=3 -o m.keras
 want 1 "^keel fit: the callback EarlyStopping, in on_train_begin: monitor 'nix' is not in the logs" "${fit[@]}" --early-stopping nix -o m.keras
+# the same rows in each validation, also of data without end
+printf 'source = "t.csv"\n[[stage]]\nname = "repeat"\n' >endless.toml
+for data in t.csv endless.toml; do
+    want 0 'val_loss' "${fit[@]}" --validation $data --validation-steps 2 --learning-rate 0 --epochs 3 --history v$data.csv -o v.keras
+    [[ $(cut -d, -f4- v$data.csv | tail -n 3 | sort -u | wc -l) == 1 ]] || fail "validations differ: $(cat v$data.csv)"
+done
+cmp -s vt.csv.csv vendless.toml.csv || fail "validations of data with an end and without differ"
+want 1 'never ends: .*of a validation validation_steps' "${fit[@]}" --validation endless.toml -o m.keras
+rm vt.csv.csv vendless.toml.csv endless.toml
 want 0 '^EarlyStopping$' callbacks
 want 0 '^  patience ' callbacks earlystopping
 want 2 'did you mean EarlyStopping[?]' callbacks EarlyStoping

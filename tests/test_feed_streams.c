@@ -148,7 +148,7 @@ static void an_endless_generator_needs_steps(void **state)
     g.reset = NULL;
     keel_dataset *d = dataset_of(&g);
     assert_int_equal(keel_feed_create(&f, d, &(keel_feed_options){ .batch_size = 4 }), KEEL_EDATA);
-    assert_non_null(strstr(keel_error(), "never ends: give steps_per_epoch"));
+    assert_non_null(strstr(keel_error(), "never ends: say how many steps an epoch has"));
     f = feed_of(d, (keel_feed_options){ .batch_size = 4, .steps_per_epoch = 3, .epochs = 3 });
     for (uint32_t e = 0; e < 3; e++) {
         assert_int_equal(read_epoch(f, e, rows), 12);
@@ -299,6 +299,35 @@ static void an_epoch_can_be_begun_again_and_again(void **state)
                 assert_int_equal(keel_feed_next(f, &b), KEEL_OK);
                 keel_feed_release(f, &b);
             }
+            keel_feed_destroy(f);
+            keel_dataset_destroy(d[k]);
+        }
+    }
+}
+
+/* Validations: each looks at the same rows, where the data allows it. */
+static void epochs_of_fewer_steps_begin_anew_if_asked(void **state)
+{
+    for (int threads = -1; threads < 2; threads += 2) {
+        maker m = { .rows = 20, .per_yield = 8 }, once = m;
+        const keel_generator g = generator(&m);
+        keel_generator one_pass = generator(&once);
+        one_pass.reset = NULL;
+        keel_dataset *d[] = { dataset_of(&g), arrays(), dataset_of(&one_pass) };
+        for (int k = 0; k < 3; k++) {
+            int rows[N];
+            int64_t counts[4];
+            const int epochs = k < 2 ? 3 : 1;
+            keel_feed *f = feed_of(d[k], (keel_feed_options){ .batch_size = 6,
+                                                              .steps_per_epoch = 2,
+                                                              .anew = true,
+                                                              .epochs = epochs,
+                                                              .threads = threads });
+            for (int e = 0; e < epochs; e++) {
+                assert_int_equal(read_epoch(f, (uint32_t)e, rows), 12);
+                for (int i = 0; i < 12; i++) assert_int_equal(rows[i], i);
+            }
+            if (k == 1) assert_int_equal(keel_feed_row_counts(f, counts, 4, NULL), 1);
             keel_feed_destroy(f);
             keel_dataset_destroy(d[k]);
         }
@@ -495,6 +524,7 @@ int main(void)
         cmocka_unit_test(what_a_callback_says_of_its_failure_is_kept),
         cmocka_unit_test(a_generator_that_lies_is_found_out),
         cmocka_unit_test(an_epoch_can_be_begun_again_and_again),
+        cmocka_unit_test(epochs_of_fewer_steps_begin_anew_if_asked),
         cmocka_unit_test(a_sequence_gives_every_batch_once_a_pass_the_short_one_too),
         cmocka_unit_test(a_sequence_goes_on_where_fewer_steps_are_asked),
         cmocka_unit_test(a_run_can_be_resumed_at_any_step),

@@ -138,7 +138,7 @@ typedef struct keel_fit_options {
     int64_t steps_per_epoch; /* 0: an epoch is the data */
     const keel_dataset *validation;
     int64_t validation_batch_size; /* 0: batch_size */
-    int64_t validation_steps;      /* 0: all rows */
+    int64_t validation_steps;      /* the first of them, in each validation; 0: all rows */
     int64_t validation_freq;       /* epochs from one validation to the next; 0: 1 */
     bool validation_warns; /* rows of the validation that are wrong end only that validation: its
                               epoch has NaN as val_ values, and the history's note says why */

@@ -325,7 +325,7 @@ static keel_status discard(keel_feed *f, int64_t steps)
 static bool stands_alone(const keel_feed *f)
 {
     return !f->source->next ||
-           (f->spec->by_pass && !f->o.steps_per_epoch && f->o.end != KEEL_CARRY);
+           (f->spec->by_pass && (!f->o.steps_per_epoch || f->o.anew) && f->o.end != KEEL_CARRY);
 }
 
 int64_t keel_feed_rows_before(const keel_feed *f, uint32_t epoch, int64_t rows)

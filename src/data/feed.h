@@ -52,7 +52,10 @@ typedef struct keel_feed_options {
     bool shuffle;       /* all rows; of a sequence, the order of its batches; no generator */
     uint64_t seed;
     keel_end_of_data end;
-    int64_t steps_per_epoch;    /* 0: an epoch is the data */
+    int64_t steps_per_epoch; /* 0: an epoch is the data */
+    /* steps_per_epoch smaller than the data: each epoch begins with the first row again; not of a
+     * stream of one pass, and with `keep` only. */
+    bool anew;
     int64_t first_epoch;        /* the first epoch that will be begun; with carry, no rows are left
                                    over from the epochs before it */
     int64_t epochs;             /* the last epoch that will be begun, plus 1; 0: not known (then

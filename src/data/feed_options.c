@@ -31,7 +31,10 @@ keel_status keel_feed_check_options(const keel_feed *f)
         return keel_fail(KEEL_EARG, "%s: give a batch size", name);
     if (f->dataset->rows == 0) return keel_fail(KEEL_EDATA, "%s: has no elements", name);
     if (f->spec->endless && !o->steps_per_epoch)
-        return keel_fail(KEEL_EDATA, "%s never ends: give steps_per_epoch", name);
+        return keel_fail(KEEL_EDATA,
+                         "%s never ends: say how many steps an epoch has (steps_per_epoch; of a "
+                         "validation validation_steps), or put the stage `take` behind it",
+                         name);
     if (o->batch_size && f->spec->shaped && !f->spec->by_row)
         return keel_fail(KEEL_EARG,
                          "%s: each of its batches has its own shape and is one step: "

@@ -33,7 +33,7 @@ keel_status keel_feed_plan_init(keel_feed_plan *p, int64_t n, const keel_feed_op
     /* If batches may span passes, "smaller than the data" is counted in rows. */
     const bool spans = o->end == KEEL_CARRY || o->end == KEEL_WRAP;
     const bool smaller =
-        asked > 0 && (spans ? asked < keel_div_up(n, batch) : asked < p->pass_steps);
+        asked > 0 && !o->anew && (spans ? asked < keel_div_up(n, batch) : asked < p->pass_steps);
     if (o->end == KEEL_CARRY)
         p->kind = smaller || (asked && n % batch == 0 && asked == n / batch) ? KEEL_PLAN_ROWS
                                                                              : KEEL_PLAN_CARRIED;
@@ -155,8 +155,10 @@ int keel_feed_plan_counts(const keel_feed_plan *p, int64_t counts[2])
     } else {
         if (p->n >= p->batch) counts[n++] = p->batch;
         if (p->end == KEEL_KEEP) tail = p->n % p->batch;
-        /* The last epoch may end before the first short batch. */
+        /* The last epoch may end before the first short batch, or each of them. */
         int64_t steps;
+        if (p->kind == KEEL_PLAN_WHOLE && p->steps_per_epoch && p->steps_per_epoch < p->pass_steps)
+            tail = 0;
         if (p->epochs && p->kind == KEEL_PLAN_STEPS && n &&
             keel_mul_i64(p->epochs, p->steps_per_epoch, &steps) && steps < p->pass_steps)
             tail = 0;

@@ -314,6 +314,10 @@ static void give_end(const keel_feed *f, keel_slot *s)
                  (long long)f->o.steps_per_epoch);
     t->epoch_open = false;
     t->epoch++;
+    if (!f->o.anew || !t->in_pass || f->spec->one_shot) return;
+    t->in_pass = false;
+    t->pass++;
+    t->at = t->n = 0;
 }
 
 static keel_status finish_batch(const keel_feed *f, keel_slot *s)
@@ -471,7 +475,7 @@ void keel_feed_stream_enter(keel_feed *f, uint32_t epoch)
     if (!in_order) {
         keel_feed_flush(f);
         if (t->in_pass) t->pass++;
-        if (!f->o.steps_per_epoch) t->pass = epoch;
+        if (!f->o.steps_per_epoch || f->o.anew) t->pass = epoch;
         t->epoch = epoch;
         t->epoch_open = t->in_pass = t->rewound = false;
         t->at = t->n = t->carried = t->filled = 0;
