@@ -45,10 +45,15 @@ static int add_stopping(keel_callback_list *l, const char *text)
     at = (size_t)snprintf(call, sizeof call, "EarlyStopping(monitor=%.*s, verbose=1", (int)n, text);
     while (*rest == ',') {
         const size_t m = strcspn(++rest, ",");
-        if (m == 12 && !strncmp(rest, "restore-best", m))
-            at += (size_t)snprintf(call + at, sizeof call - at, ", restore_best_weights=true");
-        else
-            at += (size_t)snprintf(call + at, sizeof call - at, ", %.*s", (int)m, rest);
+        const bool restores = m == 12 && !strncmp(rest, "restore-best", m);
+        if (!restores && !memchr(rest, '=', m))
+            return keel_complain(EXIT_USAGE,
+                                 "--early-stopping '%s': behind the value come restore-best and "
+                                 "arguments as patience=5",
+                                 text);
+        at += restores
+                  ? (size_t)snprintf(call + at, sizeof call - at, ", restore_best_weights=true")
+                  : (size_t)snprintf(call + at, sizeof call - at, ", %.*s", (int)m, rest);
         rest += m;
     }
     snprintf(call + at, sizeof call - at, ")");
@@ -59,6 +64,9 @@ static int add_best(keel_callback_list *l, const char *name, const char *output)
 {
     char call[sizeof l->best + 300];
     const size_t n = strlen(output);
+    if (strpbrk(name, ",=()"))
+        return keel_complain(EXIT_USAGE,
+                             "--save-best '%s': give one value of the logs, as val_loss", name);
     if (n + 16 > sizeof l->best || strlen(name) > 200 || strpbrk(output, "{}'\""))
         return keel_complain(EXIT_USAGE, "--save-best: the name of the output has a brace or a "
                                          "quote, or is too long");

@@ -54,7 +54,7 @@ static int exclude_from_decay(keel_model *m, const char *text)
         names[n++] = at;
     }
     const keel_status s = keel_model_exclude_from_weight_decay(m, names, n);
-    return s < 0 ? keel_complain_status(s) : -1;
+    return s < 0 ? keel_complain_within(s, "--exclude-from-weight-decay") : -1;
 }
 
 int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char *who)

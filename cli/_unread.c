@@ -52,11 +52,11 @@ int keel_setup_unread(const char *spec, const keel_data_options *o)
         { o->no_header, arrays, "no-header", "CSV files" },
         { o->missing, arrays, "missing", "tables" },
         { o->vocabulary, arrays, "vocabulary", "tables" },
-        { o->label, PAIRS, "label", "data whose parts have names; here a file is the target" },
+        { o->label, PAIRS, "label", "data whose parts have names, and here a file is the target" },
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given && options[i].by & kind)
-            return keel_complain(EXIT_USAGE, "%s: --%s is for %s", spec, options[i].option,
-                                 options[i].use);
+            return keel_complain(EXIT_USAGE, "%s: --%s is for %s; leave it out", spec,
+                                 options[i].option, options[i].use);
     return -1;
 }

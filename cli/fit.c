@@ -230,6 +230,15 @@ static int open_data(job *j)
     return s < 0 ? keel_complain_status(s) : keel_setup_class_names(j->model, j->data);
 }
 
+/* Each batch that the data comes in is a step, whatever its rows. */
+static int check_end(const job *j)
+{
+    if (j->o->end == KEEL_KEEP || !keel_dataset_is_batched(j->data)) return -1;
+    return keel_complain(EXIT_USAGE,
+                         "--end is for rows that fit puts into batches, and this data comes in "
+                         "batches: leave it out; the stage batch has drop_remainder");
+}
+
 /* A batch of the data, and no more rows than there are. */
 static int share_by_speed(job *j)
 {
@@ -264,6 +273,7 @@ static int prepare(job *j, const char *path)
     if ((code = keel_setup_compile(j->model, &j->o->compile, path)) >= 0) return code;
     if ((code = keel_keeper_try_room(&j->keeper)) >= 0) return code;
     if ((code = open_data(j)) >= 0) return code;
+    if ((code = check_end(j)) >= 0) return code;
     if ((code = balance(j)) >= 0) return code;
     if ((code = keel_setup_outputs(j->model, j->data, true)) >= 0) return code;
     if (j->validation && (code = keel_setup_outputs(j->model, j->validation, false)) >= 0)

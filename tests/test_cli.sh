@@ -304,7 +304,7 @@ want 2 "--data is given twice, as 't.csv' and as 'u.csv': leave one out" fit two
 want 2 "--callbacks is given twice" fit two.keras --data t.csv -o m.keras --callbacks 'TerminateOnNaN()' --callbacks 'CSVLogger(h.csv)'
 
 # ---- options that this data does not read ---
-want 2 't.csv: --labels is for the files of a directory' fit two.keras --data t.csv --label kind --labels none.txt -o m.keras
+want 2 't.csv: --labels is for the files of a directory; leave it out' fit two.keras --data t.csv --label kind --labels none.txt -o m.keras
 want 2 't.csv: --audio-length is for sounds' fit two.keras --data t.csv --label kind --audio-length 8 -o m.keras
 want 2 'd.npz: --image-size is for images that are decoded' fit two.keras --data d.npz --image-size 8,8 -o m.keras
 want 2 'd.npz: --missing is for tables' fit two.keras --data d.npz --missing drop -o m.keras
@@ -425,6 +425,10 @@ want 2 '^keel fit: --early-stopping val_loss: there is no validation data' "${fi
 want 2 "^keel fit: --callbacks: there is no callback 'Nix'" "${fit[@]}" --callbacks 'Nix()' -o m.keras
 want 2 '^keel fit: --early-stopping: .*patiense' "${fit[@]}" --early-stopping loss,patiense=3 -o m.keras
 want 1 "^keel fit: the callback EarlyStopping, in on_train_begin: monitor 'nix' is not in the logs" "${fit[@]}" --early-stopping nix -o m.keras
+want 2 "^keel fit: --early-stopping 'loss,patience': behind the value come restore-best and arguments" "${fit[@]}" --early-stopping loss,patience -o m.keras
+want 2 "^keel fit: --save-best 'loss,accuracy': give one value" "${fit[@]}" --save-best loss,accuracy -o m.keras
+want 1 'two.keras: checkpoints need a folder, and this is a file' "${fit[@]}" --checkpoint two.keras -o m.keras
+want 2 "label: 'kind=' has an empty part" fit two.keras --data t.csv --label kind= -o m.keras
 # the same rows in each validation, also of data without end
 printf 'source = "t.csv"\n[[stage]]\nname = "repeat"\n' >endless.toml
 for data in t.csv endless.toml; do
@@ -433,7 +437,9 @@ for data in t.csv endless.toml; do
 done
 cmp -s vt.csv.csv vendless.toml.csv || fail "validations of data with an end and without differ"
 want 1 'never ends: .*of a validation validation_steps' "${fit[@]}" --validation endless.toml -o m.keras
-rm vt.csv.csv vendless.toml.csv endless.toml
+printf 'source = "t.csv"\n[[stage]]\nname = "batch"\nbatch_size = 16\n' >batches.toml
+want 2 '--end is for rows that fit puts into batches' fit two.keras --data batches.toml --label kind --end drop -o m.keras
+rm vt.csv.csv vendless.toml.csv endless.toml batches.toml
 want 0 '^EarlyStopping$' callbacks
 want 0 '^  patience ' callbacks earlystopping
 want 2 'did you mean EarlyStopping[?]' callbacks EarlyStoping

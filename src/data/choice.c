@@ -78,7 +78,7 @@ keel_status keel_choices_read(keel_choice **out, const char *const *list, int n,
 keel_status keel_choices_targets(keel_choice **out, int *n, const keel_dataset_options *o)
 {
     *n = o->n_target;
-    if (o->n_target || !o->label) return keel_choices_read(out, o->targets, o->n_target, "targets");
+    if (o->n_target || !o->label) return keel_choices_read(out, o->targets, o->n_target, "label");
     if (!*o->label) return keel_fail(KEEL_EARG, "label: an empty name");
     keel_choice *c = keel_calloc(1, sizeof *c);
     if (!c) return KEEL_ENOMEM;

@@ -31,7 +31,7 @@ keel_status keel_model_exclude_from_weight_decay(keel_model *m, const char *cons
             any = any || meant;
         }
         if (s >= 0 && !any)
-            s = keel_fail(KEEL_EARG, "exclude_from_weight_decay: no weight has the name '%.60s'",
+            s = keel_fail(KEEL_EARG, "no weight has the name '%.60s', which is to have no decay",
                           names[k]);
     }
     for (int i = 0; i < m->n_weight && s >= 0; i++) m->weight[i].info.undecayed = excluded[i];

@@ -315,13 +315,22 @@ static keel_status check(const keel_checkpoint_options *o)
     return KEEL_OK;
 }
 
+keel_status keel_saver_make_folder(const char *folder)
+{
+    struct stat st;
+    if (!stat(folder, &st) && !S_ISDIR(st.st_mode))
+        return keel_fail(KEEL_EIO, "%s: checkpoints need a folder, and this is a file", folder);
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return keel_fail(KEEL_EIO, "%s: the folder for checkpoints cannot be made: %s", folder,
+                         strerror(errno));
+    return KEEL_OK;
+}
+
 static keel_status open_folder(keel_saver *s)
 {
     char **names = NULL;
     int64_t n = 0;
-    if (mkdir(s->folder, 0777) != 0 && errno != EEXIST)
-        return keel_fail(KEEL_EIO, "%s: the folder for checkpoints cannot be made: %s", s->folder,
-                         strerror(errno));
+    KEEL_TRY(keel_saver_make_folder(s->folder));
     char *claimed = path_of(s, "checkpoint");
     const keel_status st = claimed ? keel_claim_take(&s->claim, claimed) : KEEL_ENOMEM;
     keel_free(claimed);

@@ -40,6 +40,8 @@ void keel_saver_wait(keel_saver *s);
 /* Remove all checkpoints of the folder, and the folder if nothing else is in it. */
 void keel_saver_remove(keel_saver *s);
 
+/* Make the folder, if it is not there. KEEL_EIO. */
+keel_status keel_saver_make_folder(const char *folder);
 /* The name of the checkpoint of this place. */
 enum { KEEL_SAVER_NAME = 64 };
 void keel_saver_name(char out[KEEL_SAVER_NAME], const keel_standing *st);

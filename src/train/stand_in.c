@@ -30,9 +30,7 @@ keel_status keel_stand_in(const char *folder, const keel_comm *c, bool hurried,
     char name[KEEL_SAVER_NAME];
     keel_text path = { 0 };
     keel_claim *claim = NULL;
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) /* of a machine with disks of its own */
-        return keel_fail(KEEL_EIO, "%s: the folder for checkpoints cannot be made: %s", folder,
-                         strerror(errno));
+    KEEL_TRY(keel_saver_make_folder(folder)); /* of a machine with disks of its own */
     keel_saver_name(name, st);
     keel_text_add(&path, "%s/%s", folder, name);
     const double turn = keel_claim_turn(c->group.rank, c->lost_rank, c->timeout, hurried);

@@ -88,7 +88,7 @@ static keel_status init(keel_csv_reader *r, const keel_dataset_options *o, const
     *r = (keel_csv_reader){ .o = o, .n_threads = 1, .part_bytes = KEEL_CSV_PART };
     KEEL_TRY(keel_table_init(&r->table, o, name, "column"));
     KEEL_TRY(keel_choices_read(&r->inputs, o->inputs, o->n_input, "inputs"));
-    return keel_choices_read(&r->targets, o->targets, o->n_target, "targets");
+    return keel_choices_read(&r->targets, o->targets, o->n_target, "label");
 }
 
 static void reader_free(keel_csv_reader *r)

@@ -257,7 +257,7 @@ static keel_status read_all(keel_dataset **out, keel_jsonl_reader *r, const inpu
 {
     KEEL_TRY(keel_table_init(&r->table, r->o, name, "key"));
     KEEL_TRY(keel_choices_read(&r->inputs, r->o->inputs, r->o->n_input, "inputs"));
-    KEEL_TRY(keel_choices_read(&r->targets, r->o->targets, r->o->n_target, "targets"));
+    KEEL_TRY(keel_choices_read(&r->targets, r->o->targets, r->o->n_target, "label"));
     KEEL_TRY(for_each(r, in, decide, label));
     if (!r->n_field) return keel_fail(KEEL_EDATA, "%s: no rows", name);
     KEEL_TRY(keel_jsonl_add_fields(r));
