@@ -63,6 +63,12 @@ static void columns_of_a_csv_become_several_fields(void **state)
     refused("t.csv", &o, KEEL_EARG, "2 inputs; give the columns of each, as p=COLUMN,COLUMN");
     o.inputs = LIST("p=a", "q=a");
     refused("t.csv", &o, KEEL_EARG, "column 'a' is requested twice");
+    o.inputs = LIST("p=a,b", "q=price"); /* what is learned may be an input, too */
+    d = opened("t.csv", &o);
+    check_named(d, 0, "p", KEEL_ROLE_INPUT, KEEL_FLOAT32, (double[]){ 1, 2, 4, 5 }, 4);
+    check_named(d, 1, "q", KEEL_ROLE_INPUT, KEEL_FLOAT32, (double[]){ 9.5, 8 }, 2);
+    check_named(d, 2, "y", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ 9.5, 8 }, 2);
+    keel_dataset_destroy(d);
     o.inputs = LIST("p=a", "q=z");
     refused("t.csv", &o, KEEL_EARG, "no column 'z'; there are 'a', 'kind', 'b', 'c', 'price'");
     o.inputs = LIST("p=a", "p=b");

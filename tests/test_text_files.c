@@ -164,6 +164,16 @@ static void a_bad_line_is_one_clear_line(void **state)
     o.n_input = 2;
     files_text("t.jsonl", "{\"x\": 1}\n");
     refused("t.jsonl", &o, KEEL_EARG, "key 'x' is requested twice");
+    o.inputs = LIST("a=x");
+    o.n_input = 1;
+    o.label = "x"; /* what is learned may be an input, too */
+    keel_dataset *d = opened("t.jsonl", &o);
+    assert_int_equal(keel_dataset_field_count(d), 2);
+    check_field(d, 0, KEEL_FLOAT32, (double[]){ 1 }, 1);
+    check_field(d, 1, KEEL_INT32, (double[]){ 1 }, 1);
+    keel_dataset_destroy(d);
+    o.label = NULL;
+    o.n_input = 2;
     o.inputs = LIST("a=x", "b=z");
     refused("t.jsonl", &o, KEEL_EFORMAT, "t.jsonl:1: key 'z' has no value");
     files_end();

@@ -8,9 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A column may be of an input and of a target: what an autoencoder learns is its input. */
+enum { AS_INPUT, AS_TARGET, WAYS };
+
 typedef struct chosen {
     keel_csv_reader *r;
-    int32_t *group, *at; /* [n_columns]; group -1: the column is not used */
+    int32_t *group[WAYS], *at[WAYS]; /* [n_columns]; group -1: the column is not used so */
 } chosen;
 
 /* The column names as "'a', 'b', ..." for messages; the caller frees it. */
@@ -54,12 +57,13 @@ static keel_status find_column(const keel_csv_reader *r, const char *name, int64
 static keel_status take_column(chosen *c, int64_t i, int g)
 {
     keel_csv_group *group = &c->r->group[g];
-    if (c->group[i] >= 0)
+    const int way = group->role == KEEL_ROLE_TARGET ? AS_TARGET : AS_INPUT;
+    if (c->group[way][i] >= 0)
         return keel_fail(KEEL_EARG, "%s: column '%s' is requested twice", c->r->first,
                          c->r->name[i]);
     if (!group->width) group->column = i;
-    c->group[i] = g;
-    c->at[i] = group->width++;
+    c->group[way][i] = g;
+    c->at[way][i] = group->width++;
     return KEEL_OK;
 }
 
@@ -149,7 +153,7 @@ static keel_status choose_inputs(chosen *c, const keel_choice *inputs)
                          r->first, r->o->n_input, inputs[0].name);
     KEEL_TRY(add_group(r, r->o->n_input ? inputs[0].name : "x", KEEL_ROLE_INPUT, false));
     for (int64_t i = 0; i < r->n_columns; i++)
-        if (c->group[i] < 0) KEEL_TRY(take_column(c, i, r->n_group - 1));
+        if (c->group[AS_TARGET][i] < 0) KEEL_TRY(take_column(c, i, r->n_group - 1));
     if (r->group[r->n_group - 1].width) return KEEL_OK;
     return keel_fail(KEEL_EFORMAT, "%s: no column except the label '%s'", r->first, r->name[0]);
 }
@@ -175,13 +179,15 @@ static keel_status add_fields(keel_csv_reader *r)
 static keel_status list_uses(const chosen *c)
 {
     keel_csv_reader *r = c->r;
-    if (!(r->use = keel_calloc((size_t)r->n_columns, sizeof *r->use))) return KEEL_ENOMEM;
-    for (int64_t i = 0; i < r->n_columns; i++) {
-        if (c->group[i] < 0) continue;
-        const bool input = r->group[c->group[i]].role == KEEL_ROLE_INPUT;
-        const int words = input ? keel_table_words_of(&r->table, r->name[i]) : -1;
-        if (words >= 0) keel_table_use_words(&r->table, words, c->group[i], c->at[i]);
-        r->use[r->n_use++] = (keel_csv_use){ i, c->group[i], c->at[i], words };
+    if (!(r->use = keel_calloc(WAYS * (size_t)r->n_columns, sizeof *r->use))) return KEEL_ENOMEM;
+    for (int64_t k = 0; k < WAYS * r->n_columns; k++) {
+        const int64_t i = k / WAYS;
+        const int way = (int)(k % WAYS);
+        const int32_t group = c->group[way][i], at = c->at[way][i];
+        if (group < 0) continue;
+        const int words = way == AS_INPUT ? keel_table_words_of(&r->table, r->name[i]) : -1;
+        if (words >= 0) keel_table_use_words(&r->table, words, group, at);
+        r->use[r->n_use++] = (keel_csv_use){ i, group, at, words };
     }
     return keel_table_check_words(&r->table);
 }
@@ -190,9 +196,12 @@ static keel_status choose(chosen *c, const char *label, const keel_choice *input
                           const keel_choice *targets)
 {
     const int64_t n = c->r->n_columns;
-    if (!(c->group = keel_calloc(2 * (size_t)n, sizeof *c->group))) return KEEL_ENOMEM;
-    c->at = c->group + n;
-    for (int64_t i = 0; i < n; i++) c->group[i] = -1;
+    if (!(c->group[0] = keel_calloc(2 * WAYS * (size_t)n, sizeof *c->group[0]))) return KEEL_ENOMEM;
+    for (int way = 0; way < WAYS; way++) {
+        c->group[way] = c->group[0] + 2 * way * n;
+        c->at[way] = c->group[way] + n;
+        for (int64_t i = 0; i < n; i++) c->group[way][i] = -1;
+    }
     KEEL_TRY(choose_targets(c, label, targets));
     KEEL_TRY(choose_inputs(c, inputs));
     KEEL_TRY(add_fields(c->r));
@@ -203,6 +212,6 @@ keel_status keel_csv_choose(keel_csv_reader *r, const char *label)
 {
     chosen c = { .r = r };
     keel_status s = choose(&c, label, r->inputs, r->targets);
-    keel_free(c.group);
+    keel_free(c.group[0]);
     return s;
 }
