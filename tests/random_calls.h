@@ -150,10 +150,12 @@ static inline void expect_same(const drawn *p, const listed *in, const listed *o
 
 static inline keel_status put_window(drawn *p, keel_dataset **out)
 {
+    const char *const offsets[] = { "null", "0", "5" };
     return keel_dataset_apply(out, "window",
                               KEEL_ARGS(KEEL_ARG_INT("size", draw(&p->r, 1, 4)),
                                         KEEL_ARG_INT("shift", draw(&p->r, 1, 4)),
-                                        KEEL_ARG_INT("stride", draw(&p->r, 1, 3))),
+                                        KEEL_ARG_INT("stride", draw(&p->r, 1, 3)),
+                                        KEEL_ARG_JSON("target_offset", offsets[draw(&p->r, 0, 2)])),
                               &p->d, 1);
 }
 

@@ -308,6 +308,47 @@ static void a_stage_gives(void **state)
     }
 }
 
+/* What keras.utils.timeseries_dataset_from_array(x, y[5:], 3, sequence_stride=2, sampling_rate=2)
+ * gives. */
+static void windows_may_have_the_target_of_one_row(void **unused)
+{
+    (void)unused;
+    enum { ROWS = 13 };
+    float x[ROWS][2], y[ROWS], w[ROWS];
+    for (int i = 0; i < ROWS; i++) {
+        x[i][0] = (float)i;
+        x[i][1] = (float)-i;
+        y[i] = (float)(10 * i);
+        w[i] = (float)(100 * i);
+    }
+    const keel_tensor tx = { KEEL_FLOAT32, { 2, { ROWS, 2 } }, x },
+                      ty = { KEEL_FLOAT32, { 1, { ROWS } }, y },
+                      tw = { KEEL_FLOAT32, { 1, { ROWS } }, w };
+    keel_dataset *d, *windows;
+    keel_reader *r;
+    const keel_tensor *t;
+    must(keel_dataset_from_arrays(&d, &tx, &ty, &tw));
+    must(keel_dataset_apply(&windows, "window",
+                            KEEL_ARGS(KEEL_ARG_INT("size", 3), KEEL_ARG_INT("shift", 2),
+                                      KEEL_ARG_INT("stride", 2), KEEL_ARG_INT("target_offset", 5)),
+                            &d, 1));
+    keel_dataset_destroy(d);
+    assert_int_equal(keel_dataset_cardinality(windows), 4);
+    must(keel_reader_create(&r, windows, NULL));
+    for (int i = 0; i < 4; i++) {
+        must(keel_reader_next(r, &t));
+        const float *values = t[0].data;
+        assert_true(t[0].shape.rank == 2 && t[0].shape.dim[0] == 3 && t[0].shape.dim[1] == 2);
+        for (int k = 0; k < 3; k++) assert_true(values[2 * k] == (float)(2 * i + 2 * k));
+        for (int k = 0; k < 3; k++) assert_true(values[2 * k + 1] == -values[2 * k]);
+        assert_int_equal(t[1].shape.rank, 0);
+        assert_true(*(float *)t[1].data == y[2 * i + 5] && *(float *)t[2].data == w[2 * i + 5]);
+    }
+    assert_int_equal(keel_reader_next(r, &t), KEEL_END);
+    keel_reader_destroy(r);
+    keel_dataset_destroy(windows);
+}
+
 /* ---- the same for any threads, from any element ---------------------------------------------- */
 
 static const char *const chains[] = {
@@ -486,7 +527,7 @@ static void prefetch_says_how_many_batches_are_ready(void **state)
 int main(void)
 {
     enum { N = sizeof gives / sizeof *gives };
-    static struct CMUnitTest test[N + 7];
+    static struct CMUnitTest test[N + 8];
     for (int i = 0; i < N; i++)
         test[i] = (struct CMUnitTest){ .name = gives[i].what,
                                        .test_func = a_stage_gives,
@@ -498,5 +539,6 @@ int main(void)
     test[N + 4] = (struct CMUnitTest)cmocka_unit_test(one_failure_too_many_fails);
     test[N + 5] = (struct CMUnitTest)cmocka_unit_test(streams_are_shuffled_as_rows_by_number);
     test[N + 6] = (struct CMUnitTest)cmocka_unit_test(prefetch_says_how_many_batches_are_ready);
+    test[N + 7] = (struct CMUnitTest)cmocka_unit_test(windows_may_have_the_target_of_one_row);
     return cmocka_run_group_tests(test, NULL, NULL);
 }
