@@ -152,6 +152,12 @@ static void fit_to(line *l, int columns)
 
 /* ---- current numbers ------------------------------------------------------------------------- */
 
+/* What epochs before this one are of the whole run. */
+static double fraction_before(const keel_moment *p)
+{
+    return p->epochs > 0 ? (double)p->epoch / (double)p->epochs : 0;
+}
+
 /* The finished fraction of the whole run, 0 to 1; below 0: not known. */
 static double fraction(const keel_moment *p)
 {
@@ -160,7 +166,7 @@ static double fraction(const keel_moment *p)
                                         : -1;
     if (part < 0) return -1;
     const double epochs = p->epochs > 0 ? (double)p->epochs : 1;
-    return ((double)p->epoch + (part < 1 ? part : 1)) / epochs;
+    return fraction_before(p) + (part < 1 ? part : 1) / epochs;
 }
 
 static void put_epoch(line *l, const keel_moment *p)
@@ -187,11 +193,11 @@ static void put_speed(line *l, const keel_moment *p)
 static void put_left(line *l, const keel_meter *m, const keel_moment *p, double now)
 {
     char a[KEEL_NUMBER_MAX];
-    const double f = fraction(p);
+    const double f = fraction(p), done = f - m->from;
     if (m->validates && p->training && p->step == p->steps)
         put(l, 4, "validating");
-    else if (f > 0)
-        put(l, 7, "%s left", keel_seconds_text(a, (now - m->start) * (1 - f) / f));
+    else if (done > 0)
+        put(l, 7, "%s left", keel_seconds_text(a, (now - m->start) * (1 - f) / done));
 }
 
 /* Of the last steps, with the stage that they waited for, if that is much. */
@@ -269,13 +275,21 @@ static keel_status on_epoch_end(void *context, const keel_moment *p)
     return go_on();
 }
 
+/* Epochs and steps of earlier runs took no time of this one. */
+static void begin_run(keel_meter *m, const keel_moment *p, double now)
+{
+    const bool whole = p->step == 1; /* else it goes on within an epoch */
+    m->start = whole ? now - p->seconds : now;
+    m->from = whole ? fraction_before(p) : fraction(p);
+}
+
 static keel_status on_step(void *context, const keel_moment *p)
 {
     keel_meter *m = context;
     const double now = keel_now();
     const bool last = p->steps > 0 && p->step == p->steps;
     line l = { 0 };
-    if (m->start == 0) m->start = now - p->seconds;
+    if (m->start == 0) begin_run(m, p, now);
     m->step = p->step;
     m->rows = p->rows;
     if (m->live && (now - m->last >= DRAW_EVERY || last)) {

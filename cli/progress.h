@@ -9,7 +9,8 @@ typedef struct keel_meter {
     bool live;              /* stderr is a terminal */
     bool validates;         /* each epoch ends with a validation */
     bool drawn;             /* the terminal shows a live line */
-    double start;           /* time when the first epoch began; 0: not yet */
+    double start;           /* time when this run began to train; 0: not yet */
+    double from;            /* the fraction of the whole run that was finished then */
     double last;            /* time of the last output */
     int64_t epoch;          /* the current one */
     int64_t step, rows;     /* of the last call */

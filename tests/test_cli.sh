@@ -279,6 +279,11 @@ grep -q '</svg>' i.svg && grep -q '>exec<' i.svg || fail "--input-report: no pic
 if command -v script >/dev/null; then
     script -qec "stty cols 200; $KEEL fit mse.keras --data '$late' --batch-size 50 -o m.keras" /dev/null >live.txt 2>&1
     grep -qaE 'waits for input [0-9]+%: exec' live.txt || fail "the progress line does not name what it waits for"
+    # of two epochs the first was made by an earlier run: the second takes 1.2 s, of which 1 s is left at first
+    script -qec "stty cols 200; $KEEL fit mse.keras --data 'exec(x,y,rows=618):for i in 1 2 3 4 5 6; do sleep 0.2; cat p.npy p.npy; done' \
+        --batch-size 103 --initial-epoch 1 --epochs 2 -o m.keras" /dev/null >live.txt 2>&1
+    left=$(grep -aoE '[0-9.]+ m?s left' live.txt | head -n 1)
+    [[ $left == [4-9][0-9][0-9]' ms'* || $left == *' s left' ]] || fail "of an epoch of 1.2 s, the first line says '$left'"
 fi
 want 2 'input_memory.* needs at least [0-9]+' fit mse.keras --data p.npy,p.npy --input-memory 100 -o m.keras
 least=$(sed -n 's/.*at least \([0-9]*\):.*/\1/p' err.txt)
