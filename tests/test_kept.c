@@ -367,6 +367,19 @@ static void a_file_of_another_pipeline_is_refused_with_what_differs(void **unuse
     keel_dataset_destroy(d);
 }
 
+static void drawn_rows_are_known_by_rows_of_their_source(void **unused)
+{
+    (void)unused;
+    keel_dataset *d = kept(DRAWN, SNAPSHOT);
+    read_all(d, 0, 0, 1);
+    keel_dataset_destroy(d);
+    numbers[ROWS - 1]++;
+    refused(source(DRAWN), SNAPSHOT, "its sources were arrays of 11 rows (contents ");
+    numbers[ROWS - 1]--;
+    d = kept(DRAWN, SNAPSHOT);
+    keel_dataset_destroy(d);
+}
+
 static void write_lines(const char *name, const char *lines)
 {
     FILE *f = fopen(name, "w");
@@ -628,6 +641,7 @@ int main(void)
         TEST(later_passes_and_processes_read_the_file),
         TEST(behind_a_stream_whose_file_is_there_rows_are_by_number),
         TEST(a_file_of_another_pipeline_is_refused_with_what_differs),
+        TEST(drawn_rows_are_known_by_rows_of_their_source),
         TEST(files_that_rows_name_are_known_by_their_sizes),
         TEST(what_cannot_be_kept_is_refused),
         TEST(a_damaged_file_gives_an_error_or_the_right_rows),

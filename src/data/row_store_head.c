@@ -1,6 +1,7 @@
 /* Which pipeline a file of rows was made by; see row_store.h. */
 #include "base/hash.h"
 #include "base/memory.h"
+#include "data/iter.h"
 #include "data/row_store.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -53,13 +54,37 @@ static void add_named_files(keel_text *t, const keel_dataset *d)
     keel_text_add(t, " (names, sizes and times %016llx)", (unsigned long long)sum);
 }
 
+/* What a file of rows that were drawn at random does not show of its source: a photo that was
+ * replaced, or is resized in another way. So three rows of the source are known by their bytes. */
+static void add_rows(keel_text *t, const keel_dataset *d)
+{
+    const int64_t row[] = { 0, d->rows / 2, d->rows - 1 };
+    keel_scratch scratch[2] = { { { 0 } } };
+    uint64_t sum = 0;
+    if (!d->origin->source->read || d->rows < 1) return;
+    for (int i = 0; i < 3; i++) {
+        keel_element *e = NULL;
+        uint64_t dims[KEEL_ROW_DIMS] = { 0 };
+        const void *data = NULL;
+        size_t n = 0;
+        keel_status s =
+            keel_element_read(&e, d, (keel_position){ .index = row[i] }, NULL, &scratch[0]);
+        if (s >= 0) s = keel_row_store_encode(e, &d->origin->spec, &scratch[1], &data, &n, dims);
+        t->failed |= s == KEEL_ENOMEM;
+        if (s >= 0) sum = mix(mix(sum, data, n), dims, sizeof dims);
+        keel_element_release(e);
+    }
+    for (int i = 0; i < 2; i++) keel_scratch_free(&scratch[i]);
+    keel_text_add(t, " (contents %016llx)", (unsigned long long)sum);
+}
+
 /* The sources from left to right: how many rows each has and which, and size and time of its file.
  */
-static void add_sources(keel_text *t, const keel_dataset *d)
+static void add_sources(keel_text *t, const keel_dataset *d, bool drawn)
 {
     const keel_applied *s = d->origin->applied;
     struct stat st;
-    for (int i = 0; s && i < s->n_parent; i++) add_sources(t, s->parent[i]);
+    for (int i = 0; s && i < s->n_parent; i++) add_sources(t, s->parent[i], drawn);
     if (s && part_of(d)) /* of what a stage makes */
         keel_text_add(t, " (part %016llx)", (unsigned long long)part_of(d));
     if (s) return;
@@ -67,6 +92,7 @@ static void add_sources(keel_text *t, const keel_dataset *d)
     if (d->rows >= 0) keel_text_add(t, " of %lld rows", (long long)d->rows);
     if (part_of(d)) keel_text_add(t, " (part %016llx)", (unsigned long long)part_of(d));
     add_named_files(t, d);
+    if (drawn) add_rows(t, d);
     if (stat(keel_dataset_name(d), &st) == 0 && S_ISREG(st.st_mode))
         keel_text_add(t, " in %lld bytes of time %lld", (long long)st.st_size,
                       (long long)st.st_mtime);
@@ -99,7 +125,7 @@ static json_t *head_of(const keel_dataset *parent, const keel_data_spec *spec)
     bool good = all != NULL;
     add_fields(&t[0], spec);
     keel_stage_describe(parent, &t[1]);
-    add_sources(&t[2], parent);
+    add_sources(&t[2], parent, keel_stage_draws(parent));
     for (int i = 0; i < KEYS; i++) {
         good = good && !t[i].failed &&
                !json_object_set_new(all, keys[i], json_string(t[i].data ? t[i].data : ""));
