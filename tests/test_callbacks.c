@@ -980,6 +980,28 @@ static void balanced_weights_are_those_of_scikit_learn(void **unused)
     for (int i = 0; i < 4; i++) assert_true(fabs(w[i] - want[i]) < 1e-15);
     assert_int_equal(keel_dataset_balanced_weights(d, w, 3), KEEL_EDATA);
     assert_non_null(strstr(keel_error(), "row 9 has the label 3"));
+    static const struct {
+        const char *stage;
+        const keel_arg args[2];
+        const char *says; /* NULL: the same weights */
+    } cases[] = {
+        { "batch", { KEEL_ARG_INT("batch_size", 4) }, NULL },
+        { "batch", { KEEL_ARG_INT("batch_size", 3) }, NULL },
+        { "Rescaling", { KEEL_ARG_FLOAT("scale", 2) }, NULL },
+        { "shuffle", { { 0 } }, NULL },
+        { "repeat", { KEEL_ARG_INT("count", 2) }, NULL },
+        { "repeat", { { 0 } }, "never ends" },
+        { "ignore_errors", { KEEL_ARG_INT("most", 1) }, "one after another" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        keel_dataset *out;
+        must(keel_dataset_apply(&out, cases[i].stage, cases[i].args, &d, 1));
+        const keel_status s = keel_dataset_balanced_weights(out, w, 4);
+        assert_int_equal(s, cases[i].says ? KEEL_EUNSUP : KEEL_OK);
+        if (s < 0 && !strstr(keel_error(), cases[i].says)) fail_msg("%s", keel_error());
+        for (int k = 0; s >= 0 && k < 4; k++) assert_true(fabs(w[k] - want[k]) < 1e-15);
+        keel_dataset_destroy(out);
+    }
     keel_dataset_destroy(d);
 }
 

@@ -422,7 +422,9 @@ int64_t keel_dataset_largest_label(const keel_dataset *d)
     if (field < 0 || !o->source->read || !o->source->in_memory || o->spec.endless) return -1;
     if (keel_shape_count(&o->spec.field[field].shape) != 1) return -1;
     for (int i = 0; i < KEEL_FIELDS_MAX; i++) want[i] = KEEL_FLOAT64;
-    keel_row row = { .want = want };
+    int64_t counts[KEEL_FIELDS_MAX] = { 0 };
+    keel_row row = { .want = want, .count = counts };
+    counts[field] = 1;
     row.at[field] = &label;
     for (int64_t i = 0; i < d->rows; i++) {
         if (o->source->read(o->state, keel_dataset_index(d, i), &row, &none) < 0) return -1;
