@@ -236,7 +236,7 @@ static int check_end(const job *j)
     if (j->o->end == KEEL_KEEP || !keel_dataset_is_batched(j->data)) return -1;
     return keel_complain(EXIT_USAGE,
                          "--end is for rows that fit puts into batches, and this data comes in "
-                         "batches: leave it out; the stage batch has drop_remainder");
+                         "batches: leave it out; the stage batch has an argument `end`");
 }
 
 /* A batch of the data, and no more rows than there are. */

@@ -29,6 +29,11 @@ static int count_rows(int64_t *rows, const options *o, const keel_model *m)
     if (code >= 0) return code;
     *rows = keel_dataset_rows(d);
     keel_dataset_destroy(d);
+    if (*rows < 0)
+        return keel_complain(EXIT_FAILED,
+                             "%s: nobody knows how many rows it has before it is read; give "
+                             "--rows N",
+                             o->data.data);
     return *rows > 0 ? -1 : keel_complain(EXIT_FAILED, "%s has no rows", o->data.data);
 }
 

@@ -202,6 +202,13 @@ static keel_status predict_rows(inference *l, const keel_tensor *t, char **at, i
     return keel_watch_tell(r, KEEL_ON_predict_end);
 }
 
+/* -1: not known. */
+static int64_t rows_of(const inference *l)
+{
+    const int64_t rows = keel_feed_rows(l->feed);
+    return rows >= 0 || l->o.steps_per_epoch ? rows : keel_dataset_rows(l->data); /* of batches */
+}
+
 /* Predict the first `n` outputs into out [n]; or into files of these paths, and out gets their
  * types and shapes. */
 static keel_status predict(keel_model *m, keel_strategy *s, const keel_dataset *data,
@@ -215,9 +222,11 @@ static keel_status predict(keel_model *m, keel_strategy *s, const keel_dataset *
     char **at = keel_calloc(n_output, sizeof *at);
     if (!t || !at) goto out;
     if ((st = begin(&l, m, s, data, options, false)) < 0) goto out;
-    const int64_t rows = keel_feed_rows(l.feed);
+    const int64_t rows = rows_of(&l);
     if (rows < 0) {
-        st = keel_fail(KEEL_EDATA, "%s: predict needs the number of rows in advance; set `rows`",
+        st = keel_fail(KEEL_EDATA,
+                       "%s: predict needs the number of rows in advance: a generator says it in "
+                       "`rows`, and behind a stage that leaves rows out nobody knows it",
                        keel_dataset_name(data));
         goto out;
     }
