@@ -497,7 +497,7 @@ printf 'source = "shapes"\n[[stage]]\nname = "batch"\nbatch_size = 9\n' >batches
 want 0 '67 x 10 float32' predict c.keras --data batches.toml -o batches.npy
 cmp -s c.npy batches.npy || fail "rows in batches are predicted otherwise"
 printf '[[stage]]\nname = "ignore_errors"\nmost = 1\n' >>batches.toml
-want 1 'behind a stage that leaves rows out' predict c.keras --data batches.toml -o batches.npy
+want 1 'in advance, and this stream does not say it' predict c.keras --data batches.toml -o batches.npy
 want 1 'nobody knows how many rows it has .*--rows N' plan c.keras --data batches.toml
 rm batches.toml batches.npy
 want 0 'cpu:3 +[01] +16 +0$' plan cnn.keras --rows 1027 --batch-size 64 --devices cpu:0-3

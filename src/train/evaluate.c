@@ -225,8 +225,8 @@ static keel_status predict(keel_model *m, keel_strategy *s, const keel_dataset *
     const int64_t rows = rows_of(&l);
     if (rows < 0) {
         st = keel_fail(KEEL_EDATA,
-                       "%s: predict needs the number of rows in advance: a generator says it in "
-                       "`rows`, and behind a stage that leaves rows out nobody knows it",
+                       "%s: predict needs the number of rows in advance, and this stream does not "
+                       "say it; a generator says it in `rows`",
                        keel_dataset_name(data));
         goto out;
     }
