@@ -239,6 +239,11 @@ static void arrays_of_an_npz_are_found_by_name_or_number(void **state)
           "left=1 right=2 age=3 sample_weight_age=4:age " },
         { { { "a", 1 }, { "b", 2 } }, 2, { "left=b" }, { "t=a" }, "left=2 t=1 " },
         { { { "a", 1 }, { "b", 2 } }, 2, { 0 }, { 0 }, "has no array named x; there are 'a', 'b'" },
+        { { { "a", 1 }, { "b", 2 } },
+          2,
+          { "input_layer" }, /* of the model: the file says x */
+          { 0 },
+          "has no array named x; there are 'a', 'b'" },
         { { { "left", 1 }, { "b", 2 } },
           2,
           { "left", "right" },
@@ -290,6 +295,14 @@ static void arrays_of_an_npz_are_found_by_name_or_number(void **state)
         if (!strstr(got, cases[i].says)) fail_msg("case %zu: %s", i, got);
         assert_int_equal(keel_memory_live(), live);
     }
+    /* what is wrong in an array is said of its name in the file, not in the model */
+    keel_dataset_options o = options();
+    o.inputs = LIST("input_layer");
+    o.targets = LIST("dense");
+    o.n_input = o.n_target = 1;
+    o.class_count = 2;
+    write_npz("t.npz", cases[1].m, 2);
+    refused("t.npz", &o, KEEL_EDATA, "t.npz: array 'y': label 2 of row 0 is not a class");
     files_end();
 }
 

@@ -97,7 +97,7 @@ static keel_status choose_role(keel_named *c, const names *s, const keel_choice 
     }
     for (int i = 0; i < n; i++) { /* some but not all exist */
         const int64_t at = find(s, list[i].name);
-        if (role == KEEL_ROLE_INPUT && at < 0) return no_array(s, list[i].name);
+        if (role == KEEL_ROLE_INPUT && at < 0) return no_array(s, n > 1 ? list[i].name : stem);
         if (at >= 0) KEEL_TRY(add(c, at, list[i].name, role, i, s->what));
     }
     if (role == KEEL_ROLE_INPUT) return no_array(s, stem);

@@ -20,8 +20,9 @@ typedef struct archive {
     const char *path;
     const char *part; /* suffix of x and y: "", "_train" or "_test" */
     keel_array_field field[KEEL_FIELDS_MAX];
-    char *name[KEEL_FIELDS_MAX]; /* owns field[i].path */
-    int choice[KEEL_FIELDS_MAX]; /* its index in the options' inputs or targets */
+    char *name[KEEL_FIELDS_MAX];   /* owns field[i].path */
+    char *member[KEEL_FIELDS_MAX]; /* its array, as the archive calls it: what messages name */
+    int choice[KEEL_FIELDS_MAX];   /* its index in the options' inputs or targets */
     int n;
 } archive;
 
@@ -101,10 +102,12 @@ static keel_status add(archive *a, const char *member, const char *name, keel_da
     if (a->n == KEEL_FIELDS_MAX)
         return keel_fail(KEEL_EARG, "%s: a row has at most %d fields", a->path, KEEL_FIELDS_MAX);
     keel_array_field *f = &a->field[a->n];
-    if (!(a->name[a->n] = keel_strdup(name))) return KEEL_ENOMEM;
+    a->name[a->n] = keel_strdup(name);
+    a->member[a->n] = keel_strdup(member);
     *f = (keel_array_field){ .path = a->name[a->n], .role = role };
     a->choice[a->n] = choice;
-    a->n++; /* also after a failure, so that its name is freed */
+    a->n++; /* also after a failure, so that its names are freed */
+    if (!f->path || !a->member[a->n - 1]) return KEEL_ENOMEM;
     KEEL_TRY(read_any(&f->array, a->zip, member));
     return add_splits(a, member, f);
 }
@@ -154,7 +157,7 @@ static keel_status add_role(archive *a, const keel_choice *c, int n, const char 
     }
     for (int i = 0; i < n; i++) /* some but not all exist */
         if (role == KEEL_ROLE_INPUT && !keel_npz_has(a->zip, c[i].name))
-            return no_array(a, c[i].name);
+            return no_array(a, n > 1 ? c[i].name : stem);
         else if (role == KEEL_ROLE_TARGET && keel_npz_has(a->zip, c[i].name))
             KEEL_TRY(add(a, c[i].name, c[i].name, role, i)); /* others may have no loss */
     if (role == KEEL_ROLE_INPUT) return no_array(a, stem);
@@ -203,6 +206,26 @@ static keel_status check_weights(const archive *a)
     return KEEL_OK;
 }
 
+static int64_t rows_of(const keel_array_field *f)
+{
+    const keel_shape *s = &f->array.shape;
+    return f->row_splits.data ? f->row_splits.shape.dim[0] - 1 : s->rank ? s->dim[0] : -1;
+}
+
+static keel_status check_rows(const archive *a)
+{
+    for (int i = 0; i < a->n; i++) {
+        const int64_t first = rows_of(&a->field[0]), rows = rows_of(&a->field[i]);
+        if (rows < 0)
+            return keel_fail(KEEL_EARG, "%s: array '%s' is one number: its first dim must be rows",
+                             a->path, a->member[i]);
+        if (rows != first)
+            return keel_fail(KEEL_ESHAPE, "%s: array '%s' has %lld rows but '%s' has %lld", a->path,
+                             a->member[0], (long long)first, a->member[i], (long long)rows);
+    }
+    return KEEL_OK;
+}
+
 /* Convert labels as label_mode requests. */
 static keel_status set_labels(archive *a, keel_classes *classes, const keel_dataset_options *o)
 {
@@ -212,7 +235,7 @@ static keel_status set_labels(archive *a, keel_classes *classes, const keel_data
         char what[NAME];
         if (f->role != KEEL_ROLE_TARGET) continue;
         const keel_dataset_options own = keel_labels_options(o, o->n_target ? a->choice[i] : -1);
-        snprintf(what, sizeof what, "%.400s: array '%.80s'", a->path, f->path);
+        snprintf(what, sizeof what, "%.400s: array '%.80s'", a->path, a->member[i]);
         KEEL_TRY(keel_labels_from_array(&f->array, &these, &own, what));
         if (these.n && classes->n) {
             keel_classes_free(&these);
@@ -246,6 +269,7 @@ static keel_status read_arrays(keel_dataset **out, const char *path, const keel_
     if (s >= 0) s = add_role(&a, targets, n_target, "y", KEEL_ROLE_TARGET);
     if (s >= 0 && !test) s = add_weights(&a);
     if (s >= 0 && !test) s = check_weights(&a);
+    if (s >= 0) s = check_rows(&a);
     if (s >= 0) s = set_labels(&a, &classes, o);
     keel_choices_free(inputs, o->n_input);
     keel_choices_free(targets, n_target);
@@ -260,7 +284,10 @@ static keel_status read_arrays(keel_dataset **out, const char *path, const keel_
         }
         keel_classes_free(&classes);
     }
-    for (int i = 0; i < a.n; i++) keel_free(a.name[i]);
+    for (int i = 0; i < a.n; i++) {
+        keel_free(a.name[i]);
+        keel_free(a.member[i]);
+    }
     return s;
 }
 
