@@ -260,14 +260,17 @@ static void standin_check(keel_device *d, const keel_device_check *c)
     const int64_t votes = c->n_tile * (int64_t)sizeof *c->vote;
     if (!standin_takes(s)) return;
     keel_device_check *own = standin_own(c, sizeof *c);
-    s->checks++;
+    if (c->scale == 1 && !c->squares)
+        s->looks++;
+    else
+        s->checks++;
     clocks_enqueue(&s->clocks, KEEL_COMPUTE_STREAM);
     standin_touch(s, KEEL_COMPUTE_STREAM, "checking", c->tile, tiles, false);
     standin_touch(s, KEEL_COMPUTE_STREAM, "checking", c->vote, votes, true);
     own->tile = standin_at(s, c->tile, tiles);
     own->vote = standin_at(s, c->vote, votes);
     standin_touch(s, KEEL_COMPUTE_STREAM, "checking", (char *)c->g + c->first * element,
-                  (c->end - c->first) * element, true);
+                  (c->end - c->first) * element, c->scale != 1);
     own->g = standin_at(s, c->g, c->end * element);
     standin_give(s, KEEL_COMPUTE_STREAM, (standin_work){ .kind = STANDIN_CHECK, .check = own });
 }

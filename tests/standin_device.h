@@ -70,7 +70,7 @@ typedef struct standin {
     int sums;             /* that it was asked for */
     int64_t out_bytes;    /* that were copied to the host */
     int moves;            /* that it has made, of a weight each */
-    int checks;           /* of gradients, that it has made */
+    int checks, looks;    /* of gradients, and of weights, that it has made */
     int projections;      /* of weights, that it has made */
     int waits;            /* so far: of streams, and of the host */
     int ignore_at;        /* this one does not count as one; 0: none */

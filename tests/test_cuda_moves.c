@@ -414,11 +414,13 @@ static void votes_are_those_of_the_host(void **unused)
                   { "an infinite number", 0, INFINITY, true },
                   { "minus it", 0.37, -INFINITY, true },
                   { "what overflows when it is scaled", 1e30, 1e20, true },
-                  { "what does not when it is", 1e-30, 3e38, false } };
+                  { "what does not when it is", 1e-30, 3e38, false },
+                  { "weights", 1, 0, false },
+                  { "weights with a NaN", 1, NAN, true } };
     static const keel_device_tile tile[] = { { 0, 1 }, { 5, 600 }, { 640, 256 }, { 1000, 2000 } };
     enum { TILES = sizeof tile / sizeof *tile };
     (void)unused;
-    for (int i = 0; i < 24; i++) {
+    for (int i = 0; i < 32; i++) {
         const keel_dtype real = i & 1 ? KEEL_FLOAT64 : KEEL_FLOAT32;
         const int64_t bytes = MOST * (int64_t)keel_dtype_size(real);
         keel_device_vote want[TILES], got[TILES];

@@ -78,7 +78,8 @@ typedef struct keel_device_measure {
 enum { KEEL_MEASURE_LANES = 256 };
 
 /* What a step looks at of its gradients, tile by tile, once it has divided them: whether each
- * number is finite, and if it is asked for, the sum of their squares, in the order of a measure. */
+ * number is finite, and if it is asked for, the sum of their squares, in the order of a measure.
+ * Of weights too, which are divided by nothing. */
 typedef struct keel_device_tile {
     int64_t first, count;
 } keel_device_tile;
@@ -92,7 +93,7 @@ typedef struct keel_device_check {
     const keel_device_tile *tile; /* [n_tile] elements of g; where the device is */
     void *g;
     int64_t first, end; /* elements of g that the tiles are of */
-    double scale;       /* rounded to the type; g is multiplied by it */
+    double scale;       /* rounded to the type; g is multiplied by it, and left alone if it is 1 */
     bool squares;
     keel_device_vote *vote; /* out: [n_tile] */
 } keel_device_check;

@@ -36,6 +36,7 @@ typedef enum keel_arena_kind { /* the pointers of keel_workspace */
                                KEEL_ARENA_HOST_OUTPUTS,
                                KEEL_ARENA_HOST_FACTS,
                                KEEL_ARENA_HOST_REPORT, /* on weights that live there */
+                               KEEL_ARENA_HOST_KEPT,   /* such weights and their slots */
                                KEEL_ARENA_KINDS
 } keel_arena_kind;
 

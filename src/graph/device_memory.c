@@ -50,6 +50,8 @@ static int64_t bytes_of(const keel_program *p, int worker, keel_arena_kind kind)
         return p->slot_bytes;
     case KEEL_ARENA_HOST_REPORT:
         return p->report_bytes;
+    case KEEL_ARENA_HOST_KEPT:
+        return worker == 0 ? p->kept_bytes : 0;
     case KEEL_ARENA_DEVICE_RECORD:
     case KEEL_ARENA_DEVICE_RECORD_LAST:
         return x->device->type->fold ? times(p->record_doubles, real) : 0;

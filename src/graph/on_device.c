@@ -308,7 +308,7 @@ static bool send_last(const keel_program *p, const keel_bound *b, int worker, in
 
 keel_status keel_on_device_end(keel_program *p, const keel_bound *b, int worker)
 {
-    const keel_on_device *x = p->workspace[worker].on_device;
+    keel_on_device *x = p->workspace[worker].on_device;
     keel_device *d = x->device;
     int64_t first, rows;
     rows_of(b, worker, &first, &rows);
@@ -317,10 +317,11 @@ keel_status keel_on_device_end(keel_program *p, const keel_bound *b, int worker)
     if (ahead_of(p, worker)->batch)
         d->type->wait(d, follows ? KEEL_COPY_OUT_STREAM : KEEL_COMPUTE_STREAM,
                       KEEL_EVENT_ROWS_THERE + ahead_of(p, worker)->slot);
+    x->waited_out = follows || x->sent >= 0;
+    if (worker == 0 && p->meanwhile) p->meanwhile(p->meanwhile_for);
     keel_status failed = KEEL_OK; /* what goes out last comes behind all calls */
     if (!follows) failed = keel_device_reach(d, KEEL_COMPUTE_STREAM);
-    if (failed >= 0 && (follows || x->sent >= 0))
-        failed = keel_device_reach(d, KEEL_COPY_OUT_STREAM);
+    if (failed >= 0 && x->waited_out) failed = keel_device_reach(d, KEEL_COPY_OUT_STREAM);
     if (failed < 0) {
         ahead_of(p, worker)->batch = 0;
         return failed;

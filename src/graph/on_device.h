@@ -80,6 +80,7 @@ typedef struct keel_on_device {
     bool *has;            /* [n_input] rows that are ahead have it */
     int slot;             /* of the running step */
     uint64_t seen;        /* the moves of the store's weights that the copy has */
+    bool waited_out;      /* the end of the last run has waited for the stream of copies out */
     int sent;             /* the last segment of the run whose gradients have gone out; -1: none */
     keel_stretches *replayed; /* in the running step; NULL: calls are made one by one */
     int stretch;              /* of them: the next, or the one that has begun */

@@ -271,6 +271,7 @@ typedef struct keel_program {
 
     int64_t slot_bytes;   /* of the optimizer, on each device */
     int64_t report_bytes; /* of each device to the host, on weights that it moves */
+    int64_t kept_bytes;   /* of such weights and slots, on the host */
     bool checks_there;    /* devices move weights, and vote on gradients that they have whole */
     /* What else is written when a weight is moved, so that it can be prefetched: [n_moment] of
      * weight v begin at v * n_moment, each as long as the weight. Borrowed; NULL: nothing. */
@@ -282,6 +283,9 @@ typedef struct keel_program {
     bool *absent;       /* [graph->n_input] steps to come are known not to have it */
     uint64_t given;     /* the number by which its batch was `coming`; 0: it was not */
     keel_coming coming;
+    /* What worker 0 does while its device runs, before it waits for that; NULL: nothing. */
+    void (*meanwhile)(void *context);
+    void *meanwhile_for;
     keel_failure *failure; /* [n_worker] */
     int n_output;
     keel_value *output; /* [n_output] */

@@ -40,12 +40,25 @@ KEEL_CLONES static BITS REAL_(scale_and_check)(REAL *g, REAL scale, int64_t n)
     return bad;
 }
 
+KEEL_CLONES static BITS REAL_(only_check)(const REAL *g, int64_t n)
+{
+    BITS bad = 0;
+    for (int64_t i = 0; i < n; i++) {
+        BITS bits;
+        memcpy(&bits, &g[i], sizeof bits);
+        bad |= (bits & EXPONENT) == EXPONENT;
+    }
+    return bad;
+}
+
 static void REAL_(check)(const keel_device_check *c)
 {
     for (int i = 0; i < c->n_tile; i++) {
         REAL *g = (REAL *)c->g + c->tile[i].first;
         const int64_t n = c->tile[i].count;
-        c->vote[i].bad = REAL_(scale_and_check)(g, (REAL)c->scale, n) != 0;
+        const REAL scale = (REAL)c->scale;
+        c->vote[i].bad =
+            (scale == 1 ? REAL_(only_check)(g, n) : REAL_(scale_and_check)(g, scale, n)) != 0;
         c->vote[i].squares = c->squares ? keel_squares(c->real, g, n) : 0;
     }
 }

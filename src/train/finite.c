@@ -29,6 +29,7 @@ KEEL_CLONES static uint64_t any_bad_f64(const char *at, int64_t n)
     return bad;
 }
 
+/* Of the host's store. */
 static bool is_finite(const keel_store *s, keel_variable v)
 {
     const char *at = keel_store_data(s, v);
@@ -44,18 +45,32 @@ keel_status keel_finite_begin(keel_trainer *t)
     return KEEL_OK;
 }
 
+/* -1: none. A weight that lives on a device is looked at there. */
+static keel_status find_lost(const keel_trainer *t, keel_variable *lost)
+{
+    bool there;
+    *lost = -1;
+    const keel_status s = keel_resident_look(t, &there);
+    for (int v = 0; *lost < 0 && t->given_bad && v < t->store->n_weight; v++) {
+        if (t->given_bad[v]) continue;
+        const bool finite = there && keel_resident_has(t, v) ? keel_resident_is_finite(t, v)
+                                                             : is_finite(t->store, v);
+        if (!finite) *lost = v;
+    }
+    return s;
+}
+
 keel_variable keel_finite_lost(const keel_trainer *t)
 {
-    (void)keel_resident_fetch(t); /* what fails is told by keel_finite_check */
-    for (int v = 0; t->given_bad && v < t->store->n_weight; v++)
-        if (!t->given_bad[v] && !is_finite(t->store, v)) return v;
-    return -1;
+    keel_variable v;
+    (void)find_lost(t, &v); /* what fails is told by keel_finite_check */
+    return v;
 }
 
 keel_status keel_finite_check(const keel_trainer *t, int64_t epoch, int64_t steps)
 {
-    KEEL_TRY(keel_resident_fetch(t));
-    const keel_variable v = keel_finite_lost(t);
+    keel_variable v;
+    KEEL_TRY(find_lost(t, &v));
     if (v < 0) return KEEL_OK;
     return keel_fail(KEEL_ENUMERIC,
                      "epoch %" PRId64 ", %s %" PRId64 ": the weight '%s' is not finite, though "

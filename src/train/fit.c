@@ -269,6 +269,7 @@ static keel_status run_epoch(keel_fitting *f, int64_t epoch)
     keel_logs logs;
     KEEL_TRY(begin_epoch(f, epoch));
     KEEL_TRY(train_epoch(f));
+    keel_resident_keep(f->trainer);
     keel_scored_names(&f->trainer->train, &logs);
     keel_tally_logs(&f->trainer->train, &f->trained, &logs);
     for (int i = 0; r->at.step == 0 && i < logs.count; i++) logs.value[i] = NAN; /* no step */
@@ -303,7 +304,7 @@ static keel_status finish(keel_fitting *f)
     keel_trainer *t = f->trainer;
     keel_watch *r = &f->run;
     if (t->sharded) KEEL_TRY(keel_sharded_finish(t));
-    keel_resident_leave(t); /* averages become weights there, too */
+    KEEL_TRY(keel_resident_leave(t)); /* averages become weights there, too */
     for (int k = 0; k < t->n_mover && !t->sharded; k++)
         keel_updater_finish(&t->mover[k].update, r->averaged && *r->averaged);
     r->live.pulled = 0; /* a state that was gathered for a checkpoint stays */

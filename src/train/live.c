@@ -20,7 +20,7 @@ static void pull(void *trainer, int what)
 {
     keel_trainer *t = trainer;
     keel_model_compiled *c = &t->model->compiled;
-    /* a device that fails here is told by the next step, or at the end of the epoch */
+    /* a device that fails here is told by the next step, or at the end of the fit */
     if (what & (KEEL_LIVE_WEIGHTS | KEEL_LIVE_STATE)) (void)keel_resident_fetch(t);
     if (what & KEEL_LIVE_WEIGHTS) copy_weights(t, true);
     if (what & KEEL_LIVE_WEIGHTS) t->model->changes++;
@@ -94,7 +94,8 @@ bool keel_live_take(keel_model_live *l)
     keel_trainer *t = l->trainer;
     const int changed = l->changed;
     l->changed = 0;
-    if (changed & (KEEL_LIVE_WEIGHTS | KEEL_LIVE_STATE)) keel_resident_leave(t);
+    if (changed & (KEEL_LIVE_WEIGHTS | KEEL_LIVE_STATE))
+        (void)keel_resident_leave(t); /* what fails is told by the next step, or at the end */
     if (changed & KEEL_LIVE_NUMBERS) take_numbers(t);
     if (t->n_mover && changed & KEEL_LIVE_STATE) keel_trainer_copy_state(t, false);
     if (changed & KEEL_LIVE_WEIGHTS) {

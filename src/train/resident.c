@@ -183,16 +183,21 @@ keel_status keel_resident_create(keel_trainer *t)
     const int64_t there = r->scratch_at + scratch;
     t->train.program->slot_bytes = there;
     t->train.program->report_bytes = report;
-    r->others = keel_calloc((size_t)(t->store->n_master - r->end + r->first),
-                            (size_t)keel_resident_element(t));
-    if (!t->options.dry) r->room = keel_calloc((size_t)(keel_resident_range(t) + r->slots), 1);
-    if (!r->others || (!t->options.dry && !r->room)) return KEEL_ENOMEM;
-    if (!t->options.dry) KEEL_TRY(keel_device_memory_check(t->train.program));
-    for (int w = 0; w < n_worker && !t->options.dry; w++) {
+    t->train.program->kept_bytes = keel_resident_range(t) + r->slots;
+    for (int i = 0; i < 2; i++) {
+        r->others[i] = keel_calloc((size_t)(t->store->n_master - r->end + r->first),
+                                   (size_t)keel_resident_element(t));
+        if (!r->others[i]) return KEEL_ENOMEM;
+    }
+    if (t->options.dry) return KEEL_OK;
+    KEEL_TRY(keel_device_memory_check(t->train.program));
+    KEEL_TRY(keel_arenas_take(t->arenas, 0, KEEL_ARENA_HOST_KEPT, t->train.program->kept_bytes, 1,
+                              &r->room));
+    for (int w = 0; w < n_worker; w++) {
         r->on[w].move = keel_calloc((size_t)t->store->n_weight, sizeof *r->on[w].move);
         if (!r->on[w].move) return KEEL_ENOMEM;
     }
-    for (int w = 0; w < n_worker && !t->options.dry && there > 0; w++) {
+    for (int w = 0; w < n_worker && there > 0; w++) {
         struct resident_on *on = &r->on[w];
         KEEL_TRY(keel_arenas_take(t->arenas, w, KEEL_ARENA_SLOTS, there, 1, &on->slots));
         KEEL_TRY(keel_arenas_take(t->arenas, w, KEEL_ARENA_HOST_REPORT, report, 1, &on->report));
@@ -204,8 +209,7 @@ keel_status keel_resident_create(keel_trainer *t)
 int64_t keel_resident_bytes(const keel_trainer *t)
 {
     const struct keel_resident *r = t->resident;
-    if (!r) return 0;
-    return t->store->n_master * keel_resident_element(t) + r->slots; /* others and room */
+    return r ? 2 * (t->store->n_master * keel_resident_element(t) - keel_resident_range(t)) : 0;
 }
 
 void keel_resident_free(keel_trainer *t)
@@ -215,71 +219,12 @@ void keel_resident_free(keel_trainer *t)
         keel_free(t->resident->on[w].move);
     keel_free(t->resident->on);
     keel_free(t->resident->mover);
-    keel_free(t->resident->others);
-    keel_free(t->resident->room);
+    for (int i = 0; i < 2; i++) keel_free(t->resident->others[i]);
     keel_free(t->resident);
 }
 
-/* ---- a step ---------------------------------------------------------------------------------- */
-
-/* Copies what lives on the host between the store and the copy. */
-static void copy_others(const keel_trainer *t, bool keeps)
-{
-    const struct keel_resident *r = t->resident;
-    const int64_t before = r->first * keel_resident_element(t),
-                  end = r->end * keel_resident_element(t);
-    const int64_t behind = t->store->n_master * keel_resident_element(t) - end;
-    char *stored = t->store->master, *kept = r->others;
-    memcpy(keeps ? kept : stored, keeps ? stored : kept, (size_t)before);
-    memcpy(keeps ? kept + before : stored + end, keeps ? stored + end : kept + before,
-           (size_t)behind);
-}
-
-static keel_status raise_lost(const keel_trainer *t)
-{
-    struct keel_resident *r = t->resident;
-    for (int w = 0; w < t->strategy->lanes.n_worker; w++)
-        if (r->on[w].lost) return keel_failure_raise(&r->on[w].failure);
-    return KEEL_OK;
-}
-
-keel_status keel_resident_begin(keel_trainer *t)
-{
-    struct keel_resident *r = t->resident;
-    if (!r) return KEEL_OK;
-    KEEL_TRY(raise_lost(t));
-    if (r->ahead) return KEEL_OK;
-    for (int k = 0; k < t->n_mover; k++) {
-        r->mover[k].iterations = t->mover[k].update.iterations;
-        r->mover[k].number = t->mover[k].update.number;
-    }
-    copy_others(t, true);
-    return KEEL_OK;
-}
-
-/* The host has what it had. */
-static keel_status go_back(const keel_trainer *t)
-{
-    struct keel_resident *r = t->resident;
-    for (int k = 0; k < t->n_mover; k++) {
-        t->mover[k].update.iterations = r->mover[k].iterations;
-        t->mover[k].update.number = r->mover[k].number;
-    }
-    copy_others(t, false);
-    r->ahead = false;
-    t->store->resident_first = t->store->resident_end = 0;
-    keel_store_moved(t->store);
-    const keel_status s = raise_lost(t);
-    return keel_fail_within(s, "no device has the weights any more; they are as after %lld steps",
-                            (long long)r->mover[0].iterations);
-}
-
-static int living(const keel_trainer *t)
-{
-    for (int w = 0; w < t->strategy->lanes.n_worker; w++)
-        if (!t->resident->on[w].lost) return w;
-    return -1;
-}
+/* ---- regularisers -----------------------------------------------------------------------------
+ */
 
 double keel_resident_penalty(const keel_trainer *t, const keel_mover *x, int tile)
 {
@@ -291,65 +236,6 @@ double keel_resident_penalty(const keel_trainer *t, const keel_mover *x, int til
         return keel_reduce_penalty(
             t->store->real, p, t->store->master + at->offset * keel_resident_element(t), at->count);
     const double *sums =
-        (const double *)r->on[living(t)].report + 2 * keel_resident_tile(t, x, tile);
+        (const double *)r->on[keel_resident_living(t)].report + 2 * keel_resident_tile(t, x, tile);
     return p->l1 * sums[0] + p->l2 * sums[1];
-}
-
-keel_status keel_resident_end(keel_trainer *t)
-{
-    struct keel_resident *r = t->resident;
-    r->ahead = true;
-    t->store->resident_first = r->first;
-    t->store->resident_end = r->end;
-    return living(t) < 0 ? go_back(t) : KEEL_OK;
-}
-
-/* ---- asked for ------------------------------------------------------------------------------- */
-
-/* From one device, behind all that it has done: the host has waited for that. What the host has is
- * written once all has come. */
-static keel_status fetch_from(const keel_trainer *t, int worker)
-{
-    const struct keel_resident *r = t->resident;
-    const keel_on_device *x = t->train.program->workspace[worker].on_device;
-    keel_device *d = x->device;
-    const int64_t bytes = keel_resident_range(t);
-    char *master = t->store->master + r->first * keel_resident_element(t);
-    d->type->copy_out(d, KEEL_COPY_OUT_STREAM, r->room,
-                      x->weights + r->first * keel_resident_element(t), bytes);
-    if (r->slots > 0)
-        d->type->copy_out(d, KEEL_COPY_OUT_STREAM, r->room + bytes, r->on[worker].slots, r->slots);
-    KEEL_TRY(keel_device_reach(d, KEEL_COPY_OUT_STREAM));
-    keel_device_touches(d, r->room, bytes + r->slots, false);
-    memcpy(master, r->room, (size_t)bytes);
-    for (int m = 0; m < t->n_mover; m++) {
-        const keel_updater *u = keel_resident_updater(t, m);
-        for (int k = 0; k < u->n_slot; k++)
-            if (u->held[k] > 0)
-                memcpy(u->memory[k], r->room + bytes + r->mover[m].slot_at[k], (size_t)u->held[k]);
-    }
-    return KEEL_OK;
-}
-
-keel_status keel_resident_fetch(const keel_trainer *t)
-{
-    struct keel_resident *r = t->resident;
-    if (!r) return KEEL_OK;
-    if (living(t) < 0) return raise_lost(t);
-    if (!r->ahead) return KEEL_OK;
-    for (int w; (w = living(t)) >= 0;) {
-        const keel_status s = fetch_from(t, w);
-        if (s >= 0) {
-            r->ahead = false;
-            return KEEL_OK;
-        }
-        keel_resident_lose(&r->on[w], s);
-    }
-    return go_back(t);
-}
-
-void keel_resident_leave(const keel_trainer *t)
-{
-    (void)keel_resident_fetch(t);
-    if (t->resident) t->store->resident_first = t->store->resident_end = 0;
 }

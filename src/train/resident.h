@@ -22,7 +22,7 @@
  *
  * A device that fails while it moves is lost, since nobody knows what it has. The step stands if
  * another device has made it, and the next step fails. If none has, the step fails, and all goes
- * back to what the host had when it last caught up. */
+ * back to what the host has: what it has read, or what an epoch has ended with. */
 #ifndef KEEL_TRAIN_RESIDENT_H
 #define KEEL_TRAIN_RESIDENT_H
 #include "train/trainer.h"
@@ -39,7 +39,11 @@ int64_t keel_resident_bytes(const keel_trainer *t);
 const char *keel_resident_why_not(const keel_trainer *t);
 
 /* Before any step. KEEL_EDEVICE: a device is lost. */
-keel_status keel_resident_begin(keel_trainer *t);
+keel_status keel_resident_begin(const keel_trainer *t);
+/* When the run of a step has not failed. */
+void keel_resident_ran(const keel_trainer *t);
+/* While the host would else wait for a run: a part of what has been kept goes into the store. */
+void keel_resident_settle(void *trainer);
 /* If gradients stay on devices (graph/on_device.h), before the votes, by each worker: its device
  * divides them and votes. first: the first worker's gradients on the host. */
 keel_status keel_resident_check(const keel_trainer *t, int worker, const char *first, double scale);
@@ -58,12 +62,24 @@ void keel_resident_move(const keel_trainer *t, int worker, const char *reduced);
 /* The regulariser of a tile, of the weights before the step: devices add its gradient. */
 double keel_resident_penalty(const keel_trainer *t, const keel_mover *x, int tile);
 /* When all workers have moved theirs. A failure: none has. */
-keel_status keel_resident_end(keel_trainer *t);
+keel_status keel_resident_end(const keel_trainer *t);
+
+/* At the end of an epoch: what devices have now is what the host goes back to, once it has come,
+ * which is during the next run. */
+void keel_resident_keep(const keel_trainer *t);
+
+/* Whether devices move a weight. */
+bool keel_resident_has(const keel_trainer *t, keel_variable v);
+/* A device looks for numbers that are not finite in the weights that it has, and then is_finite
+ * knows of each. looked: false: the host's store has what is to be looked at. A failure: as that of
+ * keel_resident_fetch. */
+keel_status keel_resident_look(const keel_trainer *t, bool *looked);
+bool keel_resident_is_finite(const keel_trainer *t, keel_variable v);
 
 /* Before the host reads weights or slots. A failure: all devices are lost, and the host has what it
  * had. */
 keel_status keel_resident_fetch(const keel_trainer *t);
-/* Before the host changes them, too. What fails is told by the next step. */
-void keel_resident_leave(const keel_trainer *t);
+/* The same, and the host may change them. */
+keel_status keel_resident_leave(const keel_trainer *t);
 
 #endif

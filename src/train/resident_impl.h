@@ -1,5 +1,6 @@
-/* Inside resident*.c: what the host knows of weights that live on devices. resident.c makes it, and
- * brings what the host asks for; resident_votes.c looks at gradients, resident_moves.c moves.
+/* Inside resident*.c: what the host knows of weights that live on devices. resident.c makes it,
+ * resident_votes.c looks at gradients and weights, resident_moves.c moves, and resident_kept.c
+ * brings what the host asks for, and what it goes back to.
  *
  * Behind the slots, a device has its report to the host, which has one of the same form in memory
  * that the device copies to:
@@ -20,8 +21,8 @@ struct keel_resident {
     struct resident_mover {
         int64_t slot_at[KEEL_SLOTS_MAX]; /* bytes into a device's slots */
         int first_tile;                  /* its tiles, among those of all */
-        int64_t iterations;              /* what the host had when it caught up */
-        double number;
+        int64_t iterations[2];           /* at each point */
+        double number[2];
     } * mover;          /* [n_mover] */
     int n_tile;         /* of all movers */
     int64_t slots;      /* bytes of the slots on a device */
@@ -31,18 +32,24 @@ struct keel_resident {
     int64_t tiles;      /* bytes; 0: devices vote on nothing */
     int64_t lengths;    /* bytes of the sums for second passes; 0: there is none */
     int64_t scratch_at; /* bytes: of what a device needs for the move of one weight */
-    bool ahead;         /* the devices have moved since the host caught up */
+    bool ahead;         /* the devices have moved since the store caught up */
+    bool current;       /* the host has all that devices have: in the room, or in the store */
+    bool came;          /* a part of the room is newer than the store: */
+    int64_t settled;    /* bytes; what lies behind them */
+    bool doubted;       /* a run has begun, and is not known to have gone well */
+    int point;          /* the one that the host goes back to; the other is made */
+    char *others[2];    /* at each point: of the store, besides those elements */
+    char *room;         /* those elements, and the slots, of one device */
     struct resident_on {
         char *slots;
         char *report;   /* on the host, as above; the sums are those of the weights that it has */
         bool has_tiles; /* they are on the device */
         keel_device_move *move; /* [n_weight] that wait until they are made together */
         int n_move;
+        bool sends; /* copies into the room are under way */
         bool lost;
         keel_failure failure;
-    } * on;       /* [n_worker] */
-    char *others; /* of the store, besides those elements, when the host caught up */
-    char *room;   /* those elements, and the slots, until all have come */
+    } * on; /* [n_worker] */
 };
 
 static inline int64_t keel_resident_element(const keel_trainer *t)
@@ -91,8 +98,19 @@ static inline int64_t keel_resident_range(const keel_trainer *t)
 static inline void keel_resident_lose(struct resident_on *on, keel_status failed)
 {
     on->lost = true;
+    on->sends = false; /* what has come of that is not trusted */
     keel_failure_take(&on->failure, failed);
 }
+
+/* ---- resident_kept.c ------------------------------------------------------------------------- */
+
+/* The first worker whose device has not failed; -1: none. */
+int keel_resident_living(const keel_trainer *t);
+/* Before a worker's device moves: the copies that it sends have come, if there are any. waited: the
+ * host has waited for its copies out, since its run. */
+keel_status keel_resident_kept(const keel_trainer *t, int worker, bool waited);
+/* When no device is left: the host has what it had at the point. Fails. */
+keel_status keel_resident_go_back(const keel_trainer *t);
 
 /* ---- resident_moves.c ------------------------------------------------------------------------ */
 

@@ -288,20 +288,20 @@ static keel_status move_all(const keel_trainer *t, int worker, const keel_mover 
 void keel_resident_move(const keel_trainer *t, int worker, const char *reduced)
 {
     const struct keel_resident *r = t->resident;
-    keel_device *d = t->train.program->workspace[worker].on_device->device;
     struct resident_on *on = &r->on[worker];
     /* else the device has them */
     const bool comes = !keel_on_device_stays(t->train.program) && !keel_resident_joins(t);
-    if (t->store->resident_end == 0) enter(t, worker);
-    if (comes) keel_resident_bring(t, worker, reduced);
-    keel_status failed = KEEL_OK;
+    const keel_on_device *x = t->train.program->workspace[worker].on_device;
+    keel_status failed = keel_resident_kept(t, worker, x->waited_out);
+    if (failed >= 0 && t->store->resident_end == 0) enter(t, worker);
+    if (failed >= 0 && comes) keel_resident_bring(t, worker, reduced);
     for (int k = 0; k < t->n_mover && failed >= 0; k++) failed = move_all(t, worker, &t->mover[k]);
     if (failed >= 0 && r->sums > 0) measure_weights(t, worker);
-    if (failed >= 0) failed = keel_device_reach(d, KEEL_COMPUTE_STREAM);
+    if (failed >= 0) failed = keel_device_reach(x->device, KEEL_COMPUTE_STREAM);
     if (failed < 0) { /* what it may still read is of no use to anybody */
         keel_resident_lose(on, failed);
         return;
     }
-    if (r->sums > 0) keel_device_touches(d, on->report, r->sums, false);
+    if (r->sums > 0) keel_device_touches(x->device, on->report, r->sums, false);
     if (comes) keel_resident_brought(t, worker, reduced);
 }

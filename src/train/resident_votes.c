@@ -1,7 +1,8 @@
 /* Votes of devices that have the whole gradients: see resident.h. A device divides them, looks for
  * numbers that are not finite and adds up squares, where they are, and the host reads the votes:
  * some bytes for each tile. What a device cannot have by itself comes from the host first. Where
- * the host has divided and voted, a device adds up squares only, once it has joined gradients. */
+ * the host has divided and voted, a device adds up squares only, once it has joined gradients.
+ * Between steps it votes on weights in the same way. */
 #include "train/mover.h"
 #include "train/reduce.h"
 #include "train/resident_impl.h"
@@ -37,10 +38,10 @@ void keel_resident_votes_plan(keel_trainer *t)
     const int64_t votes = r->n_tile * (int64_t)sizeof(keel_device_vote);
     if (!keel_resident_can_vote(t)) return;
     t->train.program->checks_there = t->strategy->lanes.n_worker == 1 || t->sums;
-    if (t->train.program->checks_there) r->votes = votes;
+    r->votes = votes;
     for (int k = 0; k < t->n_mover; k++)
         if (keel_resident_norms_joined(&t->mover[k])) r->norms = votes;
-    if (r->votes + r->norms > 0) r->tiles = r->n_tile * (int64_t)sizeof(keel_device_tile);
+    r->tiles = r->n_tile * (int64_t)sizeof(keel_device_tile);
 }
 
 void keel_resident_votes_place(const keel_trainer *t, int worker)
@@ -110,18 +111,17 @@ static void send_tiles(const keel_trainer *t, int worker)
                          votes_here(t, worker) + at, r->tiles);
 }
 
-/* at: bytes into the votes. */
-static void vote(const keel_trainer *t, int worker, int64_t at, double scale, bool squares)
+/* at: bytes into the votes. g: gradients, or the weights. */
+static void vote(const keel_trainer *t, int worker, int64_t at, void *g, double scale, bool squares)
 {
     const struct keel_resident *r = t->resident;
-    const keel_workspace *s = &t->train.program->workspace[worker];
-    keel_device *d = s->on_device->device;
+    keel_device *d = t->train.program->workspace[worker].on_device->device;
     char *there = votes_there(t, worker);
     d->type->check(d,
                    &(keel_device_check){ .real = t->store->real,
                                          .n_tile = r->n_tile,
                                          .tile = (keel_device_tile *)(there + r->votes + r->norms),
-                                         .g = s->grad,
+                                         .g = g,
                                          .first = r->first,
                                          .end = r->end,
                                          .scale = scale,
@@ -156,13 +156,12 @@ static void join(const keel_trainer *t, int worker)
         if (x && keel_resident_joins_of(t, x) && keel_mover_has_gradient(t, v))
             keel_resident_join_weight(t, worker, x, v);
     }
-    vote(t, worker, t->resident->votes, 1, true);
+    vote(t, worker, t->resident->votes, t->train.program->workspace[worker].grad, 1, true);
 }
 
-static keel_status read_votes(const keel_trainer *t, int worker)
+static keel_status read_votes(const keel_trainer *t, int worker, int64_t bytes)
 {
     const struct keel_resident *r = t->resident;
-    const int64_t bytes = r->votes + r->norms;
     keel_device *d = t->train.program->workspace[worker].on_device->device;
     d->type->copy_out(d, KEEL_COMPUTE_STREAM, votes_here(t, worker), votes_there(t, worker), bytes);
     KEEL_TRY(keel_device_reach(d, KEEL_COMPUTE_STREAM));
@@ -180,9 +179,9 @@ keel_status keel_resident_check(const keel_trainer *t, int worker, const char *f
             complete(t, worker, v, first);
     for (int k = 0; k < t->n_mover; k++)
         squares = squares || (t->mover[k].needs_norms && !keel_resident_joins_of(t, &t->mover[k]));
-    vote(t, worker, 0, scale, squares);
+    vote(t, worker, 0, t->train.program->workspace[worker].grad, scale, squares);
     if (keel_resident_joins(t)) join(t, worker);
-    return read_votes(t, worker);
+    return read_votes(t, worker, t->resident->votes + t->resident->norms);
 }
 
 keel_status keel_resident_join(const keel_trainer *t, int worker, const char *reduced)
@@ -190,7 +189,7 @@ keel_status keel_resident_join(const keel_trainer *t, int worker, const char *re
     send_tiles(t, worker);
     keel_resident_bring(t, worker, reduced);
     join(t, worker);
-    KEEL_TRY(read_votes(t, worker));
+    KEEL_TRY(read_votes(t, worker, t->resident->votes + t->resident->norms));
     keel_resident_brought(t, worker, reduced);
     return KEEL_OK;
 }
@@ -206,4 +205,43 @@ double keel_resident_squares(const keel_trainer *t, int worker, const keel_mover
     const int64_t at = keel_resident_joins_of(t, x) ? t->resident->votes : 0;
     const keel_device_vote *vote = (const keel_device_vote *)(votes_here(t, worker) + at);
     return vote[keel_resident_tile(t, x, tile)].squares;
+}
+
+/* ---- between steps --------------------------------------------------------------------------- */
+
+static keel_status look_on(const keel_trainer *t, int worker)
+{
+    send_tiles(t, worker);
+    vote(t, worker, 0, t->train.program->workspace[worker].on_device->weights, 1, false);
+    return read_votes(t, worker, t->resident->votes);
+}
+
+keel_status keel_resident_look(const keel_trainer *t, bool *looked)
+{
+    const struct keel_resident *r = t->resident;
+    *looked = false;
+    if (!r || !r->ahead || r->votes == 0 || keel_resident_living(t) < 0)
+        return keel_resident_fetch(t);
+    for (int w; !*looked && (w = keel_resident_living(t)) >= 0;) {
+        const keel_status s = look_on(t, w);
+        *looked = s >= 0;
+        if (s < 0) keel_resident_lose(&r->on[w], s);
+    }
+    return *looked ? KEEL_OK : keel_resident_go_back(t);
+}
+
+bool keel_resident_has(const keel_trainer *t, keel_variable v)
+{
+    return t->resident && keel_resident_mover(t, v);
+}
+
+bool keel_resident_is_finite(const keel_trainer *t, keel_variable v)
+{
+    const keel_mover *x = keel_resident_mover(t, v);
+    const int living = keel_resident_living(t);
+    bool finite = true;
+    for (int i = 0; i < x->update.weight[v].n_tile; i++)
+        finite =
+            finite && !keel_resident_vote(t, living, x, x->update.weight[v].first_tile + i)->bad;
+    return finite;
 }

@@ -79,6 +79,8 @@ static keel_status begin_alone(keel_trainer *t, keel_scored *s, const keel_batch
     tell_batches(t, s, b);
     KEEL_TRY(keel_program_bind(p, b->rows, &t->bound));
     keel_on_device_choose_sums(p, t->bound);
+    p->meanwhile = t->resident ? keel_resident_settle : NULL;
+    p->meanwhile_for = t;
     return KEEL_OK;
 }
 
@@ -197,6 +199,7 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
     for (int w = 0; p->timing && w < t->strategy->lanes.n_worker; w++)
         keel_timing_phase(p->timing, w, KEEL_PHASE_WAIT, t->vote[w].ended);
     keel_status s = keel_step_failure(t, p) < 0 ? raise_failure(t, p) : KEEL_OK;
+    if (s >= 0) keel_resident_ran(t);
     if (s >= 0 && t->moved_there) s = keel_resident_end(t);
     if (s >= 0) keel_scored_read(&t->train, t->bound, &score);
     const bool applied = s >= 0 && !t->no_op && keel_step_is_finite(t, &score);
@@ -244,7 +247,9 @@ keel_status keel_forward_step(keel_trainer *t, const keel_batch *b, uint64_t see
     const keel_status begun = begin(t, &t->test, b, seed);
     if (begun != KEEL_OK) return begun;
     keel_team_run(t->strategy->team, keel_step_test_worker, t);
-    return keel_step_failure(t, p) < 0 ? raise_failure(t, p) : KEEL_OK;
+    if (keel_step_failure(t, p) < 0) return raise_failure(t, p);
+    keel_resident_ran(t);
+    return KEEL_OK;
 }
 
 keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const *out, bool all)

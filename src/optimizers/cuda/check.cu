@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(KEEL_MEASURE_LANES)
     int bad = 0;
     for (int64_t i = tile.first + lane; i < tile.first + tile.count; i += KEEL_MEASURE_LANES) {
         const T x = g[i] * scale;
-        g[i] = x;
+        if (scale != 1) g[i] = x;
         bad |= !(fabs((double)x) <= DBL_MAX);
         if (SQUARES) sum += times((double)x, (double)x);
     }
