@@ -630,6 +630,7 @@ static const work by_muon = { &of_float32, "muon" };
 static const work by_adafactor = { &of_float32, "adafactor" };
 static const work by_lamb_measured = { &regularised, "lamb" };
 static const work plainly = { &of_float32, "adam" };
+static const work regularly = { &regularised, "sgd", KEEL_ARGS(MOMENTUM) };
 
 /* Of one device, and of one among three. What is left is what some step has left: weights, state
  * and count go together. */
@@ -676,18 +677,188 @@ static void a_failed_call_leaves_what_a_step_has_left(void **unused)
     fail_each_call(&by_adafactor);
 }
 
+/* ---- epochs that end ------------------------------------------------------------------------- */
+
+/* Between the end of a step and what is told of its device next. */
+typedef struct epoch_end {
+    const standin *s;
+    int64_t out_bytes; /* since that step */
+    int waits, n_step;
+    int64_t most_bytes, least_bytes;
+    int most_waits;
+} epoch_end;
+
+static keel_status step_ends(void *context, const keel_moment *now)
+{
+    epoch_end *x = context;
+    (void)now;
+    x->out_bytes = x->s->out_bytes;
+    x->waits = x->s->waits;
+    x->n_step++;
+    return KEEL_OK;
+}
+
+static keel_status epoch_begins(void *context, const keel_moment *now)
+{
+    epoch_end *x = context;
+    const int64_t bytes = x->s->out_bytes - x->out_bytes;
+    const int waits = x->s->waits - x->waits;
+    if (now->epoch == 0) return KEEL_OK;
+    if (bytes > x->most_bytes) x->most_bytes = bytes;
+    if (now->epoch == 1 || bytes < x->least_bytes) x->least_bytes = bytes;
+    if (waits > x->most_waits) x->most_waits = waits;
+    return KEEL_OK;
+}
+
+/* Weights and slots are copied once, whoever reads them; the host waits for that only where it
+ * reads them. Else it waits for the votes alone. */
+static void an_epoch_ends_with_one_copy_that_nobody_waits_for(void **unused)
+{
+    enum { MORE = 1024 }; /* statistics stay, places of slots are rounded, a tile has a vote */
+    (void)unused;
+    for (int reads = 0; reads < 2; reads++) {
+        double seen = 0;
+        epoch_end x = { 0 };
+        const keel_callback watch = { KEEL_CALLBACK, .on_train_batch_end = step_ends,
+                                      .on_epoch_begin = epoch_begins, .context = &x };
+        const keel_callback reader = { KEEL_CALLBACK, .on_epoch_end = reads_a_weight,
+                                       .context = &seen };
+        const work by = { &of_float32, "adam" };
+        keel_model *model = model_by(&by);
+        const int64_t bytes = 3 * weight_bytes(model);
+        keel_dataset *d = rows_of(by.r);
+        machine m = machine_of(&standin_runs, 1);
+        const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = 32, .epochs = 4,
+                                           .callbacks = reads ? KEEL_CALLBACKS(&watch, &reader)
+                                                              : KEEL_CALLBACKS(&watch) };
+        x.s = standin_of(m.device[0]);
+        must(keel_fit(model, m.strategy, d, &options, NULL));
+        assert_true(x.n_step > 0 && (seen != 0) == (reads > 0));
+        assert_in_range(x.least_bytes, bytes - MORE, bytes + MORE);
+        assert_in_range(x.most_bytes, bytes - MORE, bytes + MORE);
+        assert_int_equal(x.most_waits, 1 + reads);
+        assert_int_equal(x.s->looks, 4);
+        close_machine(&m);
+        keel_dataset_destroy(d);
+        keel_model_destroy(model);
+    }
+}
+
+/* Calls of the device, until the last step of the first epoch has ended, and of all; whether the
+ * step behind it has ended. */
+typedef struct calls {
+    const standin *s;
+    int until_epoch, all;
+    bool step_ended;
+} calls;
+
+static keel_status counts_calls(void *context, const keel_moment *now)
+{
+    calls *x = context;
+    if (now->epoch == 0) x->until_epoch = x->s->calls;
+    x->step_ended = now->epoch > 0;
+    return KEEL_OK;
+}
+
+static keel_status fit_failing(outcome *o, const work *of, int fail_at, calls *x)
+{
+    const keel_callback counts = { KEEL_CALLBACK, .on_train_batch_end = counts_calls,
+                                   .context = x };
+    const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = 32, .epochs = EPOCHS,
+                                       .callbacks = KEEL_CALLBACKS(&counts) };
+    keel_dataset *d = rows_of(of->r);
+    machine m = machine_of(&standin_runs, 1);
+    standin *s = standin_of(m.device[0]);
+    *x = (calls){ .s = s };
+    o->model = model_by(of);
+    s->fail_at = fail_at;
+    must(keel_strategy_reproducible(m.strategy, of->r->shards));
+    const keel_status st = keel_fit(o->model, m.strategy, d, &options, NULL);
+    x->all = s->calls;
+    close_machine(&m);
+    keel_dataset_destroy(d);
+    return st;
+}
+
+/* Of the only device. What it sends at the end of an epoch has come with the first step of the
+ * next; from then on a failure leaves that, or more. Before, it leaves some step all the same. */
+static void a_failure_leaves_what_the_epoch_before_has_ended_with(void **unused)
+{
+    enum { STEPS_MOST = 64 };
+    static const work *const works[] = { &plainly, &regularly };
+    (void)unused;
+    for (int i = 0; i < 2; i++) {
+        outcome known[STEPS_MOST] = { 0 }, whole = { 0 };
+        int went_back[2] = { 0 };
+        calls of_all;
+        must(fit_failing(&whole, works[i], 0, &of_all));
+        const int64_t epoch = keel_model_steps_done(whole.model) / EPOCHS;
+        for (int k = of_all.until_epoch + 1; k <= of_all.all; k += thin(1, 1, 5)) {
+            outcome o = { 0 };
+            calls x;
+            const keel_status st = fit_failing(&o, works[i], k, &x);
+            const int64_t steps = keel_model_steps_done(o.model);
+            assert_true(st == (x.all < k ? KEEL_OK : KEEL_EDEVICE) && steps < STEPS_MOST);
+            if (st < 0 && strstr(keel_error(), "no device has the weights any more"))
+                went_back[x.step_ended]++;
+            if (x.step_ended && steps < epoch)
+                fail_msg("call %d: %d steps are left, and an epoch has %d", k, (int)steps,
+                         (int)epoch);
+            if (!known[steps].model) known[steps] = after(works[i], steps);
+            compare_weights(&known[steps], &o, works[i]->r, "a failure behind an epoch");
+            forget(&o);
+        }
+        assert_true(went_back[0] > 0 && went_back[1] > 0);
+        forget(&whole);
+        for (int k = 0; k < STEPS_MOST; k++)
+            if (known[k].model) forget(&known[k]);
+    }
+}
+
+/* All gradients are finite, and what the only update makes is not. */
+static void a_weight_that_is_not_finite_is_found_where_it_lives(void **unused)
+{
+    (void)unused;
+    for (int devices = 1; devices <= 3; devices++) {
+        float x[64], y[64] = { 0 };
+        const keel_tensor tx = { KEEL_FLOAT32, { 2, { 64, 1 } }, x },
+                          ty = { KEEL_FLOAT32, { 2, { 64, 1 } }, y };
+        keel_model *m;
+        keel_dataset *d;
+        for (int i = 0; i < 64; i++) x[i] = 1e10F;
+        must(keel_model_create(&m, NULL, KEEL_FLOAT32, 5));
+        must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", 1))));
+        must(keel_model_add(m, "Dense",
+                            KEEL_ARGS(KEEL_ARG_INT("units", 1), KEEL_ARG_STR("name", "only"))));
+        must(keel_model_compile(
+            m, &(keel_compile){
+                   KEEL_COMPILE,
+                   .optimizer = { "sgd", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate", 1e30)) },
+                   .loss = { { "mae" } } }));
+        must(keel_dataset_from_arrays(&d, &tx, &ty, NULL));
+        machine s = machine_of(&standin_runs, devices);
+        const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = 64 };
+        assert_int_equal(keel_fit(m, s.strategy, d, &options, NULL), KEEL_ENUMERIC);
+        if (!strstr(keel_error(), "the weight 'only/kernel' is not finite, though every gradient"))
+            fail_msg("%s", keel_error());
+        assert_true(standin_of(s.device[0])->looks > 0);
+        assert_true(close_machine(&s) > 0);
+        keel_dataset_destroy(d);
+        keel_model_destroy(m);
+    }
+}
+
 /* ---- waits ----------------------------------------------------------------------------------- */
 
-static int waits_of(const work *of, int ignore_at, const char **unseen)
+static int waits_of(const work *of, int devices, int64_t steps, int ignore_at, const char **unseen)
 {
-    int64_t steps = 2;
     const keel_callback ends = end_after(&steps);
     const work x = { of->r, of->optimizer, of->args, KEEL_CALLBACKS(&ends), .multi = of->multi };
     outcome o = { .model = model_by(&x) };
     keel_dataset *d = rows_of(x.r);
     const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = x.r->batch_size,
-                                       .callbacks = x.callbacks };
-    machine m = machine_of(&standin_runs, 2);
+                                       .epochs = EPOCHS, .callbacks = x.callbacks };
+    machine m = machine_of(&standin_runs, devices);
     standin *s = standin_of(m.device[0]); /* the one that weights are fetched from */
     s->ignore_at = ignore_at;
     must(keel_strategy_reproducible(m.strategy, x.r->shards));
@@ -700,20 +871,27 @@ static int waits_of(const work *of, int ignore_at, const char **unseen)
     return waits;
 }
 
+/* Of two devices, and of one that goes on behind the end of an epoch: some of its waits for the
+ * compute stream are only there so that failures belong to the right step. */
 static void no_wait_is_left_out_unseen(void **unused)
 {
     (void)unused;
-    static const work *const works[] = { &plainly, &joins_and_measures, &by_lamb_measured, &by_muon,
-                                         &by_adafactor };
-    for (int i = 0; i < 5; i++) {
-        const work *x = works[i];
+    static const struct {
+        const work *x;
+        int devices, steps;
+    } cases[] = { { &plainly, 2, 2 },  { &joins_and_measures, 2, 2 }, { &by_lamb_measured, 2, 2 },
+                  { &by_muon, 2, 2 },  { &by_adafactor, 2, 2 },       { &plainly, 1, 5 },
+                  { &regularly, 1, 5 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const work *x = cases[i].x;
         const char *unseen;
-        const int waits = waits_of(x, 0, &unseen);
+        const int waits = waits_of(x, cases[i].devices, cases[i].steps, 0, &unseen);
         assert_true(waits > 8);
         for (int k = 1; k <= waits; k += thin(1, 5, 12)) {
-            waits_of(x, k, &unseen);
-            if (unseen)
-                fail_msg("nobody sees that wait %d of %d is left out: of %s", k, waits, unseen);
+            waits_of(x, cases[i].devices, cases[i].steps, k, &unseen);
+            if (unseen && (cases[i].devices > 1 || !strstr(unseen, "the compute stream")))
+                fail_msg("case %d: nobody sees that wait %d of %d is left out: of %s", (int)i, k,
+                         waits, unseen);
         }
     }
 }
@@ -810,6 +988,9 @@ int main(void)
         cmocka_unit_test(callbacks_read_and_write_the_weights_of_now),
         cmocka_unit_test(a_fit_goes_on_from_what_devices_had),
         cmocka_unit_test(a_failed_call_leaves_what_a_step_has_left),
+        cmocka_unit_test(an_epoch_ends_with_one_copy_that_nobody_waits_for),
+        cmocka_unit_test(a_failure_leaves_what_the_epoch_before_has_ended_with),
+        cmocka_unit_test(a_weight_that_is_not_finite_is_found_where_it_lives),
         cmocka_unit_test(no_wait_is_left_out_unseen),
         cmocka_unit_test(what_the_host_moves_is_named),
         cmocka_unit_test(state_of_the_optimizer_is_planned),
