@@ -58,7 +58,7 @@ static keel_status take_slots(keel_snapshot *s, const keel_trainer *t)
 keel_status keel_snapshot_take(keel_snapshot *s, const keel_trainer *t)
 {
     keel_model_compiled *c = &s->model.compiled;
-    (void)keel_resident_fetch(t); /* what fails is told by the next step */
+    KEEL_TRY(keel_resident_fetch(t)); /* or it would have an earlier step's weights in this place */
     for (int v = 0; v < s->model.n_weight; v++)
         memcpy(s->model.weight[v].data, keel_store_data(t->store, v),
                (size_t)t->store->weight[v].count * keel_dtype_size(t->store->real));
