@@ -266,6 +266,13 @@ static const kernel_case kernel_cases[] = {
     { "batch_norm", { "9,9,40|9,9,40", "40|40|40|40", "relu" } },
     { "batch_norm", { "5,5,19|5,5,19", "19|19|19|19", NULL } },
     { "batch_norm", { "7,7,24|7,7,24", "24|24|24|24", "relu frozen" } },
+    { "masked_batch_norm", { "6,7,64|6,7", "64|64|64|64", NULL } },
+    { "masked_batch_norm", { "5,5,19|5,5", "19|19|19|19", NULL } },
+    { "masked_batch_norm", { "4,300|4", "300|300|300|300", NULL } },
+    { "masked_batch_norm", { "1600,5|1600", "5|5|5|5", NULL } },
+    { "masked_batch_norm", { "40,24|40", "24|24|24", "no_center" } },
+    { "masked_batch_norm", { "90,12|90", "12|12|12|12", "strange" } },
+    { "masked_batch_norm", { "7,7,24|7,7", "24|24|24|24", "frozen" } },
     { "simple_rnn", { "2,70", "70,70", "sequences" } },
     { "lstm", { "7,68", "17,68", NULL } },
     { "lstm", { "5,280|5", "70,280", "sequences backwards masked" } },
@@ -559,6 +566,13 @@ static inline void weigh_diagonals(float *f, int64_t count, int64_t n)
         if (i / n % n == i % n) f[i] = floorf(fabsf(f[i])) + 2 * (float)n;
 }
 
+/* What counts is far from zero, and what does not is far from that; bfloat16 holds both. */
+static inline void leave_out_by(float *x, const float *mask, int64_t count, int64_t channels)
+{
+    for (int64_t i = 0; i < count; i++)
+        x[i] = mask[i / channels] > 0.5f ? 160 + rintf(8 * x[i]) : -240;
+}
+
 /* What the words of a case make of the numbers of an input. */
 static inline void bend(float *f, int64_t count, const char *args)
 {
@@ -636,9 +650,15 @@ static inline keel_status bench_open(bench *b, const keel_op *op, const keel_cas
             weigh_diagonals(b->in[i], n, b->wide_in[i].shape.dim[b->wide_in[i].shape.rank - 1]);
         if (both) b->in16[i] = narrowed(b->in[i], n);
     }
+    if (keel_case_has(c->args, "strange")) {
+        const int64_t n = rows * keel_row_count(&b->wide_in[0]);
+        const keel_shape *shape = &b->wide_in[0].shape;
+        leave_out_by(b->in[0], b->in[1], n, shape->dim[shape->rank - 1]);
+        if (both) narrow_to(b->in16[0], b->in[0], n);
+    }
     for (int i = 0; i < b->wide.n_weight; i++) {
         const int64_t n = keel_row_count(&b->wide.weight[i]);
-        b->weight[i] = numbers(n, strcmp(op->name, "batch_norm") == 0);
+        b->weight[i] = numbers(n, strstr(op->name, "batch_norm") != NULL);
         /* so that bfloat16 holds a quarter of the sum of nine, which Winograd makes of them */
         for (int64_t e = 0; both && strcmp(op->name, "conv2d") == 0 && e < n; e++)
             b->weight[i][e] = fminf(fmaxf(b->weight[i][e], -1.75f), 1.75f);

@@ -1,13 +1,17 @@
 /* What batch normalisation knows of each channel, from the merged records or the moving statistics:
- * see ops/batch_norm.c. */
+ * see ops/batch_norm.c, and ops/masked_batch_norm.c for places that a mask leaves. */
 #ifndef KEEL_OPS_CUDA_BATCH_NORM_FACTS_H
 #define KEEL_OPS_CUDA_BATCH_NORM_FACTS_H
 #include "ops/cuda/_packs.h"
+extern "C" {
+KEEL_USES_OP(masked_batch_norm);
+}
 
 struct facts_args {
     const double *merged, *forward; /* NULL: moving statistics */
     const float *gamma, *beta, *mean, *variance, *renorm_mean, *renorm_stddev;
     double epsilon, per_row, r_min, r_max, d_max;
+    double more; /* places that do not exist, and count in backward */
     bool renorm;
     int64_t c;
 };
@@ -24,9 +28,32 @@ static bool meets(const keel_node *n)
     return n->partial > 0;
 }
 
+/* What Keras adds to the number of places that count. */
+static const double COUNTED_MORE = 1e-7; /* keras.config.epsilon() */
+
+/* Places that do not count, by the second input. Then the scratch begins with a record of one row
+ * whose places are those that count, and what Keras adds: masked_batch_norm.cu makes it. */
+static bool has_mask(const keel_node *n)
+{
+    return n->op == &keel_op_masked_batch_norm;
+}
+
 static int64_t channels_of(const keel_node *n)
 {
     return n->in[0].shape.dim[n->in[0].shape.rank - 1];
+}
+
+/* Bytes of that record. */
+static int64_t masked_bytes(const keel_node *n)
+{
+    const int64_t doubles = meets(n) && has_mask(n) ? 2 + 2 * channels_of(n) : 0;
+    return doubles * (int64_t)sizeof(double);
+}
+
+/* The scratch behind it. */
+static void *room_of(const keel_call *c)
+{
+    return static_cast<char *>(c->scratch) + masked_bytes(c->node);
 }
 
 static facts_args args_of(const keel_call *c)
@@ -46,6 +73,12 @@ static facts_args args_of(const keel_call *c)
     if (!meets(n)) return f;
     f.merged = c->merged;
     f.forward = c->merged_forward ? c->merged_forward : c->merged;
+    if (has_mask(n)) {
+        f.forward = static_cast<const double *>(c->scratch);
+        f.per_row = 1;
+        f.more = COUNTED_MORE;
+        return f;
+    }
     f.renorm = a->renorm.on;
     if (!f.renorm) return f;
     f.renorm_mean = w[moving + 3];
@@ -93,10 +126,11 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     to.mean[k] = mean;
     to.scale[k] = (float)scale;
     if (backward) {
-        const double total = f.forward ? f.merged[0] * f.per_row : 1;
+        const double total = f.forward ? f.forward[0] * f.per_row : 1;
         const double a = f.forward ? f.merged[1 + k] / total : 0;
         const double b = f.forward ? f.merged[1 + f.c + k] / total * h.invstd : 0;
-        to.a[k] = (float)(a + (mean - h.mean) * b); /* x - mean of a rounded mean */
+        const double off = mean - h.mean * (1 + f.more / total);
+        to.a[k] = (float)(a + off * b); /* x - mean of a rounded mean */
         to.b[k] = (float)b;
     } else {
         to.offset[k] = (float)(gamma * h.d + (f.beta ? f.beta[k] : 0.0) + (mean - h.mean) * scale);
@@ -106,7 +140,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 static facts facts_of(const keel_call *c, bool backward)
 {
     const facts_args f = args_of(c);
-    float *room = static_cast<float *>(c->scratch);
+    float *room = static_cast<float *>(room_of(c));
     const facts to = { room, room + f.c, room + 2 * f.c, room + 3 * f.c, room + 4 * f.c };
     if (c->rows > 0)
         cuda_launch(c, facts_kernel, cuda_blocks(f.c), CUDA_THREADS, 0, f, to, backward);

@@ -85,10 +85,21 @@ static __device__ __forceinline__ void add_few(double sum[SUMS * N], const F few
     }
 }
 
-/* The sums about the first place's value, of values and of squares. */
-template <class T, bool WIDE>
+/* Which places count, and of each row, how many and the first. NULL: all do. */
+template <class T> struct row_mask {
+    const T *of; /* [rows][places] */
+    const int64_t *counted, *first;
+};
+
+template <class T> static __device__ __forceinline__ bool is_counted(T x)
+{
+    return to_f(x) > 0.5f;
+}
+
+/* The sums about the value of the first place that counts, of values and of squares. */
+template <class T, bool WIDE, bool MASKED>
 static __global__ void __launch_bounds__(CUDA_THREADS, WIDE ? 2 : 1)
-    partial_kernel(double *to, const T *in, const row_layout l)
+    partial_kernel(double *to, const T *in, const row_mask<T> mask, const row_layout l)
 {
     typedef typename few_of<T>::type F;
     const int N = EACH<T>, U = AT_ONCE;
@@ -98,16 +109,23 @@ static __global__ void __launch_bounds__(CUDA_THREADS, WIDE ? 2 : 1)
         const T *x = in + at.row * l.per_row * l.c + at.k;
         double sum[SUMS * N] = {};
         float pivot[N] = {};
-        if (at.n > 0) unpack<N>(pivot, load_place<WIDE, N>(x, at.n));
+        const int64_t pivots = MASKED && at.n > 0 ? mask.first[at.row] : 0;
+        if (at.n > 0) unpack<N>(pivot, load_place<WIDE, N>(x + pivots * l.c, at.n));
         for (int64_t p = at.first + at.line; at.n > 0 && p < at.end; p += U * l.lines) {
             int64_t from[U];
             pack<T, N> v[U];
+            bool counts[U];
             F few[SUMS][N] = {};
             offsets_of<U>(from, l, at, p);
             load_places<WIDE, U>(v, x, from, at.n);
             UNROLL
             for (int u = 0; u < U; u++) {
-                const bool there = p + u * l.lines < at.end;
+                const int64_t q = p + u * l.lines < at.end ? p + u * l.lines : at.end - 1;
+                counts[u] = !MASKED || is_counted(mask.of[at.row * l.per_row + q]);
+            }
+            UNROLL
+            for (int u = 0; u < U; u++) {
+                const bool there = counts[u] && p + u * l.lines < at.end;
                 float value[N];
                 unpack<N>(value, v[u]);
                 UNROLL
@@ -263,8 +281,8 @@ template <class T> static void partial(const keel_call *c)
     const row_layout l = layout_of(n, c->rows, keel_row_count(&c->node->in[0]) / n, EACH<T>);
     const bool wide = n % EACH<T> == 0 && fits_pack<EACH<T>>(x);
     double *sums = static_cast<double *>(c->scratch);
-    cuda_launch(c, wide ? partial_kernel<T, true> : partial_kernel<T, false>, grid_of(l),
-                CUDA_THREADS, 0, sums, x, l);
+    cuda_launch(c, wide ? partial_kernel<T, true, false> : partial_kernel<T, false, false>,
+                grid_of(l), CUDA_THREADS, 0, sums, x, row_mask<T>{}, l);
     cuda_launch(c, mean_kernel<T>, cuda_blocks(c->rows * n), CUDA_THREADS, 0, c->partial, sums, x,
                 l);
 }
@@ -290,7 +308,7 @@ void records_backward(const keel_call *c, double *records, double *sums, int64_t
 template <class T> static void partial_backward(const keel_call *c)
 {
     const int64_t n = channels_of(c->node);
-    records_backward<T>(c, c->partial, static_cast<double *>(c->scratch), c->rows,
+    records_backward<T>(c, c->partial, static_cast<double *>(room_of(c)), c->rows,
                         keel_row_count(&c->node->in[0]) / n);
 }
 
