@@ -80,7 +80,7 @@ void check(uintptr_t at, size_t n, kind k, const void *pc)
         if ((x->read.bytes & bytes) && (read_too || (x->read.several && x->read_when == emu.epoch)))
             return race(base + c * 4, k, pc, x->read, x->read_when, "read");
         if ((int)x->wrote.thread == emu.thread && x->write_when == emu.epoch &&
-            x->wrote.atomic == me.atomic)
+            x->wrote.warp_epoch == me.warp_epoch && x->wrote.atomic == me.atomic)
             bytes |= x->wrote.bytes;
         x->wrote = me;
         x->wrote.bytes = bytes & 15;

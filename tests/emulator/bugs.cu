@@ -175,6 +175,28 @@ const char *a_warp_that_waits()
     return go(within_a_warp, 1, 32, floats(32, false), true);
 }
 
+/* A word whole, and then its halves by two lanes, of which the first had written all of it. */
+__global__ void half_words(float *y, bool waits)
+{
+    SHARED(unsigned, words, 16);
+    uint16_t *halves = reinterpret_cast<uint16_t *>(words);
+    if (threadIdx.x % 2) words[threadIdx.x / 2] = 1;
+    if (waits) __syncwarp();
+    halves[threadIdx.x] = (uint16_t)threadIdx.x;
+    __syncwarp();
+    y[threadIdx.x] = halves[31 - threadIdx.x];
+}
+
+const char *halves_written_behind_a_wait()
+{
+    return go(half_words, 1, 32, floats(32, false), true);
+}
+
+const char *halves_written_without_a_wait()
+{
+    return go(half_words, 1, 32, floats(32, false), false);
+}
+
 __global__ void all_write(float *y)
 {
     if (threadIdx.x == 0) y[blockIdx.x / 2] = 1;
@@ -345,6 +367,8 @@ const emu_bug emu_bugs[] = {
       "race: ", "since the last barrier", NULL },
     { "a warp that does not wait", a_warp_that_does_not_wait, "'part' + ", NULL, NULL },
     { "a warp that waits", a_warp_that_waits, NULL, NULL, NULL },
+    { "halves of a word, written behind a wait", halves_written_behind_a_wait, NULL, NULL, NULL },
+    { "the same without it", halves_written_without_a_wait, "race: writes", NULL, NULL },
     { "two blocks write one word", two_blocks_write_one_word, "race: writes", "another block wrote",
       NULL },
     { "a block reads what another writes", a_block_reads_what_another_writes,
