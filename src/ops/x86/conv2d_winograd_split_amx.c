@@ -1,8 +1,8 @@
 /* conv2d of float32 with 3x3 windows, stride 1, by Winograd's F(4x4, 3x3) (conv2d_winograd.c has
  * the formulas) whose products are made of bfloat16 pieces on the tiles of AMX (_split_amx.c): 36
  * products for each 4x4 tile of outputs instead of 144, each of them six of pieces. It is so for
- * KEEL_FLOAT32_FAST, too: transforms enlarge what two pieces leave out by up to 5, so that less is
- * kept than that promises, and the direct three products are more than these six are, by 2.
+ * KEEL_FLOAT32_FAST, too: transforms enlarge what two pieces leave out by up to 9, beyond what that
+ * promises, and six products of a quarter are half of the direct three.
  *
  * Forward and backward take a block of tiles at a time and a line of six points after the other:
  * pixels are transformed to the line's points and split, multiplied, and transformed back along the
