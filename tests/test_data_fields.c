@@ -63,6 +63,8 @@ static void columns_of_a_csv_become_several_fields(void **state)
     refused("t.csv", &o, KEEL_EARG, "2 inputs; give the columns of each, as p=COLUMN,COLUMN");
     o.inputs = LIST("p=a", "q=a");
     refused("t.csv", &o, KEEL_EARG, "column 'a' is requested twice");
+    o.inputs = LIST("a", "price"); /* by the names of a model's inputs */
+    refused("t.csv", &o, KEEL_EARG, "column 'price' is requested twice");
     o.inputs = LIST("p=a,b", "q=price"); /* what is learned may be an input, too */
     d = opened("t.csv", &o);
     check_named(d, 0, "p", KEEL_ROLE_INPUT, KEEL_FLOAT32, (double[]){ 1, 2, 4, 5 }, 4);

@@ -166,7 +166,10 @@ static void a_bad_line_is_one_clear_line(void **state)
     refused("t.jsonl", &o, KEEL_EARG, "key 'x' is requested twice");
     o.inputs = LIST("a=x");
     o.n_input = 1;
-    o.label = "x"; /* what is learned may be an input, too */
+    o.label = "x";
+    o.inputs = LIST("x"); /* by the name of a model's input */
+    refused("t.jsonl", &o, KEEL_EARG, "key 'x' is requested twice");
+    o.inputs = LIST("a=x"); /* what is learned may be an input, too */
     keel_dataset *d = opened("t.jsonl", &o);
     assert_int_equal(keel_dataset_field_count(d), 2);
     check_field(d, 0, KEEL_FLOAT32, (double[]){ 1 }, 1);

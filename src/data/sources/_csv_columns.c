@@ -14,6 +14,7 @@ enum { AS_INPUT, AS_TARGET, WAYS };
 typedef struct chosen {
     keel_csv_reader *r;
     int32_t *group[WAYS], *at[WAYS]; /* [n_columns]; group -1: the column is not used so */
+    bool implied; /* inputs have the names of a model's, and nobody asked for a target among them */
 } chosen;
 
 /* The column names as "'a', 'b', ..." for messages; the caller frees it. */
@@ -58,7 +59,7 @@ static keel_status take_column(chosen *c, int64_t i, int g)
 {
     keel_csv_group *group = &c->r->group[g];
     const int way = group->role == KEEL_ROLE_TARGET ? AS_TARGET : AS_INPUT;
-    if (c->group[way][i] >= 0)
+    if (c->group[way][i] >= 0 || (c->implied && c->group[AS_TARGET][i] >= 0))
         return keel_fail(KEEL_EARG, "%s: column '%s' is requested twice", c->r->first,
                          c->r->name[i]);
     if (!group->width) group->column = i;
@@ -109,6 +110,7 @@ static keel_status take_list(chosen *c, const keel_choice *list, int n, keel_dat
         plain &= list[i].plain;
     }
     *none = n == 0 || (plain && !here);
+    c->implied = plain && role == KEEL_ROLE_INPUT;
     for (int i = 0; !*none && i < n; i++) {
         const int g = r->n_group;
         KEEL_TRY(add_group(r, list[i].name, role, role == KEEL_ROLE_INPUT));

@@ -80,7 +80,9 @@ static keel_status take_list(keel_jsonl_reader *r, const keel_choice *list, int 
     for (int i = 0; !*none && i < n; i++) {
         KEEL_TRY(add_field(r, list[i].name, role));
         for (int k = 0; k < list[i].n_part; k++) {
-            if (is_taken(r, list[i].part[k], role))
+            /* by the name of a model's input alone, nobody has asked for a target among inputs */
+            if (is_taken(r, list[i].part[k], role) ||
+                (plain && is_taken(r, list[i].part[k], KEEL_ROLE_TARGET)))
                 return keel_fail(KEEL_EARG, "%s: key '%s' is requested twice", r->table.name,
                                  list[i].part[k]);
             KEEL_TRY(add_part(r, list[i].part[k]));
