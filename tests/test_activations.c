@@ -104,6 +104,36 @@ static void values_and_gradients_are_those_of_keras(void **state)
     json_decref(all);
 }
 
+static void at_0_selu_has_the_slope_above_it(void **state)
+{
+    const keel_op *op = ((const keel_activation *)keel_activation_find("selu"))->op;
+    const keel_spec in = { KEEL_FLOAT64, KEEL_SHAPE(3) };
+    keel_node n = { .op = op,
+                    .layer = "selu",
+                    .training = true,
+                    .backward = true,
+                    .real = in.dtype,
+                    .held = in.dtype,
+                    .n_in = 1,
+                    .in = &in };
+    double x[] = { 0, -0.0, -1e-9 }, y[3], dy[] = { 1, 1, 1 }, dx[3];
+    const bool adds = false;
+    assert_int_equal(keel_node_infer(&n), KEEL_OK);
+    const keel_call c = { .node = &n,
+                          .rows = 1,
+                          .in = (const void *[]){ x },
+                          .out = (void *[]){ y },
+                          .out_grad = (const void *[]){ dy },
+                          .in_grad = (void *[]){ dx },
+                          .in_adds = &adds };
+    op->forward[1](&c);
+    op->backward[1](&c);
+    assert_true(golden_near(dx[0], 1.0507009873554805, 1e-12));
+    assert_true(golden_near(dx[1], 1.0507009873554805, 1e-12));
+    assert_true(golden_near(dx[2], 1.7580993408473766, 1e-6));
+    keel_node_clear(&n);
+}
+
 static void every_activation_has_the_arguments_of_its_op(void **state)
 {
     for (int i = 0; keel_activations[i]; i++) {
@@ -135,6 +165,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_and_gradients_are_those_of_keras),
+        cmocka_unit_test(at_0_selu_has_the_slope_above_it),
         cmocka_unit_test(every_activation_has_the_arguments_of_its_op),
         cmocka_unit_test(configs_are_names_and_threshold_wants_its_arguments),
     };

@@ -1,5 +1,5 @@
 /* y = scale x for x > 0, else scale alpha (exp(x) - 1); Klambauer et al. 2017, arXiv 1706.02515.
- * Keras: selu. */
+ * At 0, where rows of zeros begin, the slope is scale, as TensorFlow's. Keras: selu. */
 #include "ops/pointwise.h"
 
 #define SCALE 1.05070098735548049342
@@ -12,7 +12,7 @@ static double value(NO_ARGS, double x)
 
 static double slope(NO_ARGS, double y)
 {
-    return y > 0 ? SCALE : y + SCALE * ALPHA;
+    return y >= 0 ? SCALE : y + SCALE * ALPHA;
 }
 
 POINTWISE_FROM_OUT(value, slope)

@@ -20,7 +20,7 @@ struct selu_of {
     }
     __device__ float slope(float y) const
     {
-        return y > 0 ? SCALE : y + SCALE * ALPHA;
+        return y >= 0 ? SCALE : y + SCALE * ALPHA;
     }
 };
 } // namespace
