@@ -34,6 +34,18 @@ static const kernel_case kernel_cases[] = {
     { "conv2d", { "13,13,32", "3,3,32,64|64", NULL } },
     { "conv2d", { "14,15,20", "3,3,20,30", "strides 2,2 pad 1,1,1,1" } },
     { "conv2d", { "29,29,3", "7,7,3,16|16", "strides 2,2 pad 3,2,3,2" } },
+    /* few channels: lines of 1 to 5 turns, places that are no multiple, more outputs than a block
+     */
+    { "conv2d", { "6,5,3", "7,7,3,32|32", "strides 2,2 pad 3,3,3,3" } },
+    { "conv2d", { "17,18,3", "3,3,3,24", "strides 2,2 pad 0,1,0,1" } },
+    { "conv2d", { "8,12,3", "4,4,3,96|96", "strides 4,4" } },
+    { "conv2d", { "1,1,3", "3,3,3,8|8", "pad 1,1,1,1" } },
+    { "conv2d", { "5,6,1", "5,5,1,9", "pad 2,2,2,2" } },
+    { "conv2d", { "7,7,4", "5,5,4,8|8", "pad 4,0,1,3" } },
+    { "conv2d", { "11,13,2", "6,8,2,16|16", "strides 3,1 pad 2,3,7,0 dilation 1,2" } },
+    { "conv2d", { "1,40,4", "1,31,4,9|9", "pad 0,0,15,15" } },
+    { "conv2d", { "7,6,4", "2,2,4,70", NULL } },
+    { "conv2d", { "3,4,4", "2,2,4,136|136", NULL } },
     { "conv2d", { "9,9,64", "1,1,64,48|48", NULL } },
     { "conv2d", { "9,8,64", "1,1,64,48", "strides 2,2" } },
     { "conv2d", { "9,9,12", "3,3,4,24|24", "groups 3 pad 1,1,1,1" } },

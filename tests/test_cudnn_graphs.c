@@ -6,6 +6,14 @@
 #include "ops/args.h"
 #include "cudnn/graphs.h"
 
+/* Our own kernels: of groups, which have no plan, and of few channels. */
+static bool is_ours(const bench *b, const keel_prepare *p)
+{
+    const keel_node *n = p->node;
+    return !p->plan || (b->both && p->pass != KEEL_BACKWARD && !strcmp(n->op->name, "conv2d") &&
+                        n->in[0].shape.dim[2] <= 4);
+}
+
 static int ask(const keel_kernel *k, const keel_case *c, int64_t rows, bool narrow, bool adds)
 {
     bench b;
@@ -20,7 +28,10 @@ static int ask(const keel_kernel *k, const keel_case *c, int64_t rows, bool narr
                            .weight_adds = adds };
         const keel_status s = k->prepare(&p);
         const int accepted = cudnn_graphs_accepted(refused);
-        if (s == KEEL_OK && !p.plan && !accepted) continue; /* our own kernels, of groups */
+        if (s == KEEL_OK && !accepted && is_ours(&b, &p)) {
+            k->release(p.plan);
+            continue;
+        }
         if (narrow && pass == KEEL_WEIGHTS && !strcmp(k->op->name, "conv3d") && c->args &&
             strstr(c->args, "groups") && s == KEEL_EUNSUP && !accepted)
             continue; /* it would be wrong: see _conv.cu */

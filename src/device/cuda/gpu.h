@@ -41,11 +41,14 @@ static const char *gpu_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_
 #include <gpu.h> /* tests/emulator/gpu.h */
 #endif
 
-/* Before a loop of a number of turns that is known: its arrays then live in registers. */
+/* Before a loop of a number of turns that is known: its arrays then live in registers. UNROLL_1:
+ * before one that stays a loop. */
 #ifdef __CUDACC__
-#define UNROLL _Pragma("unroll")
+#define UNROLL   _Pragma("unroll")
+#define UNROLL_1 _Pragma("unroll 1")
 #else
 #define UNROLL
+#define UNROLL_1
 #endif
 
 static const int GPU_WARP = 32;

@@ -8,10 +8,8 @@ static const int LINES = 32, BLOCK_THREADS = 2 * GPU_WARP, WARP_LINES = LINES / 
 static const int64_t BLOCK_WIDTH_MOST = 64;
 
 #ifdef __CUDACC__
-#define UNROLL_1 _Pragma("unroll 1")
 #define UNROLL_2 _Pragma("unroll 2")
 #else
-#define UNROLL_1
 #define UNROLL_2
 #endif
 

@@ -1,4 +1,5 @@
 /* See _conv.h: what is before and after a library's call. */
+#include "ops/cuda/_conv_few.h"
 #include "ops/cuda/_conv_products.h"
 #include "ops/cuda/_conv_winograd.h"
 #include "ops/cuda/_dense.h"
@@ -11,6 +12,7 @@ namespace
 struct plan {
     cuda_geometry g;
     void *dense;             /* or */
+    bool few;                /* or */
     conv_winograd *winograd; /* or */
     conv_products *products; /* or */
     conv_plan *conv;
@@ -103,7 +105,9 @@ keel_status make(const keel_prepare *p, const conv_graph *x, plan *pl, int64_t *
 {
     if (is_wrong(x)) return KEEL_EUNSUP; /* in float32, then */
     const bool bias = p->pass == KEEL_FORWARD && p->node->n_weight > 1;
-    keel_status s = conv_winograd_create(p, x, &pl->winograd, scratch);
+    keel_status s = conv_few_prepare(x, scratch);
+    pl->few = s >= 0;
+    if (s == KEEL_EUNSUP) s = conv_winograd_create(p, x, &pl->winograd, scratch);
     if (s == KEEL_EUNSUP) s = conv_products_create(p, x, bias, &pl->products, scratch);
     return s == KEEL_EUNSUP ? conv_plan_create(p, x, &pl->conv, scratch) : s;
 }
@@ -216,6 +220,7 @@ void filter_gradient(const keel_call *c)
     const int64_t rows = keel_row_count(&c->node->weight[0]) / pl->g.k;
     float *dw = static_cast<float *>(c->weight_grad[0]);
     char *filter = static_cast<char *>(c->scratch) + pl->filter_at;
+    if (pl->few) return conv_few_weights(c, &pl->g, dw, c->weight_adds);
     if (!pl->conv) return run_products(c, c->in[0], dw, c->out_grad[0], nullptr, c->weight_adds);
     if (!run(c, c->in[0], c->out_grad[0], filter)) return;
     with_held(c, [&](auto held) {
@@ -238,6 +243,7 @@ void cuda_conv_forward(const keel_call *c)
     const keel_call d = as_dense(c);
     if (pl->dense)
         return with_held(c, [&](auto held) { dense_forward<decltype(held), false>(&d); });
+    if (pl->few) return conv_few_forward(c, &pl->g);
     const bool bias = c->node->n_weight > 1;
     const bool fills = bias && (pl->conv || (pl->products && conv_products_fills(pl->products)));
     if (fills) with_held(c, [&](auto held) { cuda_fill<decltype(held)>(c); });

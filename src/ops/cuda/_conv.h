@@ -4,11 +4,12 @@
  * A pass is a graph of one operation on NHWC, with an engine that makes the same bits each time;
  * with float32 values one that only multiplies and adds in float32, unless --float32 fast allows
  * TF32: without groups these are products of matrices instead (_conv_products.h, and for 3x3 taps
- * _conv_winograd.h). Where windows are places it is a dense layer (_dense.h). cuDNN wants a filter
- * as [K, taps, C/G]. Keras's [taps, C/G, K] is its transposed matrix: each call turns weights into
- * scratch, rounded where values are narrow, and their gradient back. That gradient has the type of
- * the values, as in Keras: an engine for narrow values with a float32 gradient takes an H200 up to
- * 40 times as long. A bias fills the output first, and the convolution is added to it. */
+ * _conv_winograd.h). Narrow images of few channels go to our own (_conv_few.h). Where windows are
+ * places it is a dense layer (_dense.h). cuDNN wants a filter as [K, taps, C/G]. Keras's [taps,
+ * C/G, K] is its transposed matrix: each call turns weights into scratch, rounded where values are
+ * narrow, and their gradient back. That gradient has the type of the values, as in Keras: an engine
+ * for narrow values with a float32 gradient takes an H200 up to 40 times as long. A bias fills the
+ * output first, and the convolution is added to it. */
 #ifndef KEEL_OPS_CUDA_CONV_H
 #define KEEL_OPS_CUDA_CONV_H
 #include "ops/cuda/_library.h"
