@@ -1,7 +1,7 @@
-/* copies_cases.h for the kernels that this processor runs. */
+/* copies_cases.h on the tiles of this processor, where it has any. */
 #include "copies_cases.h"
 
 int main(void)
 {
-    return run_all();
+    return run_all(KEEL_CPU_AMX);
 }

@@ -150,11 +150,10 @@ void keel_pairs_pack_weights(uint32_t *to, const float *w, int64_t n_c, int64_t 
 }
 
 /* 16 x 16 pairs at a time. */
-void keel_pairs_pack_turned(uint32_t *to, int64_t width, const float *w, int64_t n_k, int64_t c,
-                            int64_t columns)
+void keel_pairs_pack_turned(uint32_t *to, const float *w, int64_t n_k, int64_t c, int64_t columns)
 {
-    const int64_t pairs = (n_k + 1) / 2;
-    for (int64_t j = 0; j < columns; j += LANES)
+    const int64_t width = up(columns, LANES), pairs = (n_k + 1) / 2;
+    for (int64_t j = 0; j < width; j += LANES)
         for (int64_t k = 0; k < n_k; k += 2 * LANES) {
             const __mmask16 low = first16(n_k - k), high = first16(n_k - k - LANES);
             __m512i tile[16];
