@@ -27,10 +27,10 @@ const json_t *keel_jsonl_find(const json_t *object, const char *key)
 /* ---- which key goes where ---------------------------------------------------------------------
  */
 
-/* True if a key is a part of a field of that role. */
-static bool is_taken(const keel_jsonl_reader *r, const char *key, keel_data_role role)
+/* True if a key is one of the first n parts, of a field of that role. */
+static bool is_taken(const keel_jsonl_reader *r, const char *key, keel_data_role role, int64_t n)
 {
-    for (int64_t i = 0; i < r->n_part; i++)
+    for (int64_t i = 0; i < n; i++)
         if (r->field[r->part[i].field].role == role && !strcmp(r->part[i].key, key)) return true;
     return false;
 }
@@ -81,8 +81,8 @@ static keel_status take_list(keel_jsonl_reader *r, const keel_choice *list, int 
         KEEL_TRY(add_field(r, list[i].name, role));
         for (int k = 0; k < list[i].n_part; k++) {
             /* by the name of a model's input alone, nobody has asked for a target among inputs */
-            if (is_taken(r, list[i].part[k], role) ||
-                (plain && is_taken(r, list[i].part[k], KEEL_ROLE_TARGET)))
+            if (is_taken(r, list[i].part[k], role, r->n_part) ||
+                (plain && is_taken(r, list[i].part[k], KEEL_ROLE_TARGET, r->n_part)))
                 return keel_fail(KEEL_EARG, "%s: key '%s' is requested twice", r->table.name,
                                  list[i].part[k]);
             KEEL_TRY(add_part(r, list[i].part[k]));
@@ -114,13 +114,14 @@ static keel_status take_the_rest(keel_jsonl_reader *r, const json_t *first)
 {
     const char *key;
     json_t *value, *object = (json_t *)first; /* the macro has no const */
+    const int64_t targets = r->n_part;        /* the inputs behind them may be many */
     size_t size = 0;
     json_object_foreach(object, key, value) size += strlen(key) + 1;
     char *to = r->default_keys = keel_calloc(size + 1, 1);
     if (!to) return KEEL_ENOMEM;
     json_object_foreach(object, key, value)
     {
-        if (is_taken(r, key, KEEL_ROLE_TARGET)) continue;
+        if (is_taken(r, key, KEEL_ROLE_TARGET, targets)) continue;
         memcpy(to, key, strlen(key) + 1);
         KEEL_TRY(add_part(r, to));
         to += strlen(key) + 1;
@@ -139,7 +140,8 @@ static keel_status choose_inputs(keel_jsonl_reader *r, const json_t *first)
         return keel_fail(KEEL_EARG, "%s: %d inputs; give the key of each, as %s=KEY", r->table.name,
                          n, r->inputs[0].name);
     KEEL_TRY(add_field(r, n ? r->inputs[0].name : "x", KEEL_ROLE_INPUT));
-    if (json_object_get(first, "x") && !is_taken(r, "x", KEEL_ROLE_TARGET)) return add_part(r, "x");
+    if (json_object_get(first, "x") && !is_taken(r, "x", KEEL_ROLE_TARGET, r->n_part))
+        return add_part(r, "x");
     return take_the_rest(r, first);
 }
 
