@@ -29,15 +29,12 @@
 
 /* ---- splitting ------------------------------------------------------------------------------- */
 
-/* Pieces as float32 whose lower half is 0; the largest magnitude as bits, where NaN is largest. */
+/* Pieces, and the largest magnitude as bits, where NaN is largest. */
 INLINE void split(vf x, vi *piece, const int pieces, vi *largest)
 {
     const vi magnitude = (vi)x & 0x7fffffff, larger = magnitude > *largest;
     *largest = (magnitude & larger) | (*largest & ~larger);
-    EACH(p, pieces) {
-        piece[p] = (vi)(((vu)x + 0x8000) & 0xffff0000);
-        x -= (vf)piece[p];
-    }
+    split_pieces((floats16)x, piece, pieces);
 }
 
 static int32_t largest_of(vi x)

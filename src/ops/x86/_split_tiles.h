@@ -6,8 +6,21 @@
 #define KEEL_OPS_X86_SPLIT_TILES_H
 #include "base/unroll.h"
 #include "ops/x86/_tiles.h"
+#include "ops/x86/_transpose.h"
 
 enum { SPLIT_SIDE = 2 * TILE_ROWS }; /* of a block */
+
+typedef float floats16 __attribute__((vector_size(64), aligned(4), may_alias));
+typedef uint32_t unsigned16 __attribute__((vector_size(64), aligned(4), may_alias));
+
+/* Pieces as float32 whose lower half is 0: each what those before left over, to nearest. */
+INLINE void split_pieces(floats16 x, words16 *piece, const int pieces)
+{
+    EACH(p, pieces) {
+        piece[p] = (words16)(((unsigned16)x + 0x8000) & 0xffff0000);
+        x -= (floats16)piece[p];
+    }
+}
 
 /* Left tiles of a step: [piece], `second` rows lie 16 tile rows after the first. */
 typedef struct split_left {

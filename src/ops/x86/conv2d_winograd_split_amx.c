@@ -52,35 +52,27 @@ static int64_t blocks_of(int64_t n)
 /* Pieces ----------------------------------------------------------------------------------------
  */
 
-INLINE void split(vf x, __m512i piece[])
-{
-    const __m512i half = _mm512_set1_epi32(0x8000), upper = _mm512_set1_epi32((int)0xffff0000);
-    EACH(p, PIECES) {
-        const __m512i rounded = _mm512_add_epi32(_mm512_castps_si512(x), half);
-        piece[p] = _mm512_and_si512(rounded, upper);
-        x = vf_sub(x, _mm512_castsi512_ps(piece[p]));
-    }
-}
-
 /* The pieces of 32 neighbours, one after the other, `apart` halves from piece to piece. */
 INLINE void store_row(vf low, vf high, uint16_t *to, int64_t apart)
 {
     const __m512i odd =
         _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27,
                          25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
-    __m512i a[PIECES], b[PIECES];
-    split(low, a);
-    split(high, b);
-    EACH(p, PIECES) _mm512_storeu_si512(to + p * apart, _mm512_permutex2var_epi16(a[p], odd, b[p]));
+    words16 a[PIECES], b[PIECES];
+    split_pieces((floats16)low, a, PIECES);
+    split_pieces((floats16)high, b, PIECES);
+    EACH(p, PIECES)
+        _mm512_storeu_si512(to + p * apart,
+                            _mm512_permutex2var_epi16((__m512i)a[p], odd, (__m512i)b[p]));
 }
 
 /* The pieces of two neighbours along the reduction, for 16 columns: a word each. */
 INLINE void pair_pieces(vf first, vf second, __m512i word[])
 {
-    __m512i a[PIECES], b[PIECES];
-    split(first, a);
-    split(second, b);
-    EACH(p, PIECES) word[p] = _mm512_or_si512(_mm512_srli_epi32(a[p], 16), b[p]);
+    words16 a[PIECES], b[PIECES];
+    split_pieces((floats16)first, a, PIECES);
+    split_pieces((floats16)second, b, PIECES);
+    EACH(p, PIECES) word[p] = _mm512_or_si512(_mm512_srli_epi32((__m512i)a[p], 16), (__m512i)b[p]);
 }
 
 static inline vm some(int64_t n)
@@ -114,7 +106,7 @@ static void gather_taps(const packer *s, const float *w, int64_t line, int64_t c
     }
 }
 
-/* G g Gt of 16 columns: t[i][j]. */
+/* G g Gt of 16 columns. */
 INLINE void kernel_at(float taps[9][BLOCK][LANES], int64_t line, vf u[SIDE][SIDE])
 {
     vf t[SIDE][3];
