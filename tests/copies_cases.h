@@ -209,20 +209,11 @@ static void a_fit_whose_owners_copy_has_the_bits_of_one_whose_owners_wait(void *
         }
 }
 
-static void this_processor_cannot(void **unused)
-{
-    (void)unused;
-    skip();
-}
-
-/* level: what the kernels need. */
-static int run_all(keel_cpu_isa level)
+static int run_all(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_made_by_rows_are_those_of_the_whole),
         cmocka_unit_test(a_fit_whose_owners_copy_has_the_bits_of_one_whose_owners_wait),
     };
-    const struct CMUnitTest none[] = { cmocka_unit_test(this_processor_cannot) };
-    if (keel_cpu_level() < level) return cmocka_run_group_tests(none, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

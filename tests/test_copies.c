@@ -1,7 +1,8 @@
 /* copies_cases.h on the tiles of this processor, where it has any. */
 #include "copies_cases.h"
+#include "on_tiles.h"
 
 int main(void)
 {
-    return run_all(KEEL_CPU_AMX);
+    return on_tiles(run_all);
 }
