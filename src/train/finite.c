@@ -1,40 +1,24 @@
 /* See finite.h. */
 #include "train/finite.h"
+#include "optimizers/move.h"
 #include "train/resident.h"
-#include "base/clones.h"
 #include "base/memory.h"
 #include <inttypes.h>
-#include <string.h>
 
-/* Finiteness is tested on the exponent bits, as in reduce.c, without a branch in the loop. */
-KEEL_CLONES static uint32_t any_bad_f32(const char *at, int64_t n)
-{
-    uint32_t bad = 0;
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, at + 4 * i, sizeof bits);
-        bad |= (bits & 0x7f800000u) == 0x7f800000u;
-    }
-    return bad;
-}
-
-KEEL_CLONES static uint64_t any_bad_f64(const char *at, int64_t n)
-{
-    uint64_t bad = 0;
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t bits;
-        memcpy(&bits, at + 8 * i, sizeof bits);
-        bad |= (bits & 0x7ff0000000000000u) == 0x7ff0000000000000u;
-    }
-    return bad;
-}
-
-/* Of the host's store. */
+/* Of the host's store, by the check that devices make of theirs. */
 static bool is_finite(const keel_store *s, keel_variable v)
 {
-    const char *at = keel_store_data(s, v);
-    return s->real == KEEL_FLOAT64 ? !any_bad_f64(at, s->weight[v].count)
-                                   : !any_bad_f32(at, s->weight[v].count);
+    const int64_t count = s->weight[v].count;
+    const keel_device_tile all = { .count = count };
+    keel_device_vote vote;
+    keel_check(&(keel_device_check){ .real = s->real,
+                                     .n_tile = 1,
+                                     .tile = &all,
+                                     .g = keel_store_data(s, v),
+                                     .end = count,
+                                     .scale = 1,
+                                     .vote = &vote });
+    return !vote.bad;
 }
 
 keel_status keel_finite_begin(keel_trainer *t)
