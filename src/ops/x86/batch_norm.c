@@ -162,6 +162,8 @@ const keel_kernel VECTOR_KERNEL(batch_norm) = {
                 [KEEL_PARTIAL_BACKWARD] = partial_backward_bf16 },
 };
 #else
+#define NARROW (sizeof(VALUE) < sizeof(float))
+
 /* y = (x - near) scale + offset, + z if z is given, and its relu, over `rows` places, a constant at
  * each call. y may be z. */
 INLINE void VALUE_(normalise_few)(const VALUE *x, const VALUE *z, VALUE *y, uint8_t *bits,
@@ -175,6 +177,8 @@ INLINE void VALUE_(normalise_few)(const VALUE *x, const VALUE *z, VALUE *y, uint
         const vf by = vf_load_some(m, scale + k);
         const vf to = vf_load_some(m, offset + k);
         for (int i = 0; i < rows; i++) {
+            fetch_to_read_ahead(x + i * n + k, NARROW);
+            if (z) fetch_to_read_ahead(z + i * n + k, NARROW);
             vf v = vf_fma(vf_sub(vx_load_some(m, x + i * n + k), from), by, to);
             if (z) v = vf_add(v, vx_load_some(m, z + i * n + k));
             if (relu) v = vf_min(cap, vf_max(vf_zero(), v));
@@ -263,6 +267,8 @@ INLINE void VALUE_(gradients_few)(const VALUE *x, const VALUE *dy, const uint8_t
         const vf by = vf_load_some(m, scale + k);
         for (int i = 0; i < rows; i++) {
             const int64_t at = i * n + k;
+            fetch_to_read_ahead(x + at, NARROW);
+            fetch_to_read_ahead(dy + at, NARROW);
             vf given = vx_load_some(m, dy + at);
             if (bits) given = vf_choose(vm_load(bits + i * bit_bytes + k / 8), given, vf_zero());
             vf g = vf_fma(vf_sub(vx_load_some(m, x + at), from), rise, to);
@@ -336,7 +342,10 @@ INLINE void VALUE_(sums_few)(const VALUE *x, int64_t n, int rows, float *sum)
 {
     VECTOR_EACH(k, n, m, {
         vf s[2] = { vf_load_some(m, sum + k), vf_zero() };
-        for (int i = 0; i < rows; i++) s[i & 1] = vf_add(s[i & 1], vx_load_some(m, x + i * n + k));
+        for (int i = 0; i < rows; i++) {
+            fetch_to_read_ahead(x + i * n + k, NARROW);
+            s[i & 1] = vf_add(s[i & 1], vx_load_some(m, x + i * n + k));
+        }
         vf_store_some(m, sum + k, vf_add(s[0], s[1]));
     });
 }
@@ -350,6 +359,7 @@ INLINE void VALUE_(deviations_few)(const VALUE *x, int64_t n, int rows, const fl
         vf s[2] = { vf_load_some(m, sum + k), vf_zero() };
         vf q[2] = { vf_load_some(m, square + k), vf_zero() };
         for (int i = 0; i < rows; i++) {
+            fetch_to_read_ahead(x + i * n + k, NARROW);
             const vf d = vf_sub(vx_load_some(m, x + i * n + k), about);
             s[i & 1] = vf_add(s[i & 1], d);
             q[i & 1] = vf_fma(d, d, q[i & 1]);
@@ -369,6 +379,8 @@ INLINE void VALUE_(products_few)(const VALUE *x, const VALUE *dy, const uint8_t 
         vf s[2] = { vf_load_some(m, sum + k), vf_zero() };
         vf q[2] = { vf_load_some(m, product + k), vf_zero() };
         for (int i = 0; i < rows; i++) {
+            fetch_to_read_ahead(x + i * n + k, NARROW);
+            fetch_to_read_ahead(dy + i * n + k, NARROW);
             vf g = vx_load_some(m, dy + i * n + k);
             if (bits) g = vf_choose(vm_load(bits + i * bit_bytes + k / 8), g, vf_zero());
             s[i & 1] = vf_add(s[i & 1], g);
@@ -440,4 +452,5 @@ static void VALUE_(partial_backward)(const keel_call *c)
             sum_xhat[k] = (sum_xhat[k] + (f.near[k] - f.mean[k]) * sum[k]) * f.invstd[k];
     }
 }
+#undef NARROW
 #endif
