@@ -49,9 +49,9 @@ static keel_status count_step(void *context, const keel_moment *at)
     return KEEL_OK;
 }
 
-static const keel_callback counts = { KEEL_CALLBACK, .on_train_batch_begin = count_step,
-                                      .on_test_batch_begin = count_step,
-                                      .on_predict_batch_begin = count_step };
+static keel_callback counts = { KEEL_CALLBACK, .on_train_batch_begin = count_step,
+                                .on_test_batch_begin = count_step,
+                                .on_predict_batch_begin = count_step };
 
 static keel_fit_options options(void)
 {
@@ -73,6 +73,34 @@ static keel_status run_prediction(void)
     const keel_fit_options o = options();
     const keel_status s = keel_predict(all.model, all.strategy, all.data, &o, &out);
     keel_tensor_free(&out);
+    return s;
+}
+
+/* Rows in fives, which nobody has counted. */
+static keel_status next(void *at, void *x, void *y, float *weight, int64_t capacity, int64_t *rows)
+{
+    int64_t *done = at;
+    (void)y, (void)weight;
+    *rows = capacity < ROWS - *done ? capacity : ROWS - *done;
+    memset(x, 0, (size_t)*rows * WIDTH * sizeof(float));
+    *done += *rows;
+    return *rows ? KEEL_OK : KEEL_END;
+}
+
+static keel_status run_prediction_of_a_stream(void)
+{
+    int64_t done = 0;
+    keel_dataset *d;
+    keel_tensor out = { 0 };
+    const keel_fit_options o = options();
+    const keel_generator g = {
+        .size = sizeof g, .context = &done, .x_shape = { 1, { WIDTH } }, .max_rows = 5, .next = next
+    };
+    KEEL_TRY(keel_dataset_from_generator(&d, &g));
+    const keel_status s = keel_predict(all.model, all.strategy, d, &o, &out);
+    if (s >= 0) assert_int_equal(out.shape.dim[0], ROWS);
+    keel_tensor_free(&out);
+    keel_dataset_destroy(d);
     return s;
 }
 
@@ -152,6 +180,8 @@ static const struct run {
       ROWS *HIDDEN *(int)sizeof(float), true },
     { "a prediction into files", run_prediction_into_files, "this prediction needs",
       BATCH *HIDDEN *(int)sizeof(float), true },
+    { "a prediction of a stream that does not say its rows", run_prediction_of_a_stream,
+      "this prediction needs", BATCH *HIDDEN *(int)sizeof(float), true },
     { "a fit", run_plain_fit, "this fit needs", .has_input = true },
     { "a fit with validation", run_fit_with_validation, "this fit needs", .has_input = true },
     { "a function", run_function, "this function needs" },
@@ -213,6 +243,34 @@ static void a_function_is_checked_once_more_where_its_steps_become_larger(void *
     leave(0);
     must(step_of(f, ROWS));
     keel_function_destroy(f);
+}
+
+static keel_status leave_little(void *context, const keel_moment *at)
+{
+    (void)context;
+    all.steps++;
+    if (at->step == 2) leave(1000);
+    return KEEL_OK;
+}
+
+static void outputs_that_grow_are_refused_where_the_group_has_no_more(void **state)
+{
+    (void)state;
+    const keel_callback usual = counts;
+    const struct run stream = { .what = "a stream",
+                                .go = run_prediction_of_a_stream,
+                                .named = "this prediction needs" };
+    leave(needed(&stream));
+    all.steps = 0;
+    counts.on_predict_batch_begin = leave_little;
+    assert_int_equal(stream.go(), KEEL_ENOMEM);
+    counts = usual;
+    assert_int_equal(all.steps, 4);
+    assert_int_equal(number("leaves "), 1000);
+    /* a half more than the rows of four steps, where there was room for three */
+    assert_int_equal(number("come out need "), (6 - 3) * BATCH * HIDDEN * (int)sizeof(float));
+    leave(-1);
+    must(stream.go());
 }
 
 static void each_allocation_that_fails_leaves_nothing_behind(void **state)
@@ -283,6 +341,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_does_not_fit_is_refused_and_with_the_bytes_that_it_lacks_it_runs),
         cmocka_unit_test(a_function_is_checked_once_more_where_its_steps_become_larger),
+        cmocka_unit_test(outputs_that_grow_are_refused_where_the_group_has_no_more),
         cmocka_unit_test(each_allocation_that_fails_leaves_nothing_behind),
         cmocka_unit_test(numbers_that_no_memory_has_are_refused_too),
     };

@@ -208,7 +208,7 @@ static keel_status run_stream(process *p, keel_strategy *s, const keel_callback 
     if (st >= 0) st = keel_fit(p->outcome.model, s, p->data, &o, &p->outcome.history);
     if (st >= 0 && !r->work->once)
         st = keel_evaluate(p->outcome.model, s, p->data, &o, &p->outcome.logs);
-    if (st >= 0 && r->work->counted)
+    if (st >= 0 && !r->work->once)
         st = keel_predict(p->outcome.model, s, p->data, &o, &p->outcome.predicted);
     return st;
 }

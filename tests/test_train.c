@@ -134,6 +134,57 @@ static void predict_gives_n_rows_in_order_and_evaluate_counts_each_once(void **u
     keel_model_destroy(m);
 }
 
+typedef struct uncounted {
+    int64_t at, rows;
+} uncounted;
+
+static keel_status next_uncounted(void *context, void *out, void *unused, float *weight,
+                                  int64_t capacity, int64_t *rows)
+{
+    uncounted *u = context;
+    (void)unused, (void)weight;
+    *rows = capacity < u->rows - u->at ? capacity : u->rows - u->at;
+    memcpy(out, x + u->at * FEATURES, (size_t)*rows * FEATURES * sizeof(float));
+    u->at += *rows;
+    return *rows ? KEEL_OK : KEEL_END;
+}
+
+static keel_status again(void *context)
+{
+    ((uncounted *)context)->at = 0;
+    return KEEL_OK;
+}
+
+static void predict_of_a_stream_that_does_not_say_its_rows_gives_all_of_them(void **unused)
+{
+    (void)unused;
+    keel_model *m = network("sgd");
+    for (int64_t n = 1; n <= ROWS; n += n < 20 ? 3 : 17) {
+        uncounted u = { .rows = n };
+        const keel_generator g = { .size = sizeof g,
+                                   .context = &u,
+                                   .x_shape = { 1, { FEATURES } },
+                                   .max_rows = 3,
+                                   .next = next_uncounted,
+                                   .reset = again };
+        keel_dataset *d = rows_of(n, NULL), *stream;
+        keel_tensor want, got;
+        must(keel_dataset_from_generator(&stream, &g));
+        for (int64_t batch = 1; batch <= 17; batch += 4) {
+            const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = batch };
+            must(keel_predict(m, strategy[2], d, &o, &want));
+            must(keel_predict(m, strategy[2], stream, &o, &got));
+            assert_int_equal(got.shape.dim[0], n);
+            assert_memory_equal(got.data, want.data, (size_t)n * CLASSES * sizeof(float));
+            keel_tensor_free(&want);
+            keel_tensor_free(&got);
+        }
+        keel_dataset_destroy(d);
+        keel_dataset_destroy(stream);
+    }
+    keel_model_destroy(m);
+}
+
 static void the_regulariser_of_a_frozen_layer_is_no_part_of_the_loss(void **unused)
 {
     (void)unused;
@@ -742,6 +793,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(predict_gives_n_rows_in_order_and_evaluate_counts_each_once),
+        cmocka_unit_test(predict_of_a_stream_that_does_not_say_its_rows_gives_all_of_them),
         cmocka_unit_test(the_regulariser_of_a_frozen_layer_is_no_part_of_the_loss),
         cmocka_unit_test(batch_normalization_of_masked_values_is_that_of_the_places_that_count),
         cmocka_unit_test(what_batch_normalization_cannot_do_with_a_mask_is_refused_by_name),

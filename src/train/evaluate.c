@@ -18,8 +18,16 @@ typedef struct inference {
     keel_strategy *strategy;
     keel_watch run;
     bool entered;
-    keel_row_files *files; /* of predictions; NULL: they stay in memory */
 } inference;
+
+/* What predict makes: in memory, or in files. */
+typedef struct outputs {
+    int n;                 /* the first so many of the model */
+    int64_t rows;          /* of the data; -1: not known before they have come */
+    keel_row_files *files; /* NULL: they stay in memory */
+    keel_tensor *tensor;   /* [n] with room for all rows, or for those of a step */
+    char **at;             /* [n_output of the model] where the next rows go; NULL: not asked for */
+} outputs;
 
 static keel_status begin(inference *l, keel_model *m, keel_strategy *s, const keel_dataset *data,
                          const keel_fit_options *options, bool scored)
@@ -54,15 +62,23 @@ static keel_status begin(inference *l, keel_model *m, keel_strategy *s, const ke
                                   keel_feed_refused(l->feed));
 }
 
-/* Begin to read, if there is memory for that, the program, and the bytes of the outputs. */
-static keel_status start(inference *l, const char *what, int64_t outputs)
+static int64_t bytes_of(const outputs *o)
 {
-    KEEL_TRY(
-        keel_run_memory_check(&(keel_run_memory){ .what = what,
-                                                  .steps = keel_arenas_bytes(l->trainer->arenas),
-                                                  .outputs = outputs,
-                                                  .input = { { l->feed, l->least } },
-                                                  .asked = l->o.input_memory > 0 }));
+    int64_t sum = 0;
+    for (int k = 0; k < o->n; k++)
+        sum += keel_shape_count(&o->tensor[k].shape) * (int64_t)keel_dtype_size(o->tensor[k].dtype);
+    return sum;
+}
+
+/* Begin to read, if there is memory for that, the program, and the outputs (NULL: none). */
+static keel_status start(inference *l, const char *what, const outputs *o)
+{
+    KEEL_TRY(keel_run_memory_check(&(keel_run_memory){
+        .what = what,
+        .steps = keel_arenas_bytes(l->trainer->arenas),
+        .outputs = o ? bytes_of(o) : 0,
+        .grows = o && !o->files &&
+                 o->rows<0, .input = { { l->feed, l->least } }, .asked = l->o.input_memory> 0 }));
     keel_watch_go_live(&l->run, l->trainer);
     return keel_feed_begin_epoch(l->feed, 0);
 }
@@ -83,7 +99,7 @@ keel_status keel_evaluate(keel_model *m, keel_strategy *s, const keel_dataset *d
     keel_tally tally = { 0 };
     keel_status st = begin(&l, m, s, data, options, true);
     if (st >= 0) st = keel_tally_create(&tally, &l.trainer->test);
-    if (st >= 0) st = start(&l, "evaluation", 0);
+    if (st >= 0) st = start(&l, "evaluation", NULL);
     if (st >= 0) st = keel_session_test(&l.run, l.trainer, l.feed, &tally);
     if (st >= 0) *out = l.run.logs;
     keel_tally_free(&tally);
@@ -98,7 +114,23 @@ static keel_shape output_row(const keel_trainer *t, int k)
     return p->graph->value[p->output[k]].spec.shape;
 }
 
-static keel_status create_output(const keel_trainer *trainer, int k, int64_t rows, keel_tensor *out)
+/* Memory for so many rows, more than there was. */
+static keel_status lengthen(keel_tensor *t, int64_t rows)
+{
+    keel_shape shape = t->shape;
+    shape.dim[0] = rows;
+    const size_t size = keel_dtype_size(t->dtype);
+    KEEL_TRY(keel_shape_check(&shape, size));
+    void *data = keel_grow(t->data, (size_t)keel_shape_count(&shape), size);
+    if (!data) return KEEL_ENOMEM;
+    t->data = data;
+    t->shape = shape;
+    return KEEL_OK;
+}
+
+/* grows: it will be lengthened. */
+static keel_status create_output(const keel_trainer *trainer, int k, int64_t rows, bool grows,
+                                 keel_tensor *out)
 {
     const keel_shape row = output_row(trainer, k);
     if (row.rank == KEEL_RANK_MAX)
@@ -106,25 +138,42 @@ static keel_status create_output(const keel_trainer *trainer, int k, int64_t row
                          k);
     keel_shape shape = { .rank = row.rank + 1, .dim = { rows } };
     memcpy(shape.dim + 1, row.dim, (size_t)row.rank * sizeof *row.dim);
-    return keel_tensor_create(out, trainer->model->dtype, &shape);
+    if (!grows) return keel_tensor_create(out, trainer->model->dtype, &shape);
+    *out = (keel_tensor){ .dtype = trainer->model->dtype, .shape = shape };
+    return lengthen(out, rows);
 }
 
-static int64_t bytes_of(const keel_tensor *t, int n)
+static int64_t row_bytes(const keel_tensor *t)
 {
-    int64_t sum = 0;
-    for (int k = 0; k < n; k++)
-        sum += keel_shape_count(&t[k].shape) * (int64_t)keel_dtype_size(t[k].dtype);
-    return sum;
+    const keel_shape row = keel_shape_of(t->shape.rank - 1, t->shape.dim + 1);
+    return keel_shape_count(&row) * (int64_t)keel_dtype_size(t->dtype);
+}
+
+/* Room for `more` rows behind the `done` before them, where nobody has said how many come. */
+static keel_status make_room(outputs *o, int64_t done, int64_t more)
+{
+    if (o->files || o->rows >= 0 || o->n == 0) return KEEL_OK;
+    if (more <= o->tensor[0].shape.dim[0] - done) return KEEL_OK;
+    const int64_t rows = done + more, room = rows <= INT64_MAX / 2 ? rows + rows / 2 : rows;
+    int64_t wanted = -bytes_of(o);
+    for (int k = 0; k < o->n; k++) wanted += room * row_bytes(&o->tensor[k]);
+    KEEL_TRY(keel_run_memory_more(wanted));
+    for (int k = 0; k < o->n; k++) {
+        KEEL_TRY(lengthen(&o->tensor[k], room));
+        o->at[k] = (char *)o->tensor[k].data + done * row_bytes(&o->tensor[k]);
+    }
+    return KEEL_OK;
 }
 
 /* The outputs of all batches must have the same row shape, to make one array. */
-static keel_status check_outputs(const inference *l, const keel_tensor *t, int n)
+static keel_status check_outputs(const inference *l, const outputs *o)
 {
     char now[96], before[96];
-    for (int k = 0; k < n; k++) {
+    for (int k = 0; k < o->n; k++) {
+        const keel_tensor *t = &o->tensor[k];
         const keel_shape row = output_row(l->trainer, k);
-        const keel_shape first = keel_shape_of(t[k].shape.rank - 1, t[k].shape.dim + 1);
-        if (!t[k].data || keel_shape_equal(&row, &first)) continue;
+        const keel_shape first = keel_shape_of(t->shape.rank - 1, t->shape.dim + 1);
+        if (keel_shape_equal(&row, &first)) continue;
         keel_shape_text(now, &row);
         keel_shape_text(before, &first);
         return keel_fail(
@@ -136,34 +185,33 @@ static keel_status check_outputs(const inference *l, const keel_tensor *t, int n
     return KEEL_OK;
 }
 
-static keel_status predict_step(inference *l, const keel_batch *b, const keel_tensor *t, char **at,
-                                int64_t left)
+static keel_status predict_step(inference *l, const keel_batch *b, outputs *o)
 {
-    const int n = l->trainer->model->n_output;
+    const int64_t done = l->run.at.rows;
     KEEL_TRY(keel_watch_tell(&l->run, KEEL_ON_predict_batch_begin));
     keel_live_take(&l->run.live);
-    if (b->rows > left)
+    if (o->rows >= 0 && b->rows > o->rows - done)
         return keel_fail(KEEL_EDATA, "%s: has more rows than announced (%lld)",
-                         keel_dataset_name(l->data), (long long)(l->run.at.rows + left));
+                         keel_dataset_name(l->data), (long long)o->rows);
     KEEL_TRY(keel_trainer_meet(l->trainer, false, b));
-    KEEL_TRY(check_outputs(l, t, n));
-    const keel_status s = keel_predict_step(l->trainer, b, (void *const *)at, !l->files);
-    if (s != KEEL_OK || !l->files) return s;
-    return keel_row_files_put(l->files, l->run.at.rows, b->rows, at);
+    KEEL_TRY(check_outputs(l, o));
+    KEEL_TRY(make_room(o, done, b->rows));
+    const keel_status s = keel_predict_step(l->trainer, b, (void *const *)o->at, !o->files);
+    if (s != KEEL_OK || !o->files) return s;
+    return keel_row_files_put(o->files, done, b->rows, o->at);
 }
 
-/* The rows of a step, `rows` of them at the ends of the outputs [n], as its callbacks see them. */
-static void show_outputs(keel_tensor *shown, const keel_tensor *t, char *const *at, int n,
-                         int64_t rows)
+/* The rows of a step, `rows` of them at the ends of the outputs, as its callbacks see them. */
+static void show_outputs(keel_tensor *shown, const outputs *o, int64_t rows)
 {
-    for (int k = 0; k < n; k++) {
-        shown[k] = (keel_tensor){ t[k].dtype, t[k].shape, at[k] };
+    for (int k = 0; k < o->n; k++) {
+        shown[k] = (keel_tensor){ o->tensor[k].dtype, o->tensor[k].shape, o->at[k] };
         shown[k].shape.dim[0] = rows;
     }
 }
 
-/* Run all steps; each appends its rows at at[n_output], which advance. n: outputs asked for. */
-static keel_status predict_rows(inference *l, const keel_tensor *t, char **at, int n, int64_t rows)
+/* Run all steps; each appends its rows to the outputs. */
+static keel_status predict_rows(inference *l, outputs *o)
 {
     keel_status s = KEEL_OK;
     keel_batch b;
@@ -171,11 +219,11 @@ static keel_status predict_rows(inference *l, const keel_tensor *t, char **at, i
     keel_tensor shown[KEEL_OUTPUTS_MAX];
     const double start = keel_seconds();
     r->at.steps = keel_feed_steps(l->feed);
-    r->at.all_rows = rows;
+    r->at.all_rows = o->rows;
     KEEL_TRY(keel_watch_tell(r, KEEL_ON_predict_begin));
     while (keel_session_goes_on(r, l->trainer) && (s = keel_feed_next(l->feed, &b)) == KEEL_OK) {
         keel_trainer_look_ahead(l->trainer, l->feed);
-        s = predict_step(l, &b, t, at, rows - r->at.rows);
+        s = predict_step(l, &b, o);
         keel_feed_release(l->feed, &b);
         if (s < 0) return s;
         if (s == KEEL_END) break; /* another process stops */
@@ -183,22 +231,20 @@ static keel_status predict_rows(inference *l, const keel_tensor *t, char **at, i
         r->at.rows += b.rows;
         r->at.seconds = keel_seconds() - start;
         r->at.waited = keel_feed_wait_seconds(l->feed);
-        if (n <= KEEL_OUTPUTS_MAX && !l->files) {
-            show_outputs(shown, t, at, n, b.rows);
+        if (o->n <= KEEL_OUTPUTS_MAX && !o->files) {
+            show_outputs(shown, o, b.rows);
             r->at.outputs = shown;
-            r->at.output_count = n;
+            r->at.output_count = o->n;
         }
         KEEL_TRY(keel_watch_tell(r, KEEL_ON_predict_batch_end));
         r->at.outputs = NULL;
         r->at.output_count = 0;
-        for (int k = 0; k < n && !l->files; k++)
-            at[k] += b.rows * (keel_shape_count(&t[k].shape) / rows) *
-                     (int64_t)keel_dtype_size(t[k].dtype);
+        for (int k = 0; k < o->n && !o->files; k++) o->at[k] += b.rows * row_bytes(&o->tensor[k]);
     }
     KEEL_TRY(keel_session_end_pass(r, l->trainer, s));
-    if (r->at.rows != rows && !r->stop_pass)
+    if (o->rows >= 0 && r->at.rows != o->rows && !r->stop_pass)
         return keel_fail(KEEL_EDATA, "%s: has %lld of the %lld announced rows",
-                         keel_dataset_name(l->data), (long long)r->at.rows, (long long)rows);
+                         keel_dataset_name(l->data), (long long)r->at.rows, (long long)o->rows);
     return keel_watch_tell(r, KEEL_ON_predict_end);
 }
 
@@ -209,6 +255,20 @@ static int64_t rows_of(const inference *l)
     return rows >= 0 || l->o.steps_per_epoch ? rows : keel_dataset_rows(l->data); /* of batches */
 }
 
+static keel_status create_outputs(const inference *l, const char *const *path, outputs *o)
+{
+    o->rows = rows_of(l);
+    const bool grows = !path && o->rows < 0;
+    const int64_t room = path || grows ? keel_feed_max_rows(l->feed) : o->rows;
+    for (int k = 0; k < o->n; k++) {
+        KEEL_TRY(create_output(l->trainer, k, room, grows, &o->tensor[k]));
+        o->at[k] = o->tensor[k].data;
+    }
+    if (!path) return KEEL_OK;
+    const int64_t announced = o->rows < 0 ? 0 : o->rows;
+    return keel_row_files_create(&o->files, l->strategy, path, o->tensor, o->n, announced);
+}
+
 /* Predict the first `n` outputs into out [n]; or into files of these paths, and out gets their
  * types and shapes. */
 static keel_status predict(keel_model *m, keel_strategy *s, const keel_dataset *data,
@@ -217,36 +277,24 @@ static keel_status predict(keel_model *m, keel_strategy *s, const keel_dataset *
 {
     inference l = { .data = data };
     const size_t n_output = (size_t)(m->n_output > n ? m->n_output : n);
+    outputs o = { .n = n,
+                  .tensor = keel_calloc(n_output, sizeof *o.tensor),
+                  .at = keel_calloc(n_output, sizeof *o.at) };
     keel_status st = KEEL_ENOMEM;
-    keel_tensor *t = keel_calloc(n_output, sizeof *t);
-    char **at = keel_calloc(n_output, sizeof *at);
-    if (!t || !at) goto out;
+    if (!o.tensor || !o.at) goto out;
     if ((st = begin(&l, m, s, data, options, false)) < 0) goto out;
-    const int64_t rows = rows_of(&l);
-    if (rows < 0) {
-        st = keel_fail(KEEL_EDATA,
-                       "%s: predict needs the number of rows in advance, and this stream does not "
-                       "say it; a generator says it in `rows`",
-                       keel_dataset_name(data));
-        goto out;
-    }
-    for (int k = 0; k < n; k++) {
-        const int64_t kept = path ? keel_feed_max_rows(l.feed) : rows;
-        if ((st = create_output(l.trainer, k, kept, &t[k])) < 0) goto out;
-        at[k] = t[k].data;
-    }
-    if (path && (st = keel_row_files_create(&l.files, s, path, t, n, rows)) < 0) goto out;
-    if ((st = start(&l, "prediction", bytes_of(t, n))) < 0) goto out;
-    if ((st = predict_rows(&l, t, at, n, rows)) < 0) goto out;
-    if (path && (st = keel_row_files_commit(l.files, l.run.at.rows)) < 0) goto out;
-    for (int k = 0; k < n; k++) t[k].shape.dim[0] = l.run.at.rows; /* fewer if it was stopped */
-    memcpy(out, t, (size_t)n * sizeof *out);
-    memset(t, 0, (size_t)n * sizeof *t);
+    if ((st = create_outputs(&l, path, &o)) < 0) goto out;
+    if ((st = start(&l, "prediction", &o)) < 0) goto out;
+    if ((st = predict_rows(&l, &o)) < 0) goto out;
+    if (path && (st = keel_row_files_commit(o.files, l.run.at.rows)) < 0) goto out;
+    for (int k = 0; k < n; k++) o.tensor[k].shape.dim[0] = l.run.at.rows; /* fewer if stopped */
+    memcpy(out, o.tensor, (size_t)n * sizeof *out);
+    memset(o.tensor, 0, (size_t)n * sizeof *o.tensor);
 out:
-    for (int k = 0; t && k < n; k++) keel_tensor_free(&t[k]);
-    keel_free(t);
-    keel_free(at);
-    keel_row_files_destroy(l.files);
+    for (int k = 0; o.tensor && k < n; k++) keel_tensor_free(&o.tensor[k]);
+    keel_free(o.tensor);
+    keel_free(o.at);
+    keel_row_files_destroy(o.files);
     end(&l);
     return keel_together_leave(s, st);
 }

@@ -43,10 +43,23 @@ keel_status keel_run_memory_check(const keel_run_memory *m)
                          m->outputs ? ", or have the rows written to files" : "");
     }
     if (m->asked || !m->input[0].feed) return KEEL_OK;
-    const int64_t room = left - rest, least = m->input[1].least;
+    const int64_t all = left - rest, needed = m->input[0].least;
+    const int64_t room = !m->grows ? all : all / 2 > needed ? all / 2 : needed;
+    const int64_t least = m->input[1].least;
     const int64_t quarter = room / 4 <= room - m->input[0].least ? room / 4 : least;
     const int64_t validation = quarter < least ? least : quarter;
     if (m->input[1].feed) keel_feed_limit(m->input[1].feed, validation);
     keel_feed_limit(m->input[0].feed, m->input[1].feed ? room - validation : room);
     return KEEL_OK;
+}
+
+keel_status keel_run_memory_more(int64_t bytes)
+{
+    int64_t limit, left;
+    const char *group;
+    if (!keel_input_group_limit(&limit, &left, &group) || bytes <= left) return KEEL_OK;
+    return keel_fail(KEEL_ENOMEM,
+                     "the control group %s leaves %lld bytes of its %lld, and the rows that come "
+                     "out need %lld more: allow more, or have the rows written to files",
+                     group, (long long)left, (long long)limit, (long long)bytes);
 }

@@ -8,6 +8,7 @@ typedef struct keel_run_memory {
     const char *what; /* "fit" */
     int64_t steps;    /* bytes that steps write, and that are not in memory yet */
     int64_t outputs;  /* of rows that come out, in memory */
+    bool grows;       /* more rows may come out than these: the input leaves them half */
     struct {
         keel_feed *feed; /* NULL: there is none */
         int64_t least;   /* bytes that it needs */
@@ -19,5 +20,9 @@ typedef struct keel_run_memory {
  * the rest leaves, the validation a quarter of it or its least. KEEL_EARG: not even the least fits;
  * the text has the bytes of each part. */
 keel_status keel_run_memory_check(const keel_run_memory *m);
+
+/* Within a run: outputs that grow need so many bytes more. KEEL_ENOMEM: a control group leaves
+ * less. */
+keel_status keel_run_memory_more(int64_t bytes);
 
 #endif
