@@ -352,7 +352,8 @@ static int open_own(keel_dataset **out, const char *spec, keel_setup_use use,
     d.sampling_rate = o->sampling_rate;
     d.max_length = o->max_length;
     d.no_header = o->no_header;
-    return open_data(out, spec, use, o, m, &d);
+    const int code = open_data(out, spec, use, o, m, &d);
+    return code >= 0 || use == KEEL_USE_VALIDATION ? code : keel_setup_unread(spec, *out, o);
 }
 
 /* ---- several processes ----------------------------------------------------------------------- */
@@ -404,7 +405,7 @@ int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
                     const keel_data_options *o, const keel_model *m)
 {
     int64_t starts = may_start_program(spec), n_bytes = 0;
-    int code = use == KEEL_USE_VALIDATION ? -1 : keel_setup_unread(spec, o);
+    int code = use == KEEL_USE_VALIDATION ? -1 : keel_setup_unread(spec, NULL, o);
     if (code < 0 && keel_processes_several()) code = keel_processes_agree(&starts);
     if (code >= 0) return code;
     if (!starts || !keel_processes_several()) return open_own(out, spec, use, o, m);

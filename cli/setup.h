@@ -209,8 +209,9 @@ typedef enum keel_setup_use {
     KEEL_USE_VERIFY /* to be looked at, without a model: rows are not checked when it is opened */
 } keel_setup_use;
 
-/* Complains of an option that data of such a name does not read. Returns -1, or the exit code. */
-int keel_setup_unread(const char *spec, const keel_data_options *o);
+/* Complains of an option that data of such a name does not read; or, once it is open (d), that the
+ * files of such a directory do not. Returns -1, or the exit code. */
+int keel_setup_unread(const char *spec, const keel_dataset *d, const keel_data_options *o);
 
 /* Open `spec` (o->data or another source) in the form that the model's input and loss need. m NULL:
  * there is no model, and rows are as they are in the source. */

@@ -59,6 +59,7 @@ want 3 'a sampling rate of 8000; Keel does not resample to 16000' evaluate s.ker
 want 0 'sounds: 1 file is left out: no sound \(wav\), or not in a class folder' evaluate s.keras --data audio:sounds
 head -c 60 sounds/slow/9.wav >sounds/slow/cut.wav
 want 1 'slow/cut.wav: decode WAV: cut short' evaluate s.keras --data sounds
+rm sounds/slow/cut.wav
 
 # ---- texts --------------------------------------------------------------------------------------
 mkdir -p texts/bad texts/good
@@ -104,6 +105,16 @@ want 1 'say which to read: images:shapes, audio:shapes or text:shapes' evaluate 
 want 0 'shapes: 1 file is left out' evaluate image.keras --data images:shapes
 want 0 "^epoch 1/1" fit image.keras --data images:shapes --validation-split 0.25 --devices cpu:0 -o i.keras
 want 0 "out.npy: $n x 10 " predict i.keras --data images:shapes -o out.npy
+
+# Each kind of files has its own options, also in fit and data.
+for data in flat images:flat; do
+    want 2 "^keel data: $data: --max-length is for texts of a directory; leave it out" data $data --labels two.txt --max-length 5 --image-size 16,16
+    want 2 "$data: --sampling-rate is for sounds" evaluate image.keras --data $data --labels two.txt --sampling-rate 8000
+    want 2 "$data: --audio-length is for sounds" fit image.keras --data $data --labels two.txt --audio-length 8 -o i.keras
+    want 2 "$data: --no-header is for CSV files" predict image.keras --data $data --no-header -o out.npy
+done
+want 2 'sounds: --image-size is for images that are decoded' evaluate s.keras --data audio:sounds --image-size 4,4
+want 2 'texts: --pad-to-aspect-ratio is for images' evaluate t.keras --data texts --pad-to-aspect-ratio
 ln -s .. linked/b/up
 want 1 'a link to a folder that it lies in' evaluate image.keras --data linked --follow-links
 
