@@ -1,9 +1,9 @@
 /* Functions of one vector, and kernels of ops that treat every element alike.
  *
  * exp(x) = 2^n exp(r) with n = round(x / ln 2), |r| <= ln 2 / 2, and a polynomial of degree 6 for
- * exp(r): its relative error is below 2^-23; below -87 it is 0. All other functions use exp of
- * numbers that are not positive, so nothing overflows. tanh near 0: the polynomial of Cephes
- * (Moshier 1992). */
+ * exp(r): its relative error is below 2^-23; below -104 it is 0, and by AVX2 below -87. All other
+ * functions use exp of numbers that are not positive, so nothing overflows. tanh near 0: the
+ * polynomial of Cephes (Moshier 1992). */
 #ifndef KEEL_OPS_X86_POINTWISE_H
 #define KEEL_OPS_X86_POINTWISE_H
 #include "ops/x86/_vector.h"
@@ -12,14 +12,12 @@
 static inline vf exponential(vf x) /* x <= 0, or NaN, which stays NaN */
 {
     static const float c[] = { 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1, 1 };
-    const vf low = vf_set(-87.33f);
-    const vf n = vf_round(vf_mul(vf_max(low, x), vf_set(1.44269504f)));
-    vf r = vf_fma(n, vf_set(-0.693359375f), vf_max(low, x)); /* ln 2 in two parts */
+    const vf at = vf_max(vf_set(-104), x), n = vf_round(vf_mul(at, vf_set(1.44269504f)));
+    vf r = vf_fma(n, vf_set(-0.693359375f), at); /* ln 2 in two parts */
     r = vf_fma(n, vf_set(2.12194440e-4f), r);
     vf e = vf_set(c[0]);
     for (int i = 1; i < 7; i++) e = vf_fma(e, r, vf_set(c[i]));
-    const vf power = vf_of_bits(vi_left(vi_add(vf_int(n), vi_set(127)), 23));
-    return vf_choose(vf_greater(low, x), vf_zero(), vf_mul(e, power));
+    return vf_scale(e, n);
 }
 
 static inline vf size_of(vf x)
@@ -27,25 +25,30 @@ static inline vf size_of(vf x)
     return vf_max(vf_sub(vf_zero(), x), x);
 }
 
+static inline vf less_size(vf x) /* -|x| */
+{
+    return vf_or(x, vf_set(-0.0f));
+}
+
 /* 1 / (1 + exp(-x)) */
 static inline vf logistic(vf x)
 {
-    const vf one = vf_set(1), e = exponential(vf_sub(vf_zero(), size_of(x)));
-    return vf_div(vf_choose(vf_greater(vf_zero(), x), e, one), vf_add(one, e));
+    const vf one = vf_set(1), e = exponential(less_size(x));
+    return vf_ratio(vf_choose(vf_greater(vf_zero(), x), e, one), vf_add(one, e));
 }
 
 static inline vf tangent(vf x)
 {
     static const float c[] = { -5.70498872745e-3f, 2.06390887954e-2f, -5.37397155531e-2f,
                                1.33314422036e-1f, -3.33332819422e-1f };
-    const vf one = vf_set(1), size = size_of(x), z = vf_mul(x, x);
+    const vf one = vf_set(1), less = less_size(x), z = vf_mul(x, x);
     vf near = vf_set(c[0]);
     for (int i = 1; i < 5; i++) near = vf_fma(near, z, vf_set(c[i]));
     near = vf_fma(vf_mul(near, z), x, x);
-    const vf e = exponential(vf_mul(size, vf_set(-2)));
-    const vf far = vf_div(vf_sub(one, e), vf_add(one, e));
-    const vf signed_far = vf_choose(vf_greater(vf_zero(), x), vf_sub(vf_zero(), far), far);
-    return vf_choose(vf_greater(size, vf_set(0.625f)), signed_far, near);
+    const vf e = exponential(vf_add(less, less));
+    const vf far = vf_ratio(vf_sub(one, e), vf_add(one, e));
+    const vf signed_far = vf_or(far, vf_and(x, vf_set(-0.0f)));
+    return vf_choose(vf_greater(vf_set(-0.625f), less), signed_far, near);
 }
 
 /* Makes forward and backward from value(args, x) and slope(args, v), where v is c->out[0] or

@@ -120,6 +120,23 @@ static inline vf vf_choose(vm m, vf yes, vf no)
 {
     return _mm512_mask_mov_ps(no, m, yes);
 }
+static inline vf vf_or(vf a, vf b)
+{
+    return _mm512_or_ps(a, b);
+}
+static inline vf vf_and(vf a, vf b)
+{
+    return _mm512_and_ps(a, b);
+}
+static inline vf vf_scale(vf x, vf n) /* x 2^n */
+{
+    return _mm512_scalef_ps(x, n);
+}
+static inline vf vf_ratio(vf a, vf b) /* a / b within a unit in the last place; b from 1 to 2^100 */
+{
+    const vf r = _mm512_rcp14_ps(b);
+    return _mm512_mul_ps(a, _mm512_fmadd_ps(_mm512_fnmadd_ps(b, r, _mm512_set1_ps(1)), r, r));
+}
 static inline vf vf_round(vf x)
 {
     return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -338,6 +355,24 @@ static inline vm vf_beats(vf a, vf b)
 static inline vf vf_choose(vm m, vf yes, vf no)
 {
     return _mm256_blendv_ps(no, yes, _mm256_castsi256_ps(m));
+}
+static inline vf vf_or(vf a, vf b)
+{
+    return _mm256_or_ps(a, b);
+}
+static inline vf vf_and(vf a, vf b)
+{
+    return _mm256_and_ps(a, b);
+}
+static inline vf vf_scale(vf x, vf n) /* x 2^n for n up to 127; 0 for n below -126 */
+{
+    const __m256i power = _mm256_cvtps_epi32(_mm256_max_ps(_mm256_set1_ps(-127), n));
+    const __m256i bits = _mm256_slli_epi32(_mm256_add_epi32(power, _mm256_set1_epi32(127)), 23);
+    return _mm256_mul_ps(x, _mm256_castsi256_ps(bits));
+}
+static inline vf vf_ratio(vf a, vf b) /* a / b */
+{
+    return _mm256_div_ps(a, b);
 }
 static inline vf vf_round(vf x)
 {

@@ -39,8 +39,8 @@ TERM vf smoothed_binary(const void *args, vf t)
 TERM halves binary_at_logit(const void *args, vf z, vf target, vf *slope)
 {
     const vf zero = vf_zero(), one = vf_set(1), t = smoothed_binary(args, target);
-    const vf e = exponential(vf_sub(zero, size_of(z)));
-    const vf part = vf_div(vf_choose(vf_greater(zero, z), e, one), vf_add(one, e));
+    const vf e = exponential(less_size(z));
+    const vf part = vf_ratio(vf_choose(vf_greater(zero, z), e, one), vf_add(one, e));
     const vf rest = vf_sub(vf_max(zero, z), vf_mul(z, t));
     *slope = vf_sub(part, t);
     return (halves){ vd_low(rest) + vd_log1p(vd_low(e)), vd_high(rest) + vd_log1p(vd_high(e)) };
