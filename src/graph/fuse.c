@@ -14,6 +14,7 @@ typedef struct fuser {
     int *uses;        /* [n_value] */
     keel_value *name; /* [n_value] the value that replaces it; itself if nothing changed */
     bool *dead;       /* [n_node] */
+    bool on_device;
 } fuser;
 
 static bool is(const keel_graph_node *n, const keel_op *op)
@@ -94,9 +95,20 @@ static keel_status fuse_relu(fuser *f, keel_graph_node *n)
     keel_graph_node *bn = only_maker(f, n, 0, &keel_op_batch_norm);
     if (!bn || !is_relu(n, &max)) return KEEL_OK;
     keel_batch_norm_args *a = bn->args;
-    if (a->relu) return KEEL_OK;
+    if (a->relu || a->silu) return KEEL_OK;
     a->relu = true;
     a->max_value = max;
+    return take_in(f, bn, n);
+}
+
+/* batch_norm -> silu, which a device's kernels do not take */
+static keel_status fuse_silu(fuser *f, const keel_graph_node *n)
+{
+    keel_graph_node *bn = only_maker(f, n, 0, &keel_op_batch_norm);
+    if (f->on_device || !bn || bn->node.n_in > 1) return KEEL_OK;
+    keel_batch_norm_args *a = bn->args;
+    if (a->relu || a->silu) return KEEL_OK;
+    a->silu = true;
     return take_in(f, bn, n);
 }
 
@@ -106,7 +118,8 @@ static keel_status fuse_add(fuser *f, keel_graph_node *n)
     for (int k = 0; k < 2 && n->node.n_in == 2; k++) {
         keel_graph_node *bn = only_maker(f, n, k, &keel_op_batch_norm);
         const keel_value other = n->in[1 - k];
-        if (!bn || bn->node.n_in > 1 || ((const keel_batch_norm_args *)bn->args)->relu ||
+        const keel_batch_norm_args *a = bn ? bn->args : NULL;
+        if (!bn || bn->node.n_in > 1 || a->relu || a->silu ||
             f->g->value[other].node > bn - f->g->node || other == bn->in[0])
             continue;
         keel_value *in = keel_calloc(2, sizeof *in);
@@ -197,6 +210,7 @@ static keel_status fuse_node(fuser *f, keel_graph_node *n)
 {
     for (int k = 0; k < n->node.n_in; k++) n->in[k] = f->name[n->in[k]];
     if (is(n, &keel_op_relu) || is(n, &keel_op_relu6)) return fuse_relu(f, n);
+    if (is(n, &keel_op_silu)) return fuse_silu(f, n);
     if (is(n, &keel_op_add)) return fuse_add(f, n);
     if (is(n, &keel_op_layer_norm)) return fuse_norm(f, n);
     if (is(n, &keel_op_conv2d) || is(n, &keel_op_depthwise_conv2d)) return fuse_pad(f, n);
@@ -235,10 +249,11 @@ static void drop(fuser *f, keel_value *keep, int n_keep)
     g->n_node = n_node;
 }
 
-keel_status keel_graph_fuse(keel_graph *g, keel_value *keep, int n_keep)
+keel_status keel_graph_fuse(keel_graph *g, bool on_device, keel_value *keep, int n_keep)
 {
     keel_status s = KEEL_OK;
     fuser f = { .g = g,
+                .on_device = on_device,
                 .uses = keel_calloc((size_t)g->n_value, sizeof(int)),
                 .name = keel_calloc((size_t)g->n_value, sizeof(keel_value)),
                 .dead = keel_calloc((size_t)g->n_node, sizeof(bool)) };

@@ -140,7 +140,7 @@ typedef struct keel_dropout_args { /* dropout */
 } keel_dropout_args;
 
 /* batch_norm, over the last axis. A second input is added to the result; with relu, what is then
- * below 0 becomes 0, and what is above max_value becomes max_value. Layers use neither:
+ * below 0 becomes 0, and what is above max_value becomes max_value. Layers use none of it:
  * graph/fuse.h fuses the ops after a batch_norm into it. */
 typedef struct keel_batch_norm_args {
     double epsilon, momentum;
@@ -149,6 +149,7 @@ typedef struct keel_batch_norm_args {
     bool frozen;        /* normalise by the moving statistics although the graph trains */
     bool relu;
     double max_value;         /* of relu; 0: none */
+    bool silu;                /* y sigmoid(y) of the result; not with relu or a second input */
     keel_batch_renorm renorm; /* on: three more weights, moving deviation, and mean and deviation
                                  that correct */
 } keel_batch_norm_args;

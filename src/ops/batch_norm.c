@@ -18,7 +18,10 @@
  *
  * With a second input z and relu, y = max(that + z, 0). Forward then saves a bit for each element,
  * 1 where gradients pass: backward reads 1/32 of what it would take to look at y, three times. dy
- * is what passes, above and as the gradient of z. */
+ * is what passes, above and as the gradient of z.
+ *
+ * With silu, y = u sigmoid(u) of what is u above. Nothing is saved: backward makes u again from x,
+ * which it reads anyway, and dy is what is left behind the slope of silu. */
 #ifndef REAL
 #include "base/clones.h" /* only loops over channels become vectors, so sums keep their order */
 #include "ops/batch_norm_weights.h"
@@ -39,6 +42,8 @@ static keel_status infer(keel_node *n)
         return keel_fail(KEEL_ESHAPE, "batch_norm: what is added has another shape");
     if (!(a->max_value >= 0))
         return keel_fail(KEEL_EARG, "batch_norm: max_value %g must not be negative", a->max_value);
+    if (a->silu && (a->relu || n->n_in == 2))
+        return keel_fail(KEEL_EARG, "batch_norm: silu stands neither with relu nor with a sum");
     const keel_shape c = KEEL_SHAPE(keel_batch_norm_channels(n));
     KEEL_TRY(keel_batch_norm_infer_weights(n));
     if (n->training && !a->frozen) {
@@ -53,7 +58,7 @@ static keel_status infer(keel_node *n)
     const keel_spec bits = { KEEL_UINT8, KEEL_SHAPE(keel_row_count(&n->in[0]) / c.dim[0],
                                                     keel_batch_norm_bits(c.dim[0])) };
     if (n->backward && a->relu) KEEL_TRY(keel_node_add_saved(n, &bits));
-    n->scratch = 4 * c.dim[0] * (int64_t)sizeof(double);
+    n->scratch = 6 * c.dim[0] * (int64_t)sizeof(double);
     return keel_infer_out(n, &n->in[0].shape);
 }
 
@@ -133,6 +138,8 @@ const keel_op keel_op_batch_norm = {
                                   { "3,4,6|3,4,6", "6|6|6|6", "relu" },
                                   { "2,2,9|2,2,9", "9|9|9|9", "relu max_value 0.5 frozen" },
                                   { "3,4,6", "6|6|6|6|6|6|6", "renorm" },
+                                  { "3,2,19", "19|19|19|19", "silu" },
+                                  { "2,3,4", "4|4", "silu frozen no_center no_scale" },
                                   { NULL, NULL, NULL } },
     .args_for_case = keel_batch_norm_for_case,
 };
@@ -177,6 +184,43 @@ static double REAL_(gamma_of)(const keel_call *c, int64_t k)
     return at < 0 ? 1 : ((const REAL *)c->weight[at])[k];
 }
 
+/* What x is multiplied by, less its mean, and what is added then. */
+static void REAL_(scales)(const keel_call *c, const double *mean, const double *invstd,
+                          double *scale, double *offset)
+{
+    const int beta = keel_batch_norm_weights_of(c->node->args).beta;
+    for (int64_t k = 0; k < keel_batch_norm_channels(c->node); k++) {
+        const keel_correction by = REAL_(correct)(c, k, mean[k], invstd[k]);
+        const double gamma = REAL_(gamma_of)(c, k);
+        scale[k] = invstd[k] * gamma * by.r;
+        offset[k] = gamma * by.d + (beta < 0 ? 0 : ((const REAL *)c->weight[beta])[k]);
+    }
+}
+
+/* What backward needs of silu: scale and offset of forward, behind the four arrays of others in
+ * scratch. scale NULL: there is no silu. */
+typedef struct REAL_(silu) {
+    const double *mean, *scale, *offset;
+} REAL_(silu);
+
+static REAL_(silu) REAL_(silu_of)(const keel_call *c, const double *mean, const double *invstd)
+{
+    const int64_t n = keel_batch_norm_channels(c->node);
+    double *scale = (double *)c->scratch + 4 * n;
+    if (!((const keel_batch_norm_args *)c->node->args)->silu) return (REAL_(silu)){ 0 };
+    REAL_(scales)(c, mean, invstd, scale, scale + n);
+    return (REAL_(silu)){ mean, scale, scale + n };
+}
+
+/* The part of dy of channel k of a place that reaches the normalisation. */
+static REAL REAL_(given)(REAL dy, REAL x, int64_t k, const uint8_t *bits, const REAL_(silu) * silu)
+{
+    if (!silu->scale) return passes(bits, k) ? dy : 0;
+    const double u = (REAL)((x - silu->mean[k]) * silu->scale[k] + silu->offset[k]);
+    const double s = 1 / (1 + exp(-u));
+    return (REAL)(dy * s * (1 + u * (1 - s)));
+}
+
 static void REAL_(partial)(const keel_call *c)
 {
     const int64_t n = keel_batch_norm_channels(c->node),
@@ -213,27 +257,22 @@ static void REAL_(forward)(const keel_call *c)
 {
     const int64_t n = keel_batch_norm_channels(c->node);
     const int64_t count = c->rows * (keel_row_count(&c->node->in[0]) / n);
-    const int beta = keel_batch_norm_weights_of(c->node->args).beta;
     const REAL *x = c->in[0];
     const REAL *z = c->node->n_in > 1 ? c->in[1] : NULL;
-    const bool relu = ((const keel_batch_norm_args *)c->node->args)->relu;
+    const keel_batch_norm_args *a = c->node->args;
     REAL *y = c->out[0];
     double *mean, *scale;
     if (count == 0) return;
     REAL_(channel_facts)(c, &mean, &scale);
     double *offset = scale + n;
-    for (int64_t k = 0; k < n; k++) {
-        const keel_correction by = REAL_(correct)(c, k, mean[k], scale[k]);
-        const double gamma = REAL_(gamma_of)(c, k);
-        scale[k] *= gamma * by.r;
-        offset[k] = gamma * by.d + (beta < 0 ? 0 : ((const REAL *)c->weight[beta])[k]);
-    }
+    REAL_(scales)(c, mean, scale, scale, offset);
     for (int64_t i = 0; i < count; i++) {
         for (int64_t k = 0; k < n; k++) {
             const REAL v = (REAL)((x[i * n + k] - mean[k]) * scale[k] + offset[k]);
             y[i * n + k] = z ? v + z[i * n + k] : v; /* y may be z */
+            if (a->silu) y[i * n + k] = (REAL)(v / (1 + exp(-(double)v)));
         }
-        if (relu) REAL_(rectify)(c, y + i * n, bits_of(c, i));
+        if (a->relu) REAL_(rectify)(c, y + i * n, bits_of(c, i));
     }
 }
 
@@ -244,13 +283,14 @@ static void REAL_(sums)(const keel_call *c, int64_t row, int64_t rows, const dou
     const int64_t n = keel_batch_norm_channels(c->node), per_row = keel_row_count(&c->node->in[0]);
     const REAL *x = (const REAL *)c->in[0] + row * per_row;
     const REAL *dy = (const REAL *)c->out_grad[0] + row * per_row;
+    const REAL_(silu) silu = REAL_(silu_of)(c, mean, invstd);
     for (int64_t k = 0; k < n; k++) sum[k] = sum_xhat[k] = 0;
     for (int64_t i = 0; i < rows * per_row; i += n) {
         const uint8_t *bits = bits_of(c, (row * per_row + i) / n);
         for (int64_t k = 0; k < n; k++) {
-            if (!passes(bits, k)) continue;
-            sum[k] += dy[i + k];
-            sum_xhat[k] += dy[i + k] * (x[i + k] - mean[k]);
+            const REAL given = REAL_(given)(dy[i + k], x[i + k], k, bits, &silu);
+            sum[k] += given;
+            sum_xhat[k] += given * (x[i + k] - mean[k]);
         }
     }
     for (int64_t k = 0; k < n; k++) sum_xhat[k] *= invstd[k];
@@ -280,6 +320,7 @@ static void REAL_(backward)(const keel_call *c)
     REAL_(channel_facts)(c, &mean, &invstd);
     /* dx = scale (dy - a - (x - mean) b) with per-channel scale, a and b; a and b are 0 where the
      * statistics are not the batch's */
+    const REAL_(silu) silu = REAL_(silu_of)(c, mean, invstd);
     double *a = invstd + n, *b = a + n, *scale = invstd;
     for (int64_t k = 0; k < n; k++) {
         const double total = meets(c->node) ? c->merged[0] * (double)per_row : 1;
@@ -291,7 +332,7 @@ static void REAL_(backward)(const keel_call *c)
         const uint8_t *bits = bits_of(c, i);
         for (int64_t k = 0; k < n; k++) {
             const int64_t e = i * n + k;
-            const REAL given = passes(bits, k) ? dy[e] : 0; /* dx may be dy */
+            const REAL given = REAL_(given)(dy[e], x[e], k, bits, &silu); /* dx may be dy */
             const double g = scale[k] * (given - a[k] - (x[e] - mean[k]) * b[k]);
             if (dx) dx[e] = (REAL)(c->in_adds[0] ? dx[e] + g : g);
             if (dz) dz[e] = c->in_adds[1] ? dz[e] + given : given;

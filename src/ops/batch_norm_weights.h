@@ -59,6 +59,7 @@ static inline void keel_batch_norm_for_case(void *args, const char *text)
     keel_case_number(text, "momentum", &a->momentum);
     a->relu = keel_case_has(text, "relu");
     keel_case_number(text, "max_value", &a->max_value);
+    a->silu = keel_case_has(text, "silu");
     if (keel_case_has(text, "renorm")) /* one r and no d: they are constants to gradients */
         a->renorm = (keel_batch_renorm){ true, 0.9, 1.5, 1.5, 0 };
 }

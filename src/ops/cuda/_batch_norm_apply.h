@@ -305,7 +305,9 @@ template <class T> static void weights(const keel_call *c)
 static keel_status batch_norm_prepare(keel_prepare *p)
 {
     const int64_t c = channels_of(p->node), per_row = keel_row_count(&p->node->in[0]) / c;
-    int64_t room = c * 20; /* facts */
+    int64_t room = c * 20;                                              /* facts */
+    if (static_cast<const keel_batch_norm_args *>(p->node->args)->silu) /* no graph for devices */
+        return KEEL_EUNSUP;
     if (p->pass == KEEL_PARTIAL || p->pass == KEEL_PARTIAL_BACKWARD)
         room = sums_bytes(c, p->rows, per_row);
     if (p->pass == KEEL_WEIGHTS) /* a record of all rows, and what it is made of */

@@ -6,13 +6,16 @@
  * pixel, costs no digits: a block that lies far from those before it adds that distance to M2, too.
  * Sums of backward likewise: blocks in float32, totals in double.
  *
+ * silu costs an exponential, and in backward two, where its op by itself would read and write all
+ * values five times more.
+ *
  * What forward saves of relu is a bit for each element, read as a mask of a vector (batch_norm.c).
  *
  * Means are split into a float and what it leaves out, which goes into the offset of each channel.
  */
 #ifndef VALUE
 #include "ops/x86/_fetch.h"
-#include "ops/x86/_vector.h"
+#include "ops/x86/_pointwise.h"
 #include "ops/args.h"
 #include <math.h>
 
@@ -22,6 +25,7 @@ typedef struct facts { /* of one call; arrays of n channels, in scratch */
     int64_t n, places;
     double *mean, *invstd;
     float *near, *scale, *offset, *slope, *share; /* near: the mean as a float */
+    float *by, *to;                               /* scale and offset of forward, for silu */
     int gamma, beta;
     uint8_t *bits;     /* of the first place; NULL: gradients pass everywhere */
     int64_t bit_bytes; /* of a place */
@@ -40,7 +44,7 @@ static keel_status prepare(keel_prepare *p)
     if (p->pass == KEEL_WEIGHTS) return KEEL_EUNSUP; /* reads the merged record only */
     if ((p->pass == KEEL_PARTIAL || p->pass == KEEL_PARTIAL_BACKWARD) && !p->node->partial)
         return KEEL_EUNSUP;
-    p->scratch = n * (int64_t)(2 * sizeof(double) + 5 * sizeof(float));
+    p->scratch = n * (int64_t)(2 * sizeof(double) + 7 * sizeof(float));
     return KEEL_OK;
 }
 
@@ -64,6 +68,8 @@ static facts facts_of(const keel_call *c)
     f.offset = f.scale + n;
     f.slope = f.offset + n;
     f.share = f.slope + n;
+    f.by = f.share + n;
+    f.to = f.by + n;
     const double *merged = c->merged_forward ? c->merged_forward : c->merged;
     const double count = node->partial ? merged[0] * (double)per_row : 1;
     const float *moving_mean = c->weight[moving], *moving_variance = c->weight[moving + 1];
@@ -90,6 +96,30 @@ static keel_correction correction_of(const keel_call *c, double mean, double inv
 static double weight_of(const keel_call *c, int at, int64_t k, double absent)
 {
     return at < 0 ? absent : ((const float *)c->weight[at])[k];
+}
+
+/* What x less `near` is multiplied by, and what is added then. */
+static void scales_of(const keel_call *c, const facts *f, float *scale, float *offset)
+{
+    for (int64_t k = 0; k < f->n; k++) {
+        const keel_correction by = correction_of(c, f->mean[k], f->invstd[k], k);
+        const double gamma = weight_of(c, f->gamma, k, 1), all = f->invstd[k] * gamma * by.r;
+        scale[k] = (float)all;
+        offset[k] =
+            (float)(weight_of(c, f->beta, k, 0) + gamma * by.d + (f->near[k] - f->mean[k]) * all);
+    }
+}
+
+static bool has_silu(const keel_call *c)
+{
+    return ((const keel_batch_norm_args *)c->node->args)->silu;
+}
+
+/* What silu lets through of a gradient. */
+static inline vf behind_silu(vf given, vf x, vf near, vf by, vf to)
+{
+    const vf u = vf_fma(vf_sub(x, near), by, to), s = logistic(u);
+    return vf_mul(given, vf_mul(s, vf_fma(u, vf_sub(vf_set(1), s), vf_set(1))));
 }
 
 /* Does `few(..., rows, ...)` over count rows: eight at a time if rows are narrow, else four. */
@@ -168,7 +198,7 @@ const keel_kernel VECTOR_KERNEL(batch_norm) = {
  * each call. y may be z. */
 INLINE void VALUE_(normalise_few)(const VALUE *x, const VALUE *z, VALUE *y, uint8_t *bits,
                                   int64_t bit_bytes, const facts *f, int rows, bool relu, vf cap,
-                                  bool far)
+                                  bool silu, bool far)
 {
     const int64_t n = f->n;
     const float *near = f->near, *scale = f->scale, *offset = f->offset;
@@ -182,6 +212,7 @@ INLINE void VALUE_(normalise_few)(const VALUE *x, const VALUE *z, VALUE *y, uint
             vf v = vf_fma(vf_sub(vx_load_some(m, x + i * n + k), from), by, to);
             if (z) v = vf_add(v, vx_load_some(m, z + i * n + k));
             if (relu) v = vf_min(cap, vf_max(vf_zero(), v));
+            if (silu) v = vf_mul(v, logistic(v));
             if (bits)
                 vm_store(bits + i * bit_bytes + k / 8,
                          vm_and(vf_greater(v, vf_zero()), vf_greater(cap, v)));
@@ -192,7 +223,7 @@ INLINE void VALUE_(normalise_few)(const VALUE *x, const VALUE *z, VALUE *y, uint
 }
 
 INLINE void VALUE_(normalise)(const keel_call *c, const facts *f, const VALUE *z, bool relu,
-                              bool bits)
+                              bool bits, bool silu)
 {
     const keel_batch_norm_args *a = c->node->args;
     const vf cap = vf_set(a->max_value > 0 ? (float)a->max_value : INFINITY);
@@ -202,7 +233,8 @@ INLINE void VALUE_(normalise)(const keel_call *c, const facts *f, const VALUE *z
 #define NORMALISE(far)                                                                             \
     BY_FEW(i, rows, f->places, n,                                                                  \
            VALUE_(normalise_few)(x + i * n, z ? z + i * n : NULL, y + i * n,                       \
-                                 bits ? f->bits + i * each : NULL, each, f, rows, relu, cap, far))
+                                 bits ? f->bits + i * each : NULL, each, f, rows, relu, cap, silu, \
+                                 far))
     if (f->far)
         NORMALISE(true);
     else
@@ -214,24 +246,19 @@ static void VALUE_(forward)(const keel_call *c)
 {
     if (c->rows == 0) return;
     const facts f = facts_of(c);
-    const int64_t n = f.n;
     const VALUE *z = c->node->n_in > 1 ? c->in[1] : NULL;
     const bool relu = ((const keel_batch_norm_args *)c->node->args)->relu;
-    for (int64_t k = 0; k < n; k++) {
-        const keel_correction by = correction_of(c, f.mean[k], f.invstd[k], k);
-        const double gamma = weight_of(c, f.gamma, k, 1), scale = f.invstd[k] * gamma * by.r;
-        f.scale[k] = (float)scale;
-        f.offset[k] =
-            (float)(weight_of(c, f.beta, k, 0) + gamma * by.d + (f.near[k] - f.mean[k]) * scale);
-    }
-    if (z && f.bits)
-        VALUE_(normalise)(c, &f, z, true, true);
+    scales_of(c, &f, f.scale, f.offset);
+    if (has_silu(c))
+        VALUE_(normalise)(c, &f, NULL, false, false, true);
+    else if (z && f.bits)
+        VALUE_(normalise)(c, &f, z, true, true, false);
     else if (f.bits)
-        VALUE_(normalise)(c, &f, NULL, true, true);
+        VALUE_(normalise)(c, &f, NULL, true, true, false);
     else if (z)
-        VALUE_(normalise)(c, &f, z, relu, false);
+        VALUE_(normalise)(c, &f, z, relu, false, false);
     else
-        VALUE_(normalise)(c, &f, NULL, relu, false);
+        VALUE_(normalise)(c, &f, NULL, relu, false, false);
 }
 
 /* dz = what passes of dy, if dx is not wanted. */
@@ -254,7 +281,7 @@ static void VALUE_(pass_on)(const keel_call *c, const facts *f)
  * be dy. */
 INLINE void VALUE_(gradients_few)(const VALUE *x, const VALUE *dy, const uint8_t *bits,
                                   int64_t bit_bytes, VALUE *dx, VALUE *dz, const facts *f, int rows,
-                                  bool adds, bool adds_z, bool far)
+                                  bool adds, bool adds_z, bool silu, bool far)
 {
     const int64_t n = f->n;
     const float *near = f->near, *slope = f->slope, *offset = f->offset;
@@ -265,12 +292,15 @@ INLINE void VALUE_(gradients_few)(const VALUE *x, const VALUE *dy, const uint8_t
         const vf to = vf_load_some(m, offset + k);
         const vf less = vf_load_some(m, share + k);
         const vf by = vf_load_some(m, scale + k);
+        const vf shown_by = silu ? vf_load_some(m, f->by + k) : by;
+        const vf shown_to = silu ? vf_load_some(m, f->to + k) : by;
         for (int i = 0; i < rows; i++) {
             const int64_t at = i * n + k;
             fetch_to_read_ahead(x + at, NARROW);
             fetch_to_read_ahead(dy + at, NARROW);
             vf given = vx_load_some(m, dy + at);
             if (bits) given = vf_choose(vm_load(bits + i * bit_bytes + k / 8), given, vf_zero());
+            if (silu) given = behind_silu(given, vx_load_some(m, x + at), from, shown_by, shown_to);
             vf g = vf_fma(vf_sub(vx_load_some(m, x + at), from), rise, to);
             g = vf_mul(vf_add(g, vf_sub(given, less)), by);
             if (adds) g = vf_add(g, vx_load_some(m, dx + at));
@@ -285,7 +315,7 @@ INLINE void VALUE_(gradients_few)(const VALUE *x, const VALUE *dy, const uint8_t
     });
 }
 
-INLINE void VALUE_(gradients)(const keel_call *c, const facts *f, bool z, bool bits)
+INLINE void VALUE_(gradients)(const keel_call *c, const facts *f, bool z, bool bits, bool silu)
 {
     const int64_t n = f->n, each = f->bit_bytes;
     const VALUE *x = c->in[0], *dy = c->out_grad[0];
@@ -294,7 +324,8 @@ INLINE void VALUE_(gradients)(const keel_call *c, const facts *f, bool z, bool b
 #define GRADIENTS(far)                                                                             \
     BY_FEW(i, rows, f->places, n,                                                                  \
            VALUE_(gradients_few)(x + i * n, dy + i * n, bits ? f->bits + i * each : NULL, each,    \
-                                 dx + i * n, dz ? dz + i * n : NULL, f, rows, adds, adds_z, far))
+                                 dx + i * n, dz ? dz + i * n : NULL, f, rows, adds, adds_z, silu,  \
+                                 far))
     if (f->far)
         GRADIENTS(true);
     else
@@ -324,14 +355,18 @@ static void VALUE_(backward)(const keel_call *c)
         f.slope[k] = (float)-b;
         f.offset[k] = (float)(f.share[k] - a - (f.near[k] - f.mean[k]) * b);
     }
-    if (z && f.bits)
-        VALUE_(gradients)(c, &f, true, true);
-    else if (z)
-        VALUE_(gradients)(c, &f, true, false);
-    else if (f.bits)
-        VALUE_(gradients)(c, &f, false, true);
-    else
-        VALUE_(gradients)(c, &f, false, false);
+    if (has_silu(c)) {
+        scales_of(c, &f, f.by, f.to);
+        VALUE_(gradients)(c, &f, false, false, true);
+    } else if (z && f.bits) {
+        VALUE_(gradients)(c, &f, true, true, false);
+    } else if (z) {
+        VALUE_(gradients)(c, &f, true, false, false);
+    } else if (f.bits) {
+        VALUE_(gradients)(c, &f, false, true, false);
+    } else {
+        VALUE_(gradients)(c, &f, false, false, false);
+    }
 }
 
 /* Rows of channels are read in memory order, a few rows at a time, and their sum is added to arrays
@@ -369,13 +404,16 @@ INLINE void VALUE_(deviations_few)(const VALUE *x, int64_t n, int rows, const fl
     });
 }
 
-/* sum += dy, product += dy (x - near), with what passes of dy */
+/* f->scale += dy, f->offset += dy (x - near), with what passes of dy */
 INLINE void VALUE_(products_few)(const VALUE *x, const VALUE *dy, const uint8_t *bits,
-                                 int64_t bit_bytes, int64_t n, int rows, const float *near,
-                                 float *sum, float *product)
+                                 int64_t bit_bytes, const facts *f, int rows, bool silu)
 {
+    const int64_t n = f->n;
+    float *const sum = f->scale, *const product = f->offset;
     VECTOR_EACH(k, n, m, {
-        const vf about = vf_load_some(m, near + k);
+        const vf about = vf_load_some(m, f->near + k);
+        const vf by = silu ? vf_load_some(m, f->by + k) : about;
+        const vf to = silu ? vf_load_some(m, f->to + k) : about;
         vf s[2] = { vf_load_some(m, sum + k), vf_zero() };
         vf q[2] = { vf_load_some(m, product + k), vf_zero() };
         for (int i = 0; i < rows; i++) {
@@ -383,6 +421,7 @@ INLINE void VALUE_(products_few)(const VALUE *x, const VALUE *dy, const uint8_t 
             fetch_to_read_ahead(dy + i * n + k, NARROW);
             vf g = vx_load_some(m, dy + i * n + k);
             if (bits) g = vf_choose(vm_load(bits + i * bit_bytes + k / 8), g, vf_zero());
+            if (silu) g = behind_silu(g, vx_load_some(m, x + i * n + k), about, by, to);
             s[i & 1] = vf_add(s[i & 1], g);
             q[i & 1] = vf_fma(g, vf_sub(vx_load_some(m, x + i * n + k), about), q[i & 1]);
         }
@@ -428,6 +467,8 @@ static void VALUE_(partial_backward)(const keel_call *c)
     if (c->rows == 0) return;
     const int64_t n = channels_of(c->node), length = keel_row_count(&c->node->in[0]);
     const facts f = facts_of(c);
+    const bool silu = has_silu(c);
+    if (silu) scales_of(c, &f, f.by, f.to);
     for (int64_t row = 0; row < c->rows; row++) {
         const VALUE *x = (const VALUE *)c->in[0] + row * length;
         const VALUE *dy = (const VALUE *)c->out_grad[0] + row * length;
@@ -437,14 +478,17 @@ static void VALUE_(partial_backward)(const keel_call *c)
             const int64_t count = p + BLOCK * n < length ? BLOCK : (length - p) / n;
             for (int64_t k = 0; k < 2 * n; k++) f.scale[k] = 0; /* and offset, behind it */
             const uint8_t *bits = f.bits ? f.bits + (row * length + p) / n * f.bit_bytes : NULL;
-            if (bits)
-                BY_ROWS(i, rows, count, n,
-                        VALUE_(products_few)(x + p + i * n, dy + p + i * n, bits + i * f.bit_bytes,
-                                             f.bit_bytes, n, rows, f.near, f.scale, f.offset));
+#define PRODUCTS(bits, silu)                                                                       \
+    BY_ROWS(                                                                                       \
+        i, rows, count, n,                                                                         \
+        VALUE_(products_few)(x + p + i * n, dy + p + i * n, bits, f.bit_bytes, &f, rows, silu))
+            if (silu)
+                PRODUCTS(NULL, true);
+            else if (bits)
+                PRODUCTS(bits + i * f.bit_bytes, false);
             else
-                BY_ROWS(i, rows, count, n,
-                        VALUE_(products_few)(x + p + i * n, dy + p + i * n, NULL, 0, n, rows,
-                                             f.near, f.scale, f.offset));
+                PRODUCTS(NULL, false);
+#undef PRODUCTS
             for (int64_t k = 0; k < n; k++) sum[k] += f.scale[k];
             for (int64_t k = 0; k < n; k++) sum_xhat[k] += f.offset[k];
         }
