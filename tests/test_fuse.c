@@ -239,8 +239,8 @@ static keel_symbol conv_bn(keel_model *m, keel_symbol x, int64_t filters, int64_
 }
 
 /* Everything that is fused: padding before convolutions of both kinds and pooling, a block whose
- * shortcut is normalised, one whose shortcut is its input, a linear one, rectifiers of each kind; a
- * sum that is normalised and read once more, and one that is only normalised. */
+ * shortcut is normalised, one whose shortcut is its input, a linear one, rectifiers of each kind;
+ * silu; a sum that is normalised and read once more, and one that is only normalised. */
 static keel_model *network(keel_dtype dtype, const char *policy)
 {
     keel_model *m;
@@ -269,6 +269,10 @@ static keel_model *network(keel_dtype dtype, const char *policy)
                             KEEL_ARG_STR("activation", "relu")),
                   x);
     x = must_call(m, "MaxPooling2D", NULL, x);
+    x = conv_bn(m,
+                must_call(m, "Activation", KEEL_ARGS(KEEL_ARG_STR("activation", "silu")),
+                          conv_bn(m, x, 21, 1, "same")),
+                6, 1, "same");
     for (int i = 0; i < 2; i++) {
         pair[0] = x;
         pair[1] = must_call(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 6)), i ? pair[1] : x);

@@ -218,7 +218,7 @@ static REAL REAL_(given)(REAL dy, REAL x, int64_t k, const uint8_t *bits, const 
     if (!silu->scale) return passes(bits, k) ? dy : 0;
     const double u = (REAL)((x - silu->mean[k]) * silu->scale[k] + silu->offset[k]);
     const double s = 1 / (1 + exp(-u));
-    return (REAL)(dy * s * (1 + u * (1 - s)));
+    return (REAL)(dy * (s * (1 + u * (1 - s))));
 }
 
 static void REAL_(partial)(const keel_call *c)

@@ -22,18 +22,6 @@ enum {
     LINE_FLOATS = 16
 };
 
-/* Keeps a product from becoming part of a multiply-add, so that the update has the bits of
- * optimizers/sgd.c. */
-static inline vf rounded(vf x)
-{
-#ifdef __AVX512F__
-    __asm__("" : "+v"(x));
-#else
-    __asm__("" : "+x"(x));
-#endif
-    return x;
-}
-
 static inline void store_halves(float *low, float *high, vf x)
 {
 #ifdef __AVX512F__
@@ -122,8 +110,8 @@ INLINE void tile_block(tile *t, const float *x, const float *dy, int64_t at, int
                     /* both are read before one is written, because both lie at the same place of
                      * their pages */
                     const vf was = vf_load_some(MASK(v), to + v * LANES);
-                    const vf kept = rounded(vf_mul(vf_load_some(MASK(v), m + v * LANES), keep));
-                    const vf step = rounded(vf_mul(vf_mul(sum[r][v], scale), rate));
+                    const vf kept = vf_rounded(vf_mul(vf_load_some(MASK(v), m + v * LANES), keep));
+                    const vf step = vf_rounded(vf_mul(vf_mul(sum[r][v], scale), rate));
                     const vf by = vf_sub(kept, step);
                     vf_store_some(MASK(v), m + v * LANES, by);
                     vf_store_some(MASK(v), to + v * LANES, vf_add(was, by));

@@ -506,6 +506,18 @@ static inline void vn_store_some(vm m, keel_bf16 *p, vf x)
 #error "compile it with the flags of AVX2 or AVX-512: cmake/flags.cmake"
 #endif
 
+/* Keeps a product from becoming part of a multiply-add, where the bits are those of somebody who
+ * writes the product: the rule of an optimizer, or an op by itself. */
+static inline vf vf_rounded(vf x)
+{
+#ifdef __AVX512F__
+    __asm__("" : "+v"(x));
+#else
+    __asm__("" : "+x"(x));
+#endif
+    return x;
+}
+
 /* Values in memory, float32 or bfloat16 by the type of the pointer p. bfloat16 is rounded as
  * keel_bf16_round does, bit for bit but for which NaN a NaN becomes. Same: x is a value that was
  * loaded, or 0; there is nothing to round. */

@@ -119,7 +119,7 @@ static bool has_silu(const keel_call *c)
 static inline vf behind_silu(vf given, vf x, vf near, vf by, vf to)
 {
     const vf u = vf_fma(vf_sub(x, near), by, to), s = logistic(u);
-    return vf_mul(given, vf_mul(s, vf_fma(u, vf_sub(vf_set(1), s), vf_set(1))));
+    return vf_rounded(vf_mul(given, vf_mul(s, vf_fma(u, vf_sub(vf_set(1), s), vf_set(1)))));
 }
 
 /* Does `few(..., rows, ...)` over count rows: eight at a time if rows are narrow, else four. */
