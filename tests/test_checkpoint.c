@@ -480,6 +480,71 @@ static void a_callback_with_other_arguments_is_refused(void **state)
     }
 }
 
+static void every_second_epoch(keel_fit_options *o, keel_model *m)
+{
+    (void)m;
+    o->validation_freq = 2;
+}
+
+static void the_log_of_a_resumed_run_is_that_of_a_whole_one(void **state)
+{
+    static const char earlier[] = "epoch,loss\r\n0,1.5\r\n";
+    static const struct {
+        const char *name, *before, *arguments;
+        bool lost; /* the file is gone when the run goes on */
+        int64_t stop;
+    } rows[] = {
+        { "a new file", NULL, "", false, 10 },
+        { "a file that begins anew", earlier, "", false, 10 },
+        { "a file that goes on", earlier, ", append=True", false, 10 },
+        { "a file that goes on from the first epoch", earlier, ", append=True", false, 3 },
+        { "a new file that goes on from the first epoch", NULL, ", append=True", false, 3 },
+        { "a run that had ended", NULL, "", false, 1000 },
+        { "another separator", NULL, ", separator=;", false, 17 },
+        { "a file that is gone", NULL, "", true, 10 },
+    };
+    const keel_checkpoint_options first = { KEEL_CHECKPOINT_OPTIONS, .folder = folder,
+                                            .interrupted = always };
+    keel_checkpoint_options again = first;
+    again.resume = true;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char path[2][sizeof folder + 40];
+        void *text[2];
+        size_t n_bytes[2];
+        for (int k = 0; k < 2; k++) { /* whole, and resumed */
+            char logger[sizeof path + 60];
+            const run_case c = {
+                .name = "a log", .optimizer = "Adam", .validation = true, .callback = logger
+            };
+            snprintf(path[k], sizeof path[k], "%s-%d.csv", folder, k);
+            snprintf(logger, sizeof logger, "CSVLogger('%s'%s)", path[k], rows[i].arguments);
+            remove(path[k]);
+            if (rows[i].before) must(keel_file_write(path[k], rows[i].before, sizeof earlier - 1));
+            empty_folder();
+            outcome part = run_with(&c, "cpu:0", &first, k ? rows[i].stop : -1, every_second_epoch);
+            must(part.status);
+            outcome_free(&part);
+            if (!k) continue;
+            FILE *f = fopen(path[k], "a"); /* an epoch that no checkpoint knows of */
+            assert_true(f && fputs("7,0.5,0.5,NA,NA\r\n", f) >= 0 && !fclose(f));
+            if (rows[i].lost) remove(path[k]);
+            outcome rest = run_with(&c, "cpu:0", &again, -1, every_second_epoch);
+            must(rest.status);
+            outcome_free(&rest);
+        }
+        for (int k = 0; k < 2; k++) must(keel_file_read(path[k], 4096, &text[k], &n_bytes[k]));
+        /* one that is gone begins with the epoch in which the run goes on */
+        const size_t header = strlen("epoch,accuracy,loss,val_accuracy,val_loss\r\n");
+        const size_t from = rows[i].lost ? header : 0, n = n_bytes[1] - from;
+        if (n_bytes[1] <= header || (rows[i].lost ? n >= n_bytes[0] : n_bytes[0] != n) ||
+            memcmp((char *)text[0] + n_bytes[0] - n, (char *)text[1] + from, n) != 0)
+            fail_msg("%s: '%.*s' instead of '%.*s'", rows[i].name, (int)n_bytes[1], (char *)text[1],
+                     (int)n_bytes[0], (char *)text[0]);
+        for (int k = 0; k < 2; k++) keel_free(text[k]);
+    }
+}
+
 static void a_folder_is_for_one_run(void **state)
 {
     keel_checkpoint_options o = { KEEL_CHECKPOINT_OPTIONS, .folder = folder };
@@ -817,6 +882,7 @@ int main(void)
         cmocka_unit_test(a_checkpoint_is_a_model),
         cmocka_unit_test(what_another_run_has_left_is_refused_by_name),
         cmocka_unit_test(a_callback_with_other_arguments_is_refused),
+        cmocka_unit_test(the_log_of_a_resumed_run_is_that_of_a_whole_one),
         cmocka_unit_test(a_folder_is_for_one_run),
         cmocka_unit_test(each_failing_allocation_is_one_error_and_no_leak),
         cmocka_unit_test(a_fit_that_waits_for_rows_can_be_saved),

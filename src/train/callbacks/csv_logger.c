@@ -1,5 +1,7 @@
 /* A line of the logs for each epoch, as Keras writes it: columns sorted by name, \r\n, Python's
- * numbers, NA for a value that an epoch does not have. Lines are flushed as they are written. */
+ * numbers, NA for a value that an epoch does not have. Lines are flushed as they are written. A run
+ * that is resumed goes on behind the lines that its checkpoint knows of, whatever `append` is, so
+ * that the file is that of a run which never ended. */
 #include "base/memory.h"
 #include "train/callbacks/_texts.h"
 #include "train/callbacks/watcher.h"
@@ -9,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 typedef struct args_t {
     char *filename, *separator;
@@ -17,15 +20,24 @@ typedef struct args_t {
 
 typedef struct own_t {
     FILE *file;
-    bool headed; /* the file has its first line */
-    int n;       /* columns; 0: not known yet */
-    char *name[2 * KEEL_LOGS_MAX];
+    bool placed; /* what is not to stay in the file was cut off */
 } own_t;
+
+typedef struct state_t {
+    int64_t n_bytes;
+    keel_texts columns;
+} state_t;
 
 static const keel_field fields[] = {
     KEEL_STRING(args_t, filename, NULL, "the file"),
     KEEL_STRING(args_t, separator, "\",\"", "what stands between two values: one letter"),
     KEEL_BOOL(args_t, append, "false", "go on with a file that exists"),
+    { 0 },
+};
+
+static const keel_field state_fields[] = {
+    KEEL_INT(state_t, n_bytes, "0", 0, 0, "of the file that stay in it"),
+    KEEL_TEXTS(state_t, columns, "null", "behind that of the epoch; none: not known yet"),
     { 0 },
 };
 
@@ -42,7 +54,6 @@ static void release(keel_watching *w)
     own_t *o = w->own;
     if (!o) return;
     if (o->file) fclose(o->file);
-    for (int i = 0; i < o->n; i++) keel_free(o->name[i]);
     keel_free(o);
     w->own = NULL;
 }
@@ -75,6 +86,11 @@ static keel_status check_own(const args_t *a)
                      a->filename);
 }
 
+static int64_t end_of(FILE *f)
+{
+    return fseek(f, 0, SEEK_END) ? -1 : ftell(f);
+}
+
 static keel_status on_train_begin(void *context, const keel_moment *at)
 {
     keel_watching *w = context;
@@ -84,11 +100,44 @@ static keel_status on_train_begin(void *context, const keel_moment *at)
     own_t *o = w->own = keel_calloc(1, sizeof *o);
     if (!o) return KEEL_ENOMEM;
     KEEL_TRY(check_own(a));
+    KEEL_TRY(keel_watching_reset(w));
     errno = 0;
-    if (!(o->file = fopen(a->filename, a->append ? "a" : "w"))) return bad_file(a);
-    if (fseek(o->file, 0, SEEK_END)) return bad_file(a);
-    o->headed = ftell(o->file) > 0;
+    if (!(o->file = fopen(a->filename, "a"))) return bad_file(a);
+    if (a->append && (((state_t *)w->state)->n_bytes = end_of(o->file)) < 0) return bad_file(a);
     return KEEL_OK;
+}
+
+/* Whether a line ends behind so many bytes of the file: else it is not the one that was written. */
+static bool line_ends_at(const char *path, int64_t n_bytes)
+{
+    FILE *f = n_bytes > 0 ? fopen(path, "r") : NULL;
+    const bool ends =
+        n_bytes == 0 || (f && !fseek(f, (long)n_bytes - 1, SEEK_SET) && fgetc(f) == '\n');
+    if (f) fclose(f);
+    return ends;
+}
+
+/* Before the first line is written, when it is known whether the run goes on from a checkpoint: the
+ * file begins anew, or loses the lines of epochs that are trained again. */
+static keel_status place(keel_watching *w)
+{
+    const args_t *a = w->args.args;
+    own_t *o = w->own;
+    state_t *s = w->state;
+    if (o->placed) return KEEL_OK;
+    errno = 0;
+    const int64_t n_bytes = end_of(o->file);
+    if (n_bytes < 0) return bad_file(a);
+    if (!line_ends_at(a->filename, s->n_bytes)) s->n_bytes = a->append ? n_bytes : 0;
+    if (s->n_bytes < n_bytes && ftruncate(fileno(o->file), (off_t)s->n_bytes)) return bad_file(a);
+    o->placed = true;
+    return KEEL_OK;
+}
+
+static keel_status on_epoch_begin(void *context, const keel_moment *at)
+{
+    (void)at;
+    return place(context);
 }
 
 static int by_name(const void *a, const void *b)
@@ -97,35 +146,37 @@ static int by_name(const void *a, const void *b)
 }
 
 /* The columns: names of the first logs, sorted; without any val_, each of them with val_ too. */
-static keel_status choose_columns(own_t *o, const keel_logs *logs)
+static keel_status choose_columns(keel_texts *c, const keel_logs *logs)
 {
     char name[200];
     bool validated = false;
+    keel_free(c->at); /* of an empty list */
+    if (!(c->at = keel_calloc(2 * KEEL_LOGS_MAX, sizeof *c->at))) return KEEL_ENOMEM;
     for (int i = 0; i < logs->count; i++) {
         validated = validated || !strncmp(logs->name[i], "val_", 4);
-        if (!(o->name[o->n] = keel_strdup(logs->name[i]))) return KEEL_ENOMEM;
-        o->n++;
+        if (!(c->at[c->count] = keel_strdup(logs->name[i]))) return KEEL_ENOMEM;
+        c->count++;
     }
-    qsort(o->name, (size_t)o->n, sizeof *o->name, by_name);
-    for (int i = 0, n = o->n; !validated && i < n; i++) {
-        snprintf(name, sizeof name, "val_%s", o->name[i]);
-        if (!(o->name[o->n] = keel_strdup(name))) return KEEL_ENOMEM;
-        o->n++;
+    qsort(c->at, (size_t)c->count, sizeof *c->at, by_name);
+    for (int i = 0, n = c->count; !validated && i < n; i++) {
+        snprintf(name, sizeof name, "val_%s", c->at[i]);
+        if (!(c->at[c->count] = keel_strdup(name))) return KEEL_ENOMEM;
+        c->count++;
     }
     return KEEL_OK;
 }
 
-static void put(const own_t *o, char separator, const char *text)
+static void put(FILE *f, char separator, const char *text)
 {
     const char special[] = { separator, '"', '\r', '\n', 0 };
-    fputc(separator, o->file);
+    fputc(separator, f);
     const bool quoted = strpbrk(text, special) != NULL;
-    if (quoted) fputc('"', o->file);
+    if (quoted) fputc('"', f);
     for (; *text; text++) {
-        if (*text == '"') fputc('"', o->file);
-        fputc(*text, o->file);
+        if (*text == '"') fputc('"', f);
+        fputc(*text, f);
     }
-    if (quoted) fputc('"', o->file);
+    if (quoted) fputc('"', f);
 }
 
 static const char *value_of(char out[40], const keel_logs *logs, const char *name)
@@ -139,21 +190,24 @@ static keel_status on_epoch_end(void *context, const keel_moment *at)
 {
     keel_watching *w = context;
     const args_t *a = w->args.args;
-    own_t *o = w->own;
+    FILE *f = ((own_t *)w->own)->file;
+    state_t *s = w->state;
     char number[40];
     const char separator = a->separator[0];
-    if (o->n == 0) KEEL_TRY(choose_columns(o, at->logs));
+    KEEL_TRY(place(w));
+    if (s->columns.count == 0) KEEL_TRY(choose_columns(&s->columns, at->logs));
     errno = 0;
-    if (!o->headed) {
-        fputs("epoch", o->file);
-        for (int i = 0; i < o->n; i++) put(o, separator, o->name[i]);
-        fputs("\r\n", o->file);
-        o->headed = true;
+    if (s->n_bytes == 0) {
+        fputs("epoch", f);
+        for (int i = 0; i < s->columns.count; i++) put(f, separator, s->columns.at[i]);
+        fputs("\r\n", f);
     }
-    fprintf(o->file, "%lld", (long long)at->epoch);
-    for (int i = 0; i < o->n; i++) put(o, separator, value_of(number, at->logs, o->name[i]));
-    fputs("\r\n", o->file);
-    return fflush(o->file) || ferror(o->file) ? bad_file(a) : KEEL_OK;
+    fprintf(f, "%lld", (long long)at->epoch);
+    for (int i = 0; i < s->columns.count; i++)
+        put(f, separator, value_of(number, at->logs, s->columns.at[i]));
+    fputs("\r\n", f);
+    if (fflush(f) || ferror(f) || (s->n_bytes = end_of(f)) < 0) return bad_file(a);
+    return KEEL_OK;
 }
 
 static keel_status on_train_end(void *context, const keel_moment *at)
@@ -161,6 +215,7 @@ static keel_status on_train_end(void *context, const keel_moment *at)
     keel_watching *w = context;
     own_t *o = w->own;
     (void)at;
+    KEEL_TRY(place(w));
     errno = 0;
     const bool bad = fclose(o->file) != 0;
     o->file = NULL;
@@ -175,8 +230,10 @@ const keel_watcher keel_watcher_csv_logger = {
         .args_size = sizeof(args_t),
         .fields = fields,
     },
+    .state = { .name = "CSVLogger", .args_size = sizeof(state_t), .fields = state_fields },
     .on = {
         .on_train_begin = on_train_begin,
+        .on_epoch_begin = on_epoch_begin,
         .on_epoch_end = on_epoch_end,
         .on_train_end = on_train_end,
     },
