@@ -63,9 +63,9 @@ static int try_room(const char *path, int64_t bytes)
              path);
     const int fd = mkstemp(tried);
     if (fd < 0) return -1; /* keel_setup_output has tried this */
+    unlink(tried);         /* now, so that nothing is left if the process is killed */
     const int failed = fallocate(fd, 0, 0, bytes) ? errno : 0;
     close(fd);
-    unlink(tried);
     if (failed != ENOSPC && failed != EFBIG && failed != EDQUOT) return -1;
     return keel_complain(EXIT_FAILED,
                          "-o '%s': the model takes %s at least, and they cannot be written there: "

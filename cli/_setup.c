@@ -285,8 +285,8 @@ int keel_setup_output(const char *option, const char *path, const char *ending)
     if (fd < 0)
         return keel_complain(EXIT_FAILED, "%s '%s': %.*s is not writable: %s", option, path,
                              folder ? folder : 1, folder ? path : ".", strerror(errno));
-    close(fd);
     unlink(tried);
+    close(fd);
     return -1;
 }
 
