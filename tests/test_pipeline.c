@@ -117,10 +117,10 @@ static keel_dataset *put(keel_dataset *d, const char *text)
 {
     char name[32];
     long long a = 0, b = 0;
-    char word[16] = "";
+    char word[20] = "";
     keel_dataset *out, *other;
     const int n = sscanf(text, "%31s %lld %lld", name, &a, &b);
-    sscanf(text, "%*s %*d %15s", word);
+    sscanf(text, "%*s %*d %19s", word);
     if (!strcmp(name, "map")) {
         const keel_map m = { .size = sizeof m, .call = square };
         must(keel_dataset_map(&out, d, &m));
@@ -143,9 +143,12 @@ static keel_dataset *put(keel_dataset *d, const char *text)
         must(keel_dataset_concatenate(&out, d, other));
         keel_dataset_destroy(other);
     } else if (!strcmp(name, "batch")) {
+        const bool drop = !strcmp(word, "drop_remainder");
         must(keel_dataset_apply(
             &out, "batch",
-            KEEL_ARGS(KEEL_ARG_INT("batch_size", a), KEEL_ARG_STR("end", *word ? word : "keep")),
+            KEEL_ARGS(KEEL_ARG_INT("batch_size", a),
+                      drop ? (keel_arg)KEEL_ARG_BOOL(word, true)
+                           : (keel_arg)KEEL_ARG_STR("end", *word ? word : "keep")),
             &d, 1));
     } else if (!strcmp(name, "shard")) {
         must(keel_dataset_shard(&out, d, a, b));
@@ -258,6 +261,8 @@ static const struct gives {
     { "repeat of nothing has an end", "range 3 | take 0 | repeat", 0, "" },
     { "batch keeps a short one", "range 5 | batch 2", 3, "0,1 2,3 4 " },
     { "batch drops a short one", "range 5 | batch 2 drop", 2, "0,1 2,3 " },
+    { "batch drops a short one by tf.data's word", "range 5 | batch 2 drop_remainder", 2,
+      "0,1 2,3 " },
     { "batch fills a short one from the start", "range 5 | batch 2 wrap", 3, "0,1 2,3 4,0 " },
     { "batch fills from fewer rows than a batch", "range 2 | batch 5 wrap", 1, "0,1,0,1,0 " },
     { "batch then repeat keeps short batches", "range 3 | batch 2 | repeat 2", 4, "0,1 2 0,1 2 " },

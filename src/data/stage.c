@@ -7,7 +7,8 @@ const keel_stage *keel_stage_find(const char *name)
 {
     const keel_stage *stage;
     for (int i = 0; (stage = keel_stage_at(i)); i++)
-        if (!strcmp(stage->type.name, name)) return stage;
+        if (!strcmp(stage->type.name, name) || keel_name_listed(stage->type.alias, name))
+            return stage;
     return NULL;
 }
 

@@ -6,9 +6,21 @@
 typedef struct batch_args {
     int64_t batch_size;
     int end;
+    bool drop_remainder; /* tf.data's word for one of them */
 } batch_args;
 
 enum { KEEP, DROP, WRAP, REFUSE };
+
+static keel_status ready(void *args)
+{
+    batch_args *a = args;
+    if (!a->drop_remainder) return KEEL_OK;
+    if (a->end != KEEP && a->end != DROP)
+        return keel_fail(KEEL_EARG, "drop_remainder leaves out the rows at the end, and `end` says "
+                                    "otherwise: give one of them");
+    a->end = DROP;
+    return KEEL_OK;
+}
 
 static keel_status infer(keel_applied *s, keel_data_spec *spec)
 {
@@ -131,6 +143,7 @@ static const keel_field fields[] = {
     KEEL_CHOICE(T, end, "\"keep\"", "keep|drop|wrap|error",
                 "the rows at the end that fill no batch: a short batch, left out, filled with rows "
                 "from the start, or refused"),
+    KEEL_BOOL(T, drop_remainder, "false", "the same as `end` drop"),
     { .key = NULL },
 };
 
@@ -139,7 +152,8 @@ const keel_stage keel_stage_batch = {
               .module = "keel.data",
               .help = "Batches of rows; each is one step.",
               .args_size = sizeof(batch_args),
-              .fields = fields },
+              .fields = fields,
+              .ready = ready },
     .n_parent = 1,
     .leaves_early = leaves_early,
     .infer = infer,

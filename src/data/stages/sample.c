@@ -114,6 +114,7 @@ static const keel_field fields[] = {
 
 const keel_stage keel_stage_sample = {
     .type = { .name = "sample",
+              .alias = "sample_from_datasets", /* of tf.data */
               .module = "keel.data",
               .help = "Elements of several datasets, drawn by weights.",
               .args_size = sizeof(sample_args),
