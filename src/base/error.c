@@ -1,6 +1,7 @@
 /* Error text: one fixed buffer per thread, written without allocation, so that reporting an error
  * cannot fail. Texts may quote bytes of files, so they are made printable here, in one place. */
 #include "base/error.h"
+#include "base/c_locale.h"
 #include "base/text.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,11 +32,12 @@ unsigned keel_error_count(void)
     return error_count;
 }
 
-/* vsnprintf into text[at...]. A truncated text ends in "..."; UTF-8 characters are not split. */
+/* keel_vsnprintf into text[at...]. A truncated text ends in "..."; UTF-8 characters are not split.
+ */
 static size_t put(char *text, size_t at, const char *format, va_list list)
 {
     const size_t room = KEEL_ERROR_MAX - at;
-    const int n = vsnprintf(text + at, room, format, list);
+    const int n = keel_vsnprintf(text + at, room, format, list);
     if (n < 0) {
         text[at] = 0;
         return at;

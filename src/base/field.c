@@ -1,5 +1,6 @@
 /* Reads JSON by field tables. The JSON may come from a file, so every type, range and count is
  * checked here and nowhere else. Defaults, which are JSON texts, are read in the same way. */
+#include "base/c_locale.h"
 #include "base/field_impl.h"
 #include "base/memory.h"
 #include <inttypes.h>
@@ -21,7 +22,7 @@ static const char *value_text(char out[96], const json_t *v)
         snprintf(out, 96, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
         break;
     case JSON_REAL:
-        snprintf(out, 96, "%g", json_real_value(v));
+        keel_snprintf(out, 96, "%g", json_real_value(v));
         break;
     case JSON_ARRAY:
         snprintf(out, 96, "a list of %zu", json_array_size(v));
@@ -49,9 +50,9 @@ static keel_status check_range(const keel_type *type, const keel_field *f, doubl
     if (f->min == 0 && f->max == 0) return KEEL_OK;
     char must[64];
     if (v < f->min)
-        snprintf(must, sizeof must, "at least %.10g", f->min);
+        keel_snprintf(must, sizeof must, "at least %.10g", f->min);
     else if (f->max >= f->min && v > f->max)
-        snprintf(must, sizeof must, "at most %.10g", f->max);
+        keel_snprintf(must, sizeof must, "at most %.10g", f->max);
     else
         return KEEL_OK;
     return wrong(type, f, json, must);

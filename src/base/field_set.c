@@ -1,5 +1,6 @@
 /* Reads a field from the command line: its text becomes the JSON that a file would have, which the
  * same reader takes. So both accept the same values and give the same errors. */
+#include "base/c_locale.h"
 #include "base/field_impl.h"
 #include "base/memory.h"
 #include <errno.h>
@@ -65,7 +66,7 @@ static json_t *value_from(const keel_field *f, const char *text)
         v = json_loads(text, JSON_DECODE_ANY, NULL);
         if (json_is_number(v)) break;
         json_decref(v);
-        const double x = strtod(text, &end); /* forms that JSON lacks: ".5", "1." */
+        const double x = keel_strtod(text, &end); /* forms that JSON lacks: ".5", "1." */
         v = end != text && !*end && !errno ? json_real(x) : NULL; /* NULL if it is not finite */
         break;
     }

@@ -1,5 +1,6 @@
 /* Growing text, and the formats of names and numbers in messages. */
 #include "base/text.h"
+#include "base/c_locale.h"
 #include "base/memory.h"
 #include <inttypes.h>
 #include <stdarg.h>
@@ -24,14 +25,14 @@ void keel_text_add(keel_text *t, const char *format, ...)
     if (t->failed) return;
     va_list list;
     va_start(list, format);
-    const int n = vsnprintf(NULL, 0, format, list);
+    const int n = keel_vsnprintf(NULL, 0, format, list);
     va_end(list);
     if (n < 0 || !reserve(t, (size_t)n)) {
         t->failed = true;
         return;
     }
     va_start(list, format);
-    vsnprintf(t->data + t->length, t->capacity - t->length, format, list);
+    keel_vsnprintf(t->data + t->length, t->capacity - t->length, format, list);
     va_end(list);
     t->length += (size_t)n;
 }
@@ -169,6 +170,6 @@ char *keel_bytes_text(char out[32], int64_t n_bytes)
         v /= 1024;
         u++;
     }
-    snprintf(out, 32, "%s%.1f %s", n_bytes < 0 ? "-" : "", v, unit[u]);
+    keel_snprintf(out, 32, "%s%.1f %s", n_bytes < 0 ? "-" : "", v, unit[u]);
     return out;
 }

@@ -6,6 +6,7 @@
  * back.
  *
  * The rows of a step never depend on any of this. */
+#include "base/c_locale.h"
 #include "data/feed_impl.h"
 #include "data/flow.h"
 #include "data/iter.h"
@@ -55,12 +56,12 @@ static void say(keel_feed *f, const char *format, ...)
     if (!f->o.on_decision) return;
     int n = snprintf(t->line, sizeof t->line, "step %lld: ", (long long)t->steps);
     if (l->steps)
-        n += snprintf(
+        n += keel_snprintf(
             t->line + n, sizeof t->line - (size_t)n,
             "a step takes %.3g ms, %.3g ms of it waiting, and its rows %.3g ms of threads: ",
             1e3 * step, 1e3 * l->waited / (double)l->steps, 1e3 * l->work / (double)l->steps);
     va_start(ap, format);
-    vsnprintf(t->line + n, sizeof t->line - (size_t)n, format, ap);
+    keel_vsnprintf(t->line + n, sizeof t->line - (size_t)n, format, ap);
     va_end(ap);
 }
 

@@ -4,13 +4,10 @@
  * are doubles themselves, one product or quotient rounds once (Clinger 1990). Else 128 bits of
  * w * 5^q mostly decide (Lemire 2021, arXiv 2101.11408). What is left goes to strtod: more than 19
  * digits, exponents beyond the table, results beyond the normal doubles. */
-#define _GNU_SOURCE /* strtod_l: the user's locale may have another decimal point */
 #include "io/number.h"
-#include <locale.h>
-#include <pthread.h>
+#include "base/c_locale.h"
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -126,14 +123,6 @@ static inline bool by_product(double *value, uint64_t w, int64_t q)
     bits = (bits & ((UINT64_C(1) << FRACTION) - 1)) | (uint64_t)(two + 1023 + carry) << FRACTION;
     memcpy(value, &bits, sizeof *value);
     return true;
-}
-
-static locale_t c_locale;
-static pthread_once_t c_locale_made = PTHREAD_ONCE_INIT;
-
-static void make_c_locale(void)
-{
-    c_locale = newlocale(LC_ALL_MASK, "C", NULL); /* of glibc: a constant, which never fails */
 }
 
 static const double sign[] = { 1, -1 };
@@ -294,8 +283,6 @@ const char *keel_number_scan(const char *text, const char *end, double *value)
             return p;
         }
     }
-    pthread_once(&c_locale_made, make_c_locale);
-    if (!c_locale) return text;
-    *value = strtod_l(text, NULL, c_locale);
+    *value = keel_strtod(text, NULL);
     return p;
 }

@@ -2,6 +2,7 @@
  * rows, divided by the threads that share it; what one thread alone must do; and all work, divided
  * by the cores. Only remedies are named whose effect follows from what was measured. */
 #include "train/input_advice.h"
+#include "base/c_locale.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +55,7 @@ static void add(keel_input_stats *in, double step, const char *what)
         in->remedy[at] = in->remedy[at - 1];
     in->remedy[at].step_seconds = step;
     in->remedy[at].factor = now / step;
-    snprintf(in->remedy[at].what, sizeof in->remedy[at].what, "%s", what);
+    keel_snprintf(in->remedy[at].what, sizeof in->remedy[at].what, "%s", what);
 }
 
 /* The fewest threads that gain all that threads can. */
@@ -66,7 +67,7 @@ static void more_threads(keel_input_stats *in, const costs *c)
     for (int t = in->threads + 1; t <= THREADS_MAX; t++)
         if (step_with(in, c, t) < 0.99 * step_with(in, c, best)) best = t;
     if (best == in->threads) return;
-    snprintf(what, sizeof what, "%d threads instead of %d", best, in->threads);
+    keel_snprintf(what, sizeof what, "%d threads instead of %d", best, in->threads);
     add(in, step_with(in, c, best), what);
 }
 
@@ -88,8 +89,8 @@ static void a_cache(keel_input_stats *in, costs c)
     if (in->memory_limit && bytes > (double)(in->memory_limit - in->memory)) return;
     const char *part = strchr(last->name, '\'') ? NULL : strstr(last->name, ": ");
     const size_t length = part ? (size_t)(part - last->name) : strlen(last->name); /* of a source */
-    snprintf(what, sizeof what, "a cache behind %.*s (%.1f MiB), from the second epoch on",
-             (int)length, last->name, bytes / (1 << 20));
+    keel_snprintf(what, sizeof what, "a cache behind %.*s (%.1f MiB), from the second epoch on",
+                  (int)length, last->name, bytes / (1 << 20));
     add(in, step_with(in, &c, in->threads), what);
 }
 
@@ -109,11 +110,11 @@ const char *keel_input_text(const keel_input_stats *in, char out[KEEL_INPUT_TEXT
     const double share = in->seconds > 0 ? in->waited / in->seconds : 0;
     *out = 0;
     if (share < 0.01 || !late) return out;
-    int n = snprintf(out, KEEL_INPUT_TEXT_MAX,
-                     "steps waited %.0f %% of their time for rows, %.0f %% of that for %s",
-                     100 * share, 100 * fmin(1, late->waited / in->waited), late->name);
+    int n = keel_snprintf(out, KEEL_INPUT_TEXT_MAX,
+                          "steps waited %.0f %% of their time for rows, %.0f %% of that for %s",
+                          100 * share, 100 * fmin(1, late->waited / in->waited), late->name);
     for (int i = 0; i < in->n_remedy && n < KEEL_INPUT_TEXT_MAX; i++)
-        n += snprintf(out + n, (size_t)(KEEL_INPUT_TEXT_MAX - n), "%s%s: %.2f times as fast",
-                      i ? "; " : ". Predicted: ", in->remedy[i].what, in->remedy[i].factor);
+        n += keel_snprintf(out + n, (size_t)(KEEL_INPUT_TEXT_MAX - n), "%s%s: %.2f times as fast",
+                           i ? "; " : ". Predicted: ", in->remedy[i].what, in->remedy[i].factor);
     return out;
 }

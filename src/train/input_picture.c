@@ -1,6 +1,7 @@
 /* Draws an input as SVG: the stages from left to right as rows go through them, the steps at the
  * end. A box says what one thread could give alone, the share of the work, and the size of a row;
  * the stage that steps wait for most is red. */
+#include "base/c_locale.h"
 #include "base/text.h"
 #include "io/file.h"
 #include "train/input.h"
@@ -49,14 +50,14 @@ static void short_number(char out[32], double n)
 {
     const char *unit = n >= 1e9 ? " G" : n >= 1e6 ? " M" : n >= 1e3 ? " k" : "";
     const double by = n >= 1e9 ? 1e9 : n >= 1e6 ? 1e6 : n >= 1e3 ? 1e3 : 1;
-    snprintf(out, 32, "%.3g%s", n / by, unit);
+    keel_snprintf(out, 32, "%.3g%s", n / by, unit);
 }
 
 static void add_box(keel_text *t, int i, const char *kind, const char *name, char line[4][96])
 {
     const int x = EDGE + i % PER_LINE * (WIDE + GAP), y = TOP + i / PER_LINE * (HIGH + GAP);
     char head[32];
-    snprintf(head, sizeof head, "%.30s", name);
+    keel_snprintf(head, sizeof head, "%.30s", name);
     keel_text_add(t, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\" class=\"%s\"/>\n",
                   x, y, WIDE, HIGH, kind);
     add_line(t, x + 10, y + 22, "name", head);
@@ -73,14 +74,15 @@ static void add_stage(keel_text *t, const keel_input_stats *in, const keel_input
     short_number(rate, s->seconds > 0 ? s->rows / s->seconds : 0);
     short_number(each, (double)s->row_bytes);
     if (s->rows > 0 && s->seconds > 0)
-        snprintf(line[0], sizeof line[0], "%s/s and thread, %.3g us", rate,
-                 1e6 * s->seconds / s->rows);
-    snprintf(line[1], sizeof line[1], "%.1f %% of the work",
-             in->work > 0 ? 100 * s->seconds / in->work : 0);
+        keel_snprintf(line[0], sizeof line[0], "%s/s and thread, %.3g us", rate,
+                      1e6 * s->seconds / s->rows);
+    keel_snprintf(line[1], sizeof line[1], "%.1f %% of the work",
+                  in->work > 0 ? 100 * s->seconds / in->work : 0);
     if (s->row_bytes)
-        snprintf(line[2], sizeof line[2], "%sB a row, %s", each,
-                 s->parallel ? "any thread" : "one thread");
-    if (s->waited > 0) snprintf(line[3], sizeof line[3], "steps waited %.3g s for it", s->waited);
+        keel_snprintf(line[2], sizeof line[2], "%sB a row, %s", each,
+                      s->parallel ? "any thread" : "one thread");
+    if (s->waited > 0)
+        keel_snprintf(line[3], sizeof line[3], "steps waited %.3g s for it", s->waited);
     add_box(t, i, late ? "late" : "stage", s->name, line);
 }
 
@@ -88,13 +90,13 @@ static void add_steps(keel_text *t, const keel_input_stats *in, int i)
 {
     char line[4][96];
     const double n = in->steps > 0 ? (double)in->steps : 1;
-    snprintf(line[0], sizeof line[0], "%.3g ms a step", 1e3 * in->seconds / n);
-    snprintf(line[1], sizeof line[1], "%.3g ms of it waiting: %.1f %%", 1e3 * in->waited / n,
-             in->seconds > 0 ? 100 * in->waited / in->seconds : 0);
-    snprintf(line[2], sizeof line[2], "%d worker%s of %d core%s", in->workers,
-             in->workers == 1 ? "" : "s", in->cores, in->cores == 1 ? "" : "s");
-    snprintf(line[3], sizeof line[3], "%d batch%s ahead", in->batches,
-             in->batches == 1 ? "" : "es");
+    keel_snprintf(line[0], sizeof line[0], "%.3g ms a step", 1e3 * in->seconds / n);
+    keel_snprintf(line[1], sizeof line[1], "%.3g ms of it waiting: %.1f %%", 1e3 * in->waited / n,
+                  in->seconds > 0 ? 100 * in->waited / in->seconds : 0);
+    keel_snprintf(line[2], sizeof line[2], "%d worker%s of %d core%s", in->workers,
+                  in->workers == 1 ? "" : "s", in->cores, in->cores == 1 ? "" : "s");
+    keel_snprintf(line[3], sizeof line[3], "%d batch%s ahead", in->batches,
+                  in->batches == 1 ? "" : "es");
     add_box(t, i, "steps", "steps", line);
 }
 
@@ -104,12 +106,12 @@ static void add_head(keel_text *t, const keel_input_stats *in)
     short_number(used, (double)in->memory);
     short_number(peak, (double)in->memory_peak);
     short_number(limit, (double)in->memory_limit);
-    snprintf(line, sizeof line, "input of %lld steps: %d thread%s, %.3g s of work",
-             (long long)in->steps, in->threads, in->threads == 1 ? "" : "s", in->work);
+    keel_snprintf(line, sizeof line, "input of %lld steps: %d thread%s, %.3g s of work",
+                  (long long)in->steps, in->threads, in->threads == 1 ? "" : "s", in->work);
     add_line(t, EDGE, 26, "name", line);
-    snprintf(line, sizeof line, "memory %sB, at most %sB%s%s%s", used, peak,
-             in->memory_limit ? " of " : "", in->memory_limit ? limit : "",
-             in->memory_limit ? "B" : "");
+    keel_snprintf(line, sizeof line, "memory %sB, at most %sB%s%s%s", used, peak,
+                  in->memory_limit ? " of " : "", in->memory_limit ? limit : "",
+                  in->memory_limit ? "B" : "");
     add_line(t, EDGE, 46, "is", line);
 }
 
@@ -139,8 +141,8 @@ keel_status keel_input_draw(const keel_input_stats *in, const char *path)
         if (rest) *rest = 0;
         add_line(&t, EDGE, below + 12, "name", text);
         for (int i = 0; i < in->n_remedy; i++) {
-            snprintf(what, sizeof what, "%s: %.2f times as fast", in->remedy[i].what,
-                     in->remedy[i].factor);
+            keel_snprintf(what, sizeof what, "%s: %.2f times as fast", in->remedy[i].what,
+                          in->remedy[i].factor);
             add_line(&t, EDGE, below + 36 + 20 * i, "is", what);
         }
     } else {

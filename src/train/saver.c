@@ -1,5 +1,6 @@
 /* See saver.h. */
 #include "train/saver.h"
+#include "base/c_locale.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -47,7 +48,7 @@ void keel_saver_tell(keel_saver *s, const char *format, ...)
     va_list ap;
     if (!s) return;
     va_start(ap, format);
-    vsnprintf(s->line, sizeof s->line, format, ap);
+    keel_vsnprintf(s->line, sizeof s->line, format, ap);
     va_end(ap);
     if (s->o.on_line) s->o.on_line(s->o.context, s->line);
 }

@@ -1,6 +1,7 @@
 /* See watch.h. */
 #include "train/watch.h"
 #include "train/callbacks/watcher.h"
+#include "base/c_locale.h"
 #include "base/memory.h"
 #include <math.h>
 #include <stdarg.h>
@@ -103,7 +104,7 @@ void keel_watch_say(keel_watch *r, const char *format, ...)
     char text[KEEL_ERROR_MAX];
     va_list ap;
     va_start(ap, format);
-    vsnprintf(text, sizeof text, format, ap);
+    keel_vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
     keel_text_add(&r->notes, "%s%s", r->notes.length ? "; " : "", text);
 }

@@ -4,6 +4,7 @@
  * The file is read whole when it is opened, as CSV is: rows are then arrays, and no epoch parses
  * them again. It is read line by line, so its text need not fit in memory. */
 #include "data/sources/jsonl.h"
+#include "base/c_locale.h"
 #include "base/memory.h"
 #include "tensor/shape.h"
 #include <math.h>
@@ -158,10 +159,7 @@ static keel_status add_text(keel_jsonl_reader *r, const keel_jsonl_part *p, cons
         snprintf(number, sizeof number, "%lld", n);
         text = number;
     } else if (json_is_real(v)) {
-        const double x = json_real_value(v);
-        /* The decimal point of printf depends on the locale. */
-        for (char *c = number + snprintf(number, sizeof number, "%.17g", x); c-- > number;)
-            if (*c == ',') *c = '.';
+        keel_snprintf(number, sizeof number, "%.17g", json_real_value(v));
         text = number;
     } else if (v && !text) {
         return wrong(r, p, v);

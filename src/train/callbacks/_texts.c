@@ -1,5 +1,6 @@
 /* See _texts.h. */
 #include "train/callbacks/_texts.h"
+#include "base/c_locale.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +11,8 @@ const char *keel_python_number(char out[40], double x)
     char digits[40];
     if (!isfinite(x)) return strcpy(out, isnan(x) ? "nan" : x > 0 ? "inf" : "-inf");
     int precision = 0;
-    do snprintf(digits, sizeof digits, "%.*e", precision, x);
-    while (strtod(digits, NULL) != x && ++precision < 17);
+    do keel_snprintf(digits, sizeof digits, "%.*e", precision, x);
+    while (keel_strtod(digits, NULL) != x && ++precision < 17);
     const int exponent = atoi(strchr(digits, 'e') + 1);
     if (exponent < -4 || exponent >= 16) {
         const int n = (int)(strchr(digits, 'e') - digits);
@@ -19,7 +20,7 @@ const char *keel_python_number(char out[40], double x)
         return out;
     }
     const int decimals = precision - exponent;
-    snprintf(out, 40, "%.*f", decimals > 1 ? decimals : 1, x);
+    keel_snprintf(out, 40, "%.*f", decimals > 1 ? decimals : 1, x);
     return out;
 }
 
@@ -60,7 +61,7 @@ static keel_status add_number(keel_text *out, const char *spec, const char *fiel
         snprintf(number, sizeof number, format, (long long)value);
     } else {
         snprintf(format, sizeof format, "%%%.*s%c", n, spec, letter ? letter : 'g');
-        snprintf(number, sizeof number, format, value);
+        keel_snprintf(number, sizeof number, format, value);
     }
     keel_text_add(out, "%s", number);
     return KEEL_OK;

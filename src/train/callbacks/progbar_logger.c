@@ -1,5 +1,6 @@
 /* The lines that Keras's fit shows, on standard output, for programs that have no display of their
  * own: on a terminal a bar that is redrawn, elsewhere one line at the end of a pass. */
+#include "base/c_locale.h"
 #include "base/memory.h"
 #include "train/callbacks/watcher.h"
 #include <math.h>
@@ -48,6 +49,7 @@ static void put_line(const keel_watching *w, const keel_moment *at, bool last)
 {
     const own_t *o = w->own;
     const keel_logs *logs = at->logs;
+    char number[400];
     if (o->live) fputs("\r\033[K", stdout);
     printf("%lld/", (long long)at->step);
     if (at->steps > 0)
@@ -55,10 +57,13 @@ static void put_line(const keel_watching *w, const keel_moment *at, bool last)
     else
         fputs("unknown ", stdout);
     if (o->live) put_bar(at, ((const args_t *)w->args.args)->width);
-    printf("%.0fs %.3gms/step", at->seconds, 1e3 * at->seconds / (double)(at->step ? at->step : 1));
+    keel_snprintf(number, sizeof number, "%.3g",
+                  1e3 * at->seconds / (double)(at->step ? at->step : 1));
+    printf("%.0fs %sms/step", at->seconds, number);
     for (int i = 0; logs && i < logs->count; i++) {
         const double v = logs->value[i];
-        printf(fabs(v) > 1e-3 ? " - %s: %.4f" : " - %s: %.4e", logs->name[i], v);
+        keel_snprintf(number, sizeof number, fabs(v) > 1e-3 ? "%.4f" : "%.4e", v);
+        printf(" - %s: %s", logs->name[i], number);
     }
     if (last) putchar('\n');
     fflush(stdout);
