@@ -1,5 +1,7 @@
-/* Files; see file.h. The buffer of a whole file grows with the bytes read, not with the size that
- * the file system reports, so files of /proc work too. */
+/* Files; see file.h. A new file has no name until it is complete, where the file system can do that
+ * (O_TMPFILE): a process that is killed then leaves nothing. The buffer of a whole file grows with
+ * the bytes read, not with the size that the file system reports, so files of /proc work too. */
+#define _GNU_SOURCE /* O_TMPFILE */
 #include "io/file.h"
 #include "base/memory.h"
 #include <errno.h>
@@ -119,8 +121,84 @@ static keel_status check_place(const char *path)
 
 struct keel_new_file {
     int fd;
-    char *path, *temporary;
+    char *path, *temporary; /* "": it has no name */
 };
+
+enum { PROC_NAME = 40, NAMES_MOST = 1000 };
+
+static void proc_name(char out[PROC_NAME], int fd)
+{
+    snprintf(out, PROC_NAME, "/proc/self/fd/%d", fd);
+}
+
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash) return keel_strdup(".");
+    return slash == path ? keel_strdup("/") : keel_strndup(path, (size_t)(slash - path));
+}
+
+/* A file without a name in the folder of `path`, which can get one; -1: not here. */
+static int open_unnamed(const char *path)
+{
+    char proc[PROC_NAME];
+    char *folder = folder_of(path);
+    const int fd = folder ? open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666) : -1;
+    keel_free(folder);
+    if (fd < 0) return -1;
+    proc_name(proc, fd);
+    if (access(proc, F_OK) == 0) return fd;
+    close(fd);
+    return -1;
+}
+
+/* The file gets a temporary name: one that is open, or else a new one. */
+static keel_status give_name(keel_new_file *f)
+{
+    char proc[PROC_NAME];
+    const size_t size = strlen(f->path) + 32;
+    const bool open_already = f->fd >= 0;
+    proc_name(proc, f->fd);
+    for (int i = 0; i < NAMES_MOST; i++) { /* a killed process may have left a file of this name */
+        snprintf(f->temporary, size, "%s.%ld-%d.tmp", f->path, (long)getpid(), i);
+        if (open_already) {
+            if (!linkat(AT_FDCWD, proc, AT_FDCWD, f->temporary, AT_SYMLINK_FOLLOW)) return KEEL_OK;
+        } else {
+            f->fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+            if (f->fd >= 0) return KEEL_OK;
+        }
+        if (errno != EEXIST) break;
+    }
+    f->temporary[0] = 0; /* not ours */
+    return keel_fail(KEEL_EIO, "%s: cannot be created: %s", f->path, strerror(errno));
+}
+
+/* Where a file without a name cannot get one after all, it is copied into one that has. */
+static keel_status copy_with_name(keel_new_file *f)
+{
+    char bytes[1 << 16];
+    ssize_t n;
+    const int from = f->fd;
+    f->fd = -1;
+    keel_status s = give_name(f);
+    for (off_t at = 0; s >= 0 && (n = pread(from, bytes, sizeof bytes, at)) != 0;) {
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) {
+            s = keel_fail(KEEL_EIO, "%s: copying: %s", f->path, strerror(errno));
+        } else {
+            s = keel_new_file_write(f, bytes, (size_t)n);
+            at += n;
+        }
+    }
+    close(from);
+    return s;
+}
+
+static keel_status have_name(keel_new_file *f)
+{
+    if (f->temporary[0] || give_name(f) >= 0) return KEEL_OK;
+    return copy_with_name(f);
+}
 
 keel_status keel_new_file_create(keel_new_file **out, const char *path)
 {
@@ -136,15 +214,8 @@ keel_status keel_new_file_create(keel_new_file **out, const char *path)
         s = KEEL_ENOMEM;
         goto out;
     }
-    for (int i = 0; f->fd < 0; i++) { /* a killed process may have left a file of this name */
-        snprintf(f->temporary, size, "%s.%ld-%d.tmp", path, (long)getpid(), i);
-        f->fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (f->fd < 0 && (errno != EEXIST || i == 999)) {
-            s = keel_fail(KEEL_EIO, "%s: cannot be created: %s", path, strerror(errno));
-            f->temporary[0] = 0; /* not ours */
-            goto out;
-        }
-    }
+    f->fd = open_unnamed(path);
+    if (f->fd < 0 && (s = give_name(f)) < 0) goto out;
     *out = f;
     f = NULL;
 out:
@@ -191,9 +262,11 @@ keel_status keel_new_file_resize(keel_new_file *f, int64_t n_bytes)
     return keel_fail(KEEL_EIO, "%s: writing: %s", f->path, strerror(errno));
 }
 
-const char *keel_new_file_temporary(const keel_new_file *f)
+keel_status keel_new_file_temporary(keel_new_file *f, const char **name)
 {
-    return f->temporary;
+    KEEL_TRY(have_name(f));
+    *name = f->temporary;
+    return KEEL_OK;
 }
 
 keel_status keel_new_file_join(keel_new_file **out, const char *temporary)
@@ -225,10 +298,7 @@ keel_status keel_new_file_sync(keel_new_file *f)
  * itself is complete. */
 static void sync_folder(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash == path ? keel_strdup("/")
-                   : slash       ? keel_strndup(path, (size_t)(slash - path))
-                                 : keel_strdup(".");
+    char *folder = folder_of(path);
     const int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (fd >= 0) {
         fsync(fd);
@@ -239,10 +309,10 @@ static void sync_folder(const char *path)
 
 keel_status keel_new_file_commit(keel_new_file *f)
 {
-    keel_status s = KEEL_OK;
-    if (fsync(f->fd) != 0 && errno != EINVAL && errno != EROFS) {
-        s = keel_fail(KEEL_EIO, "%s: syncing: %s", f->path, strerror(errno));
-        goto out;
+    keel_status s = keel_new_file_sync(f);
+    if (s < 0) goto out;
+    if (!f->temporary[0]) { /* the name at the last moment; and that it has one is synced, too */
+        if ((s = have_name(f)) < 0 || (s = keel_new_file_sync(f)) < 0) goto out;
     }
     const int closed = close(f->fd);
     f->fd = -1;

@@ -42,8 +42,9 @@ keel_status keel_new_file_write(keel_new_file *f, const void *data, size_t n_byt
 keel_status keel_new_file_write_at(keel_new_file *f, int64_t at, const void *data, size_t n_bytes);
 keel_status keel_new_file_resize(keel_new_file *f, int64_t n_bytes);
 /* Its temporary name, for other processes, which may write into the same file: they open it, and
- * close it when all of theirs is on the disk. Nobody else may commit it. */
-const char *keel_new_file_temporary(const keel_new_file *f);
+ * close it when all of theirs is on the disk. Nobody else may commit it. Until then it may have no
+ * name, so that nothing is left of it if the process is killed. */
+keel_status keel_new_file_temporary(keel_new_file *f, const char **name);
 keel_status keel_new_file_join(keel_new_file **out, const char *temporary);
 keel_status keel_new_file_read_at(const keel_new_file *f, int64_t at, void *data, size_t n_bytes);
 keel_status keel_new_file_sync(keel_new_file *f);

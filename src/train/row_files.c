@@ -42,15 +42,16 @@ struct keel_row_files {
 
 /* ---- made ------------------------------------------------------------------------------------ */
 
-static keel_status create_first(const row_file *f, keel_new_file **file, hint *h)
+/* What the others find the file by. */
+static keel_status show_first(const row_file *f, hint *h)
 {
-    KEEL_TRY(keel_new_file_create(file, f->path));
-    const char *ending = keel_new_file_temporary(*file) + strlen(f->path);
-    snprintf(h->ending, sizeof h->ending, "%s", ending);
+    const char *name;
+    KEEL_TRY(keel_new_file_temporary(f->file, &name));
+    snprintf(h->ending, sizeof h->ending, "%s", name + strlen(f->path));
     if (getrandom(h->token, sizeof h->token, 0) != (ssize_t)sizeof h->token)
         h->token[0] = (uint64_t)keel_clock_ns(); /* then the name alone must do */
-    KEEL_TRY(keel_new_file_write_at(*file, 0, h->token, sizeof h->token));
-    return keel_new_file_sync(*file);
+    KEEL_TRY(keel_new_file_write_at(f->file, 0, h->token, sizeof h->token));
+    return keel_new_file_sync(f->file);
 }
 
 /* True if the file of process 0 is here, too. */
@@ -80,8 +81,10 @@ static keel_status open_files(keel_row_files *f)
     const bool first = f->s->lanes.process == 0;
     keel_status s = KEEL_OK;
     int64_t sees = 1;
-    for (int k = 0; first && k < f->n && s >= 0; k++)
-        s = create_first(&f->file[k], &f->file[k].file, &f->hint[k]);
+    for (int k = 0; first && k < f->n && s >= 0; k++) {
+        s = keel_new_file_create(&f->file[k].file, f->file[k].path);
+        if (c && s >= 0) s = show_first(&f->file[k], &f->hint[k]);
+    }
     if (!c) return s;
     KEEL_TRY(keel_comm_agree(c, s, NULL, 0, NULL));
     KEEL_TRY(keel_comm_broadcast(c, f->hint, (size_t)f->n * sizeof *f->hint));
