@@ -130,7 +130,14 @@ want 0 "^rows +$n " evaluate image.keras --data some.toml
 want 0 '1 rows could not be read' fit image.keras --data some.toml --devices cpu:0 -o i.keras
 stage ignore_errors 1
 want 0 "^rows +$((n - 1)) " evaluate image.keras --data some.toml
-want 0 '1 rows could not be read and are left out' fit image.keras --data some.toml --devices cpu:0 -o i.keras
+want 0 '1 rows could not be read and are left out, the first \(0\) because' fit image.keras --data some.toml --devices cpu:0 -o i.keras
+
+# A file of a table that is wrong has no row that could be named.
+mkdir tables
+printf 'a,y\n1,0\n2,1\n' >tables/0.csv
+printf 'a,y\n1,0\noops,1\n' >tables/1.csv
+printf 'source = "files:tables/*.csv"\n[[stage]]\nname = "interleave"\n[[stage]]\nname = "ignore_errors"\nmost = 1\n' >some.toml
+want 0 '1 rows could not be read and are left out, the first because: .*tables/1.csv:3: column' data some.toml --label y --verify
 
 # A budget may be a part, rows that fail are listed, and the next run leaves them out.
 printf 'source = "shapes"\n[[stage]]\nname = "substitute"\nrate = 0.5\nquarantine = "bad.txt"\n' >some.toml

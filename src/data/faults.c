@@ -125,11 +125,13 @@ void keel_passed_add(keel_passed *p, const keel_fault *f)
 
 void keel_passed_note(keel_passed *p, const char *name, const char *what, char *text, size_t size)
 {
+    char first[32] = ""; /* of a stream it may have no number */
     pthread_mutex_lock(&p->lock);
+    if (p->first_row >= 0) snprintf(first, sizeof first, " (%lld)", (long long)p->first_row);
     if (p->rows.n)
         snprintf(text, size,
-                 "%s: %lld rows could not be read%s, the first (%lld) because: %.100s%s%.60s", name,
-                 (long long)p->rows.n, what, (long long)p->first_row, p->first.text,
+                 "%s: %lld rows could not be read%s, the first%s because: %.100s%s%.60s", name,
+                 (long long)p->rows.n, what, first, p->first.text,
                  p->list.failed.status < 0 ? "; " : "",
                  p->list.failed.status < 0 ? p->list.failed.text : "");
     pthread_mutex_unlock(&p->lock);
