@@ -82,6 +82,7 @@ PLAIN = [  # name, shape of a row, the operation, scale of the kernel
     ("repeat", M, lambda x: O.repeat(x, 3, axis=1), ONE),
     ("roll", M, lambda x: O.roll(x, 2, axis=-1), ONE),
     ("roll back", M, lambda x: O.roll(x, -1, axis=1), ONE),
+    ("roll along two", P, lambda x: O.roll(x, (-1, 2), axis=(1, -2)), ONE),
     ("tile", M, lambda x: O.tile(x, (1, 2, 3)), ONE),
     ("swapaxes", T, lambda x: O.swapaxes(x, 1, -1), ONE),
     ("moveaxis", T, lambda x: O.moveaxis(x, 1, -1), ONE),
