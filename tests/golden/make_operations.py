@@ -84,6 +84,22 @@ PLAIN = [  # name, shape of a row, the operation, scale of the kernel
     ("roll back", M, lambda x: O.roll(x, -1, axis=1), ONE),
     ("roll along two", P, lambda x: O.roll(x, (-1, 2), axis=(1, -2)), ONE),
     ("tile", M, lambda x: O.tile(x, (1, 2, 3)), ONE),
+    ("tile of fewer dims", T, lambda x: O.tile(x, (2, 3)), ONE),
+    ("expand_dims of two", M, lambda x: O.expand_dims(x, (-1, 1)), ONE),
+    ("repeat of each place", M, lambda x: O.repeat(x, [1, 2, 0, 3], axis=1), ONE),
+    ("one_hot in the middle", M, lambda x: O.one_hot(O.argmax(x, axis=-1), 6, axis=1) * O.transpose(x, (0, 2, 1)), ONE),  # fmt: skip
+    ("softmax of two (JAX)", T, lambda x: O.softmax(x, axis=(1, -1)), TWO),
+    ("log_softmax of two (JAX)", T, lambda x: O.log_softmax(x, axis=(1, -1)), TWO),
+    ("average by a list", M, lambda x: O.average(x, axis=1, weights=np.array([1, 2, 0, 4], "float32")), ONE),  # fmt: skip
+    ("average by weights", M, lambda x: O.average(x, axis=-1, weights=O.exp(x)), ONE),
+    ("where of a list", (6, 6), lambda x: O.where(np.tril(np.ones((6, 6), bool)), x, -2.0), ONE),
+    ("where of lists", T, lambda x: O.where(np.tri(3, 4) > 0, x, number(4, 24, ONE).reshape(2, 3, 4)), ONE),  # fmt: skip
+    ("matmul of a list", M, lambda x: O.matmul(number(4, 12, ONE).reshape(3, 4), x), ONE),
+    ("matmul of lists", T, lambda x: O.matmul(number(4, 30, ONE).reshape(1, 2, 5, 3), x), ONE),
+    ("matmul by lists", T, lambda x: O.matmul(x, number(4, 40, ONE).reshape(2, 4, 5)), ONE),
+    ("matmul of a vector", T, lambda x: O.matmul(number(4, 3, ONE), x), ONE),
+    ("matmul by a vector", T, lambda x: O.matmul(x, number(4, 4, ONE)), ONE),
+    ("matmul by one", T, lambda x: O.matmul(x, O.swapaxes(x[:, :1], 2, 3)), ONE),
     ("swapaxes", T, lambda x: O.swapaxes(x, 1, -1), ONE),
     ("moveaxis", T, lambda x: O.moveaxis(x, 1, -1), ONE),
     ("moveaxis of two", T, lambda x: O.moveaxis(x, (3, 1), (1, 2)), ONE),

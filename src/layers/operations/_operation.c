@@ -173,16 +173,21 @@ keel_status keel_emit_scaled(keel_emit *e, keel_value in, double scale, double o
     return keel_emit_on(e, &keel_op_rescaling, &op, &in, 1, out);
 }
 
+keel_status keel_new_axis_of(int rank, int64_t axis, int64_t *place)
+{
+    const int64_t dims = rank + 1;
+    if (axis < -dims || axis >= dims)
+        return keel_fail(KEEL_EARG, "axis %lld: the output has %lld dims with the batch",
+                         (long long)axis, (long long)dims);
+    if (axis == 0 || axis == -dims)
+        return keel_fail(KEEL_EUNSUP, "axis %lld would come before the batch", (long long)axis);
+    if (rank > KEEL_RANK_MAX)
+        return keel_fail(KEEL_EUNSUP, "more than %d dims of a row", KEEL_RANK_MAX);
+    *place = (axis < 0 ? axis + dims : axis) - 1;
+    return KEEL_OK;
+}
+
 keel_status keel_new_axis(const keel_emit *e, int64_t axis, int64_t *place)
 {
-    const int64_t rank = keel_emit_in(e, 0)->shape.rank + 2;
-    if (axis < -rank || axis >= rank)
-        return keel_fail(KEEL_EARG, "axis %lld: the output has %lld dims with the batch",
-                         (long long)axis, (long long)rank);
-    if (axis == 0 || axis == -rank)
-        return keel_fail(KEEL_EUNSUP, "axis %lld would come before the batch", (long long)axis);
-    if (rank - 1 > KEEL_RANK_MAX)
-        return keel_fail(KEEL_EUNSUP, "more than %d dims of a row", KEEL_RANK_MAX);
-    *place = (axis < 0 ? axis + rank : axis) - 1;
-    return KEEL_OK;
+    return keel_new_axis_of(keel_emit_in(e, 0)->shape.rank + 1, axis, place);
 }

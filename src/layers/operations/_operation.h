@@ -41,6 +41,8 @@ keel_status keel_reduce_axes(const keel_emit *e, const keel_ints *axis, keel_red
 
 /* The place among the dims of a row at which a new axis, as Keras counts it, is inserted. */
 keel_status keel_new_axis(const keel_emit *e, int64_t axis, int64_t *place);
+/* The same where the rows will have `rank` dims, also those of other new axes. */
+keel_status keel_new_axis_of(int rank, int64_t axis, int64_t *place);
 
 /* An op of ops/binary.h on two values; in * scale + offset. */
 keel_status keel_emit_pair(keel_emit *e, const keel_op *op, keel_value a, keel_value b,

@@ -82,6 +82,34 @@ keel_status keel_emit_two_last(keel_emit *e, keel_value x, int64_t first, int64_
     return keel_emit_permuted(e, from, x, out);
 }
 
+/* x - max, then e to that over its sum, or it without the logarithm of that sum. */
+static keel_status softmax_of_several(keel_emit *e, keel_reduce_args *over, bool log, keel_value x,
+                                      keel_value *out)
+{
+    keel_value of, power;
+    over->to = KEEL_REDUCE_MAX;
+    KEEL_TRY(keel_emit_on(e, &keel_op_reduce, over, &x, 1, &of));
+    KEEL_TRY(keel_emit_pair(e, &keel_op_subtract, x, of, &x));
+    KEEL_TRY(keel_emit_each(e, &keel_op_exponential, x, &power));
+    over->to = KEEL_REDUCE_SUM;
+    KEEL_TRY(keel_emit_on(e, &keel_op_reduce, over, &power, 1, &of));
+    if (!log) return keel_emit_pair(e, &keel_op_divide, power, of, out);
+    KEEL_TRY(keel_emit_each(e, &keel_op_log, of, &of));
+    return keel_emit_pair(e, &keel_op_subtract, x, of, out);
+}
+
+keel_status keel_emit_softmax(keel_emit *e, const keel_ints *axis, bool log, keel_value x,
+                              keel_value *out)
+{
+    keel_reduce_args over = { .keepdims = true };
+    int64_t along;
+    if (axis->count == 0) return keel_fail(KEEL_EARG, "axis: there must be one");
+    KEEL_TRY(keel_reduce_axes(e, axis, &over));
+    if (axis->count > 1) return softmax_of_several(e, &over, log, x, out);
+    KEEL_TRY(keel_row_axis(e, axis->at[0], &along));
+    return keel_emit_along(e, log ? &keel_op_log_softmax : &keel_op_softmax, x, along, out);
+}
+
 keel_status keel_emit_repeated(keel_emit *e, keel_value x, int64_t axis, int64_t to,
                                keel_value *out)
 {

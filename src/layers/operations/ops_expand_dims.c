@@ -1,4 +1,4 @@
-/* A new dim of 1. */
+/* New dims of 1. */
 #include "layers/operations/_operation.h"
 
 typedef struct args_t {
@@ -13,12 +13,19 @@ static const keel_field fields[] = {
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
-    keel_reshape_args op = { 0 };
-    int64_t place = 0;
-    if (a->axis.count != 1) return keel_fail(KEEL_EUNSUP, "axis: only one new dim is supported");
-    KEEL_TRY(keel_new_axis(e, a->axis.at[0], &place));
-    op.shape = keel_shape_with_one(keel_emit_in(e, 0)->shape, place);
+    const keel_shape *in = &keel_emit_in(e, 0)->shape;
+    const int n = a->axis.count > 1 ? a->axis.count : 1, rank = in->rank + n;
+    bool new[KEEL_RANK_MAX] = { false };
+    keel_reshape_args op = { .shape.rank = rank };
+    if (a->axis.count < 1) return keel_fail(KEEL_EARG, "axis: there must be one");
+    for (int i = 0; i < n; i++) {
+        int64_t place = 0;
+        KEEL_TRY(keel_new_axis_of(rank, a->axis.at[i], &place));
+        if (new[place]) return keel_fail(KEEL_EARG, "axis %lld twice", (long long)a->axis.at[i]);
+        new[place] = true;
+    }
+    for (int d = 0, from = 0; d < rank; d++) op.shape.dim[d] = new[d] ? 1 : in->dim[from++];
     return keel_emit_unary(e, &keel_op_reshape, &op);
 }
 
-KEEL_ARGS_OPERATION(ops_expand_dims, "ExpandDims", "numpy", 1, "A new dim of 1.")
+KEEL_ARGS_OPERATION(ops_expand_dims, "ExpandDims", "numpy", 1, "New dims of 1.")
