@@ -16,7 +16,7 @@ operations/ops_image_extract_patches     patches that lie side by side, and thos
 operations/ops_image_perspective_transform  the equations of four points
 operations/ops_image_scale_and_translate three lists of numbers, each checked against the others
 operations/ops_image_ssim                the formula
-operations/ops_norm                      six norms
+operations/ops_norm                      eight norms
 preprocessing/normalization              numbers that are broadcast to the dims that are kept
 preprocessing/stft_spectrogram           seven things to say of a spectrum
 preprocessing/text_vectorization         texts are standardized, cut and joined to runs of words

@@ -3,6 +3,7 @@
 #include "base/c_locale.h"
 #include "base/field_impl.h"
 #include "base/memory.h"
+#include "base/python_json.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,9 +15,13 @@ enum { LIST_MAX = 4096 }; /* texts or numbers in a list */
 
 static const char *value_text(char out[96], const json_t *v)
 {
+    double x;
     switch (json_typeof(v)) {
     case JSON_STRING:
-        snprintf(out, 96, "'%.60s'", json_string_value(v));
+        if (keel_json_number(v, &x))
+            snprintf(out, 96, "%g", x);
+        else
+            snprintf(out, 96, "'%.60s'", json_string_value(v));
         break;
     case JSON_INTEGER:
         snprintf(out, 96, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
@@ -140,9 +145,12 @@ static keel_status read_int(const keel_type *type, const keel_field *f, const js
 static keel_status read_float(const keel_type *type, const keel_field *f, const json_t *v,
                               double *out)
 {
-    if (!json_is_number(v) || !isfinite(json_number_value(v))) return wrong(type, f, v, "a number");
-    KEEL_TRY(check_range(type, f, json_number_value(v), v));
-    *out = json_number_value(v);
+    double x = NAN;                              /* which says null */
+    const bool any = f->min == 0 && f->max == 0; /* also one without an end */
+    if (!keel_json_number(v, &x) || isnan(x) || (isinf(x) && !any))
+        return wrong(type, f, v, "a number");
+    KEEL_TRY(check_range(type, f, x, v));
+    *out = x;
     return KEEL_OK;
 }
 

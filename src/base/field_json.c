@@ -1,5 +1,6 @@
 /* Writes args as the JSON that Keras writes, in the order of the field table. */
 #include "base/field_impl.h"
+#include "base/python_json.h"
 #include "base/registered.h"
 #include <math.h>
 #include <string.h>
@@ -72,7 +73,7 @@ static json_t *field_json(const keel_field *f, const void *place)
     }
     case KEEL_FIELD_FLOAT: {
         const double x = *(const double *)place;
-        return isnan(x) ? json_null() : json_real(x);
+        return isnan(x) ? json_null() : keel_json_of_number(x);
     }
     case KEEL_FIELD_BOOL:
         return json_boolean(*(const bool *)place);

@@ -1,5 +1,6 @@
 /* See _numbers.h. */
 #include "layers/_numbers.h"
+#include "base/python_json.h"
 
 bool keel_numbers_shape(const json_t *v, keel_shape *shape)
 {
@@ -14,8 +15,8 @@ bool keel_numbers_shape(const json_t *v, keel_shape *shape)
 static bool copy(const json_t *v, const keel_shape *s, int d, double **to)
 {
     if (d == s->rank) {
-        *(*to)++ = json_is_boolean(v) ? json_is_true(v) : json_number_value(v);
-        return json_is_number(v) || json_is_boolean(v);
+        **to = json_is_true(v);
+        return keel_json_number(v, (*to)++) || json_is_boolean(v);
     }
     if ((int64_t)json_array_size(v) != s->dim[d]) return false;
     for (size_t i = 0; i < json_array_size(v); i++)

@@ -1,6 +1,7 @@
 /* .keras files: metadata.json, config.json and model.weights.h5 in a zip archive, the assets of
  * layers, and keel.json for what Keras has no place for. */
 #include "base/memory.h"
+#include "base/python_json.h"
 #include "base/text.h"
 #include "io/file.h"
 #include "io/kind.h"
@@ -200,7 +201,10 @@ keel_status keel_model_parse(const char *text, size_t n_bytes, const char *what,
 {
     json_error_t error;
     KEEL_TRY(check_cost(text, n_bytes, what));
-    *out = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, &error);
+    char *plain = keel_python_json_read(text, n_bytes, &n_bytes);
+    if (!plain) return KEEL_ENOMEM;
+    *out = json_loadb(plain, n_bytes, JSON_REJECT_DUPLICATES, &error);
+    keel_free(plain);
     if (!*out && json_error_code(&error) == json_error_out_of_memory)
         return keel_fail(KEEL_ENOMEM, "out of memory reading %s", what);
     if (!*out) return keel_fail(KEEL_EFORMAT, "%s: line %d: %s", what, error.line, error.text);
@@ -506,6 +510,7 @@ keel_status keel_model_texts_make(keel_model_texts *out, const keel_model *m)
     keel_status s = keel_model_to_config(m, &config);
     if (s >= 0 && !(t.config = json_dumps(config, JSON_COMPACT)))
         s = keel_fail(KEEL_ENOMEM, "out of memory writing config.json");
+    if (t.config) keel_python_json_write(t.config);
     json_decref(config);
     if (s >= 0 && m->n_class) s = keel_model_extra_text(m, &t.extra);
     if (s >= 0) s = keel_model_list_assets(m, &t.assets, &t.n_asset);

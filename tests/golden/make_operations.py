@@ -92,6 +92,11 @@ PLAIN = [  # name, shape of a row, the operation, scale of the kernel
     ("log_softmax of two (JAX)", T, lambda x: O.log_softmax(x, axis=(1, -1)), TWO),
     ("average by a list", M, lambda x: O.average(x, axis=1, weights=np.array([1, 2, 0, 4], "float32")), ONE),  # fmt: skip
     ("average by weights", M, lambda x: O.average(x, axis=-1, weights=O.exp(x)), ONE),
+    ("where without an end", (6, 6), lambda x: O.softmax(O.where(np.tril(np.ones((6, 6), bool)), x, -np.inf)), ONE),  # fmt: skip
+    ("mask without an end", (6, 6), lambda x: O.softmax(x + np.where(np.tri(6) > 0, 0, -np.inf).astype("float32")), ONE),  # fmt: skip
+    ("norm of the largest", T, lambda x: O.norm(x, ord=np.inf, axis=-1) - O.norm(x, ord=-np.inf, axis=-1), ONE),  # fmt: skip
+    ("norm of the largest row", T, lambda x: O.norm(x, ord=np.inf, axis=(2, 3)) - O.norm(x, ord=-np.inf, axis=(3, 2)), ONE),  # fmt: skip
+    ("clip without an end", M, lambda x: O.clip(x, 0.25, np.inf), ONE),
     ("where of a list", (6, 6), lambda x: O.where(np.tril(np.ones((6, 6), bool)), x, -2.0), ONE),
     ("where of lists", T, lambda x: O.where(np.tri(3, 4) > 0, x, number(4, 24, ONE).reshape(2, 3, 4)), ONE),  # fmt: skip
     ("matmul of a list", M, lambda x: O.matmul(number(4, 12, ONE).reshape(3, 4), x), ONE),

@@ -1,6 +1,7 @@
 /* See _operation.h. */
 #include "layers/operations/_operation.h"
 #include "base/memory.h"
+#include "base/python_json.h"
 #include "layers/_numbers.h"
 #include <string.h>
 
@@ -20,13 +21,10 @@ static keel_status number(const json_t *v, const char *name, double *out)
         *out = json_is_true(v);
         return KEEL_OK;
     }
-    if (!json_is_number(v))
-        return keel_fail(KEEL_EUNSUP,
-                         "argument %s: only values of the model and single numbers are "
-                         "supported",
-                         name);
-    *out = json_number_value(v);
-    return KEEL_OK;
+    if (keel_json_number(v, out)) return KEEL_OK;
+    return keel_fail(KEEL_EUNSUP,
+                     "argument %s: only values of the model and single numbers are supported",
+                     name);
 }
 
 static keel_status read_shape(const json_t *v, const char *name, int most, keel_shape *shape)

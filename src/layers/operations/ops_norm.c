@@ -1,4 +1,5 @@
 /* The length of vectors, and the norm of matrices. */
+#include "base/python_json.h"
 #include "layers/operations/_values.h"
 #include <math.h>
 #include <string.h>
@@ -33,13 +34,18 @@ static keel_status of_vectors(keel_emit *e, double ord, const keel_reduce_args *
         return keel_emit_on(e, &keel_op_reduce, sum, &x, 1, e->out);
     }
     KEEL_TRY(keel_emit_each(e, &keel_op_absolute, e->in[0], &x));
+    if (isinf(ord)) {
+        keel_reduce_args over = *sum;
+        over.to = ord > 0 ? KEEL_REDUCE_MAX : KEEL_REDUCE_MIN;
+        return keel_emit_on(e, &keel_op_reduce, &over, &x, 1, e->out);
+    }
     if (ord != 1) KEEL_TRY(keel_emit_with(e, &keel_op_power, x, ord, &x));
     KEEL_TRY(keel_emit_on(e, &keel_op_reduce, sum, &x, 1, &x));
     e->out[0] = x;
     return ord == 1 ? KEEL_OK : keel_emit_with(e, &keel_op_power, x, 1 / ord, e->out);
 }
 
-/* The largest sum of a column, or the smallest (-1). */
+/* The largest sum of a column, or the smallest (-1); of a row by an ord without an end. */
 static keel_status of_columns(keel_emit *e, double ord, int64_t row, int64_t column)
 {
     const bool keepdims = ((const args_t *)e->args)->keepdims;
@@ -47,7 +53,7 @@ static keel_status of_columns(keel_emit *e, double ord, int64_t row, int64_t col
     KEEL_TRY(keel_emit_each(e, &keel_op_absolute, e->in[0], &x));
     KEEL_TRY(keel_emit_reduced(e, KEEL_REDUCE_SUM, x, row, keepdims, &x));
     if (!keepdims && column > row) column--;
-    return keel_emit_reduced(e, ord == 1 ? KEEL_REDUCE_MAX : KEEL_REDUCE_MIN, x, column, keepdims,
+    return keel_emit_reduced(e, ord > 0 ? KEEL_REDUCE_MAX : KEEL_REDUCE_MIN, x, column, keepdims,
                              e->out);
 }
 
@@ -74,17 +80,20 @@ static keel_status of_matrices(keel_emit *e, double ord, bool nuclear)
     if (nuclear) return of_singular_values(e, KEEL_REDUCE_SUM, row, column);
     if (ord == 2) return of_singular_values(e, KEEL_REDUCE_MAX, row, column);
     if (ord == -2) return of_singular_values(e, KEEL_REDUCE_MIN, row, column);
+    if (isinf(ord)) return of_columns(e, ord, column, row);
     if (ord == 1 || ord == -1) return of_columns(e, ord, row, column);
-    return keel_fail(KEEL_EUNSUP,
-                     "ord %g of matrices is not supported: 1, -1, 2, -2, \"fro\" and \"nuc\" are",
-                     ord);
+    return keel_fail(
+        KEEL_EUNSUP,
+        "ord %g of matrices is not supported: 1, -1, 2, -2, inf, -inf, \"fro\" and \"nuc\" are",
+        ord);
 }
 
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
-    const char *word = json_string_value(a->ord);
-    const double ord = json_is_number(a->ord) ? json_number_value(a->ord) : 2;
+    const char *word = json_string_value(a->ord); /* NULL: null or a number */
+    double ord = 2;
+    if (keel_json_number(a->ord, &ord)) word = NULL;
     keel_reduce_args sum = { .to = KEEL_REDUCE_SUM, .keepdims = a->keepdims };
     KEEL_TRY(keel_reduce_axes(e, &a->axis, &sum));
     if (a->axis.count > 2 || a->axis.count < 1)
@@ -93,7 +102,7 @@ static keel_status emit(keel_emit *e)
     const bool nuclear = matrix && word && !strcmp(word, "nuc");
     if (word && !nuclear && (!matrix || strcmp(word, "fro")))
         return keel_fail(KEEL_EUNSUP, "ord '%.20s' is not supported", word);
-    if (a->ord && !word && !json_is_number(a->ord))
+    if (a->ord && !word && !keel_json_number(a->ord, &ord))
         return keel_fail(KEEL_EARG, "ord: a number or a word");
     if (matrix ? !a->ord || (word && !nuclear) : ord == 2) return euclidean(e, &sum);
     return matrix ? of_matrices(e, ord, nuclear) : of_vectors(e, ord, &sum);

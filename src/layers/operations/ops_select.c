@@ -1,12 +1,14 @@
 /* Of several values the first whose condition holds; a number if none does. */
+#include "base/python_json.h"
 #include "layers/operations/_values.h"
 
 static keel_status operand(const keel_emit *e, const json_t *v, keel_operand *out)
 {
     const json_t *in = json_object_get(v, KEEL_CALL_VALUE);
-    if (!in && !json_is_number(v))
+    double x = 0;
+    if (!in && !keel_json_number(v, &x))
         return keel_fail(KEEL_EUNSUP, "choicelist: values of the model and numbers are supported");
-    *out = in ? KEEL_OF_VALUE(e->in[json_integer_value(in)]) : KEEL_OF_NUMBER(json_number_value(v));
+    *out = in ? KEEL_OF_VALUE(e->in[json_integer_value(in)]) : KEEL_OF_NUMBER(x);
     return KEEL_OK;
 }
 
