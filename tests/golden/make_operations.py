@@ -97,6 +97,10 @@ PLAIN = [  # name, shape of a row, the operation, scale of the kernel
     ("norm of the largest", T, lambda x: O.norm(x, ord=np.inf, axis=-1) - O.norm(x, ord=-np.inf, axis=-1), ONE),  # fmt: skip
     ("norm of the largest row", T, lambda x: O.norm(x, ord=np.inf, axis=(2, 3)) - O.norm(x, ord=-np.inf, axis=(3, 2)), ONE),  # fmt: skip
     ("clip without an end", M, lambda x: O.clip(x, 0.25, np.inf), ONE),
+    ("depth_to_space of channels first", (8, 2, 3), lambda x: O.depth_to_space(x, 2, data_format="channels_first"), ONE),  # fmt: skip
+    ("space_to_depth of channels first", (2, 4, 6), lambda x: O.space_to_depth(x, 2, data_format="channels_first"), ONE),  # fmt: skip
+    ("transpose by the last", T, lambda x: O.transpose(x, (0, -1, 1, -2)), ONE),
+    ("attention by an array", (5, 4), lambda x: L.MultiHeadAttention(2, 3, use_bias=False, kernel_initializer="ones")(x, x, attention_mask=np.tril(np.ones((1, 5, 5), bool))), ONE),  # fmt: skip
     ("where of a list", (6, 6), lambda x: O.where(np.tril(np.ones((6, 6), bool)), x, -2.0), ONE),
     ("where of lists", T, lambda x: O.where(np.tri(3, 4) > 0, x, number(4, 24, ONE).reshape(2, 3, 4)), ONE),  # fmt: skip
     ("matmul of a list", M, lambda x: O.matmul(number(4, 12, ONE).reshape(3, 4), x), ONE),

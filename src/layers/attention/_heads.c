@@ -1,5 +1,6 @@
 /* See _heads.h. */
 #include "layers/attention/_heads.h"
+#include "layers/operations/_operation.h"
 #include "layers/regularization/dropout.h"
 #include "ops/dot_product_attention.h"
 #include <stdio.h>
@@ -46,6 +47,11 @@ static keel_status read_call(const keel_emit *e, keel_heads_call *out)
         return KEEL_OK;
     }
     KEEL_TRY(keel_call_arguments(e, parameters, given));
+    const json_t *mask = keel_argument(e, KEEL_HEADS_ATTENTION_MASK, "attention_mask");
+    if (json_is_array(mask)) {
+        out->mask = mask;
+        given[KEEL_HEADS_ATTENTION_MASK] = NULL;
+    }
     for (int k = 0; k < PARAMETERS; k++) KEEL_TRY(read_argument(given[k], k, out));
     return out->in[KEEL_HEADS_QUERY] >= 0 && out->in[KEEL_HEADS_VALUE] >= 0
                ? KEEL_OK
@@ -195,6 +201,14 @@ static keel_status add_given(keel_emit *e, keel_value mask, int rank, keel_value
     return keel_emit_view(e, &as, mask, out);
 }
 
+/* An array has a batch of 1, or only the dims (T, S). */
+static keel_status mask_of_array(keel_emit *e, const json_t *array, int rank, keel_value *out)
+{
+    int dims = 0;
+    for (const json_t *v = array; json_is_array(v); v = json_array_get(v, 0)) dims++;
+    return keel_emit_array(e, array, "attention_mask", dims > rank ? rank : rank - 1, out);
+}
+
 /* Appends the masks of query, value and key, and that of the call, to inputs of an op. */
 static keel_status add_masks(keel_emit *e, const keel_heads_call *c, keel_value query, bool plain,
                              const keel_shape *scores, keel_value *in, int *n_in)
@@ -210,11 +224,16 @@ static keel_status add_masks(keel_emit *e, const keel_heads_call *c, keel_value 
                                           "features attends, and no other");
         KEEL_TRY(add_mask(e, each[i], i == 0, *scores, &in[(*n_in)++]));
     }
-    if (c->in[KEEL_HEADS_ATTENTION_MASK] < 0) return KEEL_OK;
+    if (c->in[KEEL_HEADS_ATTENTION_MASK] < 0 && !c->mask) return KEEL_OK;
     if (!plain)
         return keel_fail(KEEL_EUNSUP, "attention_mask is supported where the last dim before the "
                                       "features attends, and no other");
-    return add_given(e, e->in[c->in[KEEL_HEADS_ATTENTION_MASK]], scores->rank, &in[(*n_in)++]);
+    keel_value mask;
+    if (c->mask)
+        KEEL_TRY(mask_of_array(e, c->mask, scores->rank, &mask));
+    else
+        mask = e->in[c->in[KEEL_HEADS_ATTENTION_MASK]];
+    return add_given(e, mask, scores->rank, &in[(*n_in)++]);
 }
 
 static keel_status find_seen(const keel_emit *e, const keel_heads_call *c, bool plain, int rank,

@@ -37,6 +37,7 @@ enum {
 
 typedef struct keel_heads_call {
     int in[KEEL_HEADS_INPUTS]; /* which input of the layer; -1: not given */
+    const json_t *mask;        /* an attention_mask that is an array; NULL: it is none */
     bool scores, causal;
 } keel_heads_call;
 

@@ -4,14 +4,18 @@
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
+    const bool first = a->data_format > 0; /* channels_first */
     const int64_t b = a->block_size;
     const keel_spec *in;
-    KEEL_TRY(keel_channels_last(a->data_format));
     KEEL_TRY(keel_emit_image(e, &in));
-    const int64_t h = in->shape.dim[0] / b, w = in->shape.dim[1] / b, c = in->shape.dim[2];
-    if (in->shape.dim[0] % b || in->shape.dim[1] % b)
+    const int64_t *dim = in->shape.dim;
+    const int64_t h = dim[first] / b, w = dim[first + 1] / b, c = dim[first ? 0 : 2];
+    if (dim[first] % b || dim[first + 1] % b)
         return keel_fail(KEEL_ESHAPE, "an image of %lld by %lld is not made of blocks of %lld",
-                         (long long)in->shape.dim[0], (long long)in->shape.dim[1], (long long)b);
+                         (long long)dim[first], (long long)dim[first + 1], (long long)b);
+    if (first)
+        return emit_blocks(e, KEEL_SHAPE(c, h, b, w, b), (const int64_t[]){ 2, 4, 0, 1, 3 },
+                           KEEL_SHAPE(b * b * c, h, w));
     return emit_blocks(e, KEEL_SHAPE(h, b, w, b, c), (const int64_t[]){ 0, 2, 1, 3, 4 },
                        KEEL_SHAPE(h, w, b * b * c));
 }
