@@ -11,7 +11,6 @@
 #include "train/together.h"
 #include <math.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 /* ---- memory, as the operating system sees it ---------------------------------------------------
@@ -26,10 +25,16 @@ static int64_t resident_bytes(void)
     return pages < 0 ? -1 : pages * sysconf(_SC_PAGESIZE);
 }
 
+/* getrusage also counts the program that started this one, up to its call of exec. */
 static int64_t peak_bytes(void)
 {
-    struct rusage u;
-    return getrusage(RUSAGE_SELF, &u) ? -1 : (int64_t)u.ru_maxrss * 1024;
+    char line[128];
+    long kib = -1;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && kib < 0 && fgets(line, sizeof line, f))
+        if (sscanf(line, "VmHWM: %ld", &kib) != 1) kib = -1;
+    if (f) fclose(f);
+    return kib < 0 ? -1 : (int64_t)kib * 1024;
 }
 
 /* Of all programs for training, or for validation: what they keep for other processes. */
