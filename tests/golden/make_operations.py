@@ -101,6 +101,8 @@ PLAIN = [  # name, shape of a row, the operation, scale of the kernel
     ("space_to_depth of channels first", (2, 4, 6), lambda x: O.space_to_depth(x, 2, data_format="channels_first"), ONE),  # fmt: skip
     ("transpose by the last", T, lambda x: O.transpose(x, (0, -1, 1, -2)), ONE),
     ("attention by an array", (5, 4), lambda x: L.MultiHeadAttention(2, 3, use_bias=False, kernel_initializer="ones")(x, x, attention_mask=np.tril(np.ones((1, 5, 5), bool))), ONE),  # fmt: skip
+    ("take_along_axis by an array", M, lambda x: O.take_along_axis(x, np.array([[[5], [0], [2], [0]]]), axis=2), ONE),  # fmt: skip
+    ("take_along_axis of one place", M, lambda x: O.take_along_axis(x, O.argmax(x[:, :, :1], axis=1, keepdims=True), axis=1), ONE),  # fmt: skip
     ("where of a list", (6, 6), lambda x: O.where(np.tril(np.ones((6, 6), bool)), x, -2.0), ONE),
     ("where of lists", T, lambda x: O.where(np.tri(3, 4) > 0, x, number(4, 24, ONE).reshape(2, 3, 4)), ONE),  # fmt: skip
     ("matmul of a list", M, lambda x: O.matmul(number(4, 12, ONE).reshape(3, 4), x), ONE),

@@ -1,5 +1,5 @@
 /* The places of an axis that a second value names. */
-#include "layers/operations/_operation.h"
+#include "layers/operations/_values.h"
 
 typedef struct args_t {
     int64_t axis;
@@ -13,16 +13,20 @@ static const keel_field fields[] = {
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
+    const int rank = keel_emit_in(e, 0)->shape.rank;
     keel_axis_args op;
-    keel_operand x[2];
+    keel_value x[2];
     if (a->axis == KEEL_INT_NULL) return keel_fail(KEEL_EUNSUP, "axis null is the batch, too");
-    KEEL_TRY(keel_operand_at(e, 0, "x", &x[0]));
-    KEEL_TRY(keel_operand_at(e, 1, "indices", &x[1]));
-    if (x[0].value < 0 || x[1].value < 0)
-        return keel_fail(KEEL_EUNSUP, "it needs a value and indices of the model");
+    KEEL_TRY(keel_value_at(e, 0, "x", rank, &x[0]));
+    KEEL_TRY(keel_value_at(e, 1, "indices", rank, &x[1]));
     KEEL_TRY(keel_row_axis(e, a->axis, &op.axis));
-    return keel_emit_on(e, &keel_op_take_along, &op, (keel_value[]){ x[0].value, x[1].value }, 2,
-                        e->out);
+    const bool alike = keel_value_shape(e, x[0])->rank == keel_value_shape(e, x[1])->rank;
+    for (int d = 0; d < rank && alike; d++) { /* of the other dims, one of 1 goes with any number */
+        if (d == op.axis) continue;
+        for (int k = 0; k < 2; k++)
+            KEEL_TRY(keel_emit_repeated(e, x[k], d, keel_value_shape(e, x[1 - k])->dim[d], &x[k]));
+    }
+    return keel_emit_on(e, &keel_op_take_along, &op, x, 2, e->out);
 }
 
 KEEL_ARGS_OPERATION(ops_take_along_axis, "TakeAlongAxis", "numpy", 2,
