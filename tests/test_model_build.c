@@ -154,6 +154,8 @@ static void a_wrong_call_is_refused_by_name_and_changes_nothing(void **state)
     SAYS(keel_model_call(m, "Add", NULL, both, 2, &out), KEEL_ESHAPE, "layer 'add'");
     SAYS(keel_model_call(m, "Dense", units, both, 2, &out), KEEL_EARG, "takes 1 input");
     SAYS(keel_model_call(m, "Add", NULL, NULL, 0, &out), KEEL_EARG, "at least 1");
+    SAYS(keel_model_call(m, "ops.Subtract", NULL, (keel_symbol[]){ a, a, a }, 3, &out), KEEL_EARG,
+         "takes at most 2 inputs, not 3");
     SAYS(keel_model_call(m, "Dense", units, &(keel_symbol){ 9 }, 1, &out), KEEL_EARG, "symbol");
     SAYS(keel_model_call_again(m, "dense", &b, 1, &out), KEEL_ESHAPE, "kernel");
     SAYS(keel_model_call_again(m, "densely", &b, 1, &out), KEEL_EARG, "densely");

@@ -333,10 +333,14 @@ static keel_status check_inputs(const keel_model *m, const keel_model_layer *l,
     if (keel_model_layer_is_model(l) && n_in != l->inner->n_input)
         return keel_fail(KEEL_EARG, "layer '%s': the model takes %d input%s, not %d", l->name,
                          l->inner->n_input, l->inner->n_input == 1 ? "" : "s", n_in);
-    if (n_in < l->kind->min_inputs || n_in > most)
+    const int least = l->kind->min_inputs, bound = n_in < least ? least : most;
+    if (n_in < least || n_in > most)
         return keel_fail(KEEL_EARG, "layer '%s': a %s takes %s%d input%s, not %d", l->name,
-                         l->kind->type.name, most == INPUTS_MAX ? "at least " : "",
-                         l->kind->min_inputs, l->kind->min_inputs == 1 ? "" : "s", n_in);
+                         l->kind->type.name,
+                         least == most   ? ""
+                         : bound == most ? "at most "
+                                         : "at least ",
+                         bound, bound == 1 ? "" : "s", n_in);
     for (int i = 0; i < n_in + call->n_mask; i++)
         if (in[i] < 0 || in[i] >= m->n_symbol)
             return keel_fail(KEEL_EARG, "layer '%s': input %d is no symbol of this model", l->name,
