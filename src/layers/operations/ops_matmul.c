@@ -7,9 +7,10 @@
 /* Of the dims before those of the matrices, one of 1 goes with any number. */
 static keel_status of_values(keel_emit *e)
 {
-    keel_value x[2] = { e->in[0], e->in[e->n_in - 1] };
+    if (e->n_in != 2) return keel_fail(KEEL_EARG, "it needs two matrices");
+    keel_value x[2] = { e->in[0], e->in[1] };
     for (int k = 0; k < 2; k++) {
-        const keel_shape *other = keel_value_shape(e, e->in[k ? 0 : e->n_in - 1]);
+        const keel_shape *other = keel_value_shape(e, e->in[1 - k]);
         if (keel_value_shape(e, x[k])->rank != other->rank) continue;
         for (int d = 0; d + 2 < other->rank; d++)
             KEEL_TRY(keel_emit_repeated(e, x[k], d, other->dim[d], &x[k]));
