@@ -31,6 +31,8 @@ CANNOT = {  # the name of a case: why
     "RandomCrop": "Keras leaves the image whole (README, differences)",
     "MelSpectrogram": "Keras takes the loudest number of the batch (README, differences)",
     "adaptive_average_pool": "Keras does not read the list that it wrote for a tuple",
+    "softmax of two (JAX)": "Keras compares the list of axes that it wrote for a tuple with a number",
+    "log_softmax of two (JAX)": "Keras compares the list of axes that it wrote for a tuple with a number",
     "adaptive_max_pool": "Keras does not read the list that it wrote for a tuple",
 }
 
