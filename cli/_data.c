@@ -50,8 +50,7 @@ static bool holds_t10k(const char *folder)
     return holds(folder, "t10k-images");
 }
 
-/* The path of a directory behind "images:", "audio:" or "text:". */
-static const char *without_kind(const char *spec)
+const char *keel_setup_folder(const char *spec)
 {
     static const char *const kinds[] = { "images:", "audio:", "text:" };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -63,7 +62,7 @@ static const char *without_kind(const char *spec)
 static bool holds_images(const char *spec)
 {
     struct stat st;
-    const char *folder = without_kind(spec);
+    const char *folder = keel_setup_folder(spec);
     if (!strncmp(spec, "audio:", 6) || !strncmp(spec, "text:", 5)) return false;
     return !stat(folder, &st) && S_ISDIR(st.st_mode) && !holds_t10k(folder) &&
            !holds(folder, "train-images");
@@ -82,7 +81,7 @@ static int64_t class_count(const keel_model *m, int output)
  * model already has class names. */
 static bool is_flat(const char *spec, const keel_model *m)
 {
-    const char *folder = without_kind(spec);
+    const char *folder = keel_setup_folder(spec);
     DIR *d = opendir(folder);
     bool flat = d != NULL;
     for (const struct dirent *e; flat && (e = readdir(d));) {

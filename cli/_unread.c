@@ -18,12 +18,9 @@ static bool ends(const char *spec, const char *ending)
 /* Of a directory, by its first file; 0: it is none, or has files of another kind. */
 static unsigned kind_of_rows(const char *spec, const keel_dataset *d)
 {
-    static const char *const kinds[] = { "images:", "audio:", "text:" };
     struct stat st;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (!strncmp(spec, kinds[i], strlen(kinds[i]))) spec += strlen(kinds[i]);
     const char *name = keel_dataset_row_name(d, 0);
-    if (!name || stat(spec, &st) || !S_ISDIR(st.st_mode)) return 0;
+    if (!name || stat(keel_setup_folder(spec), &st) || !S_ISDIR(st.st_mode)) return 0;
     return ends(name, ".txt") ? TEXTS : ends(name, ".wav") ? SOUNDS : IMAGES;
 }
 

@@ -209,6 +209,9 @@ typedef enum keel_setup_use {
     KEEL_USE_VERIFY /* to be looked at, without a model: rows are not checked when it is opened */
 } keel_setup_use;
 
+/* The path of a directory behind "images:", "audio:" or "text:", or the whole text. */
+const char *keel_setup_folder(const char *spec);
+
 /* Complains of an option that data of such a name does not read; or, once it is open (d), that the
  * files of such a directory do not. Returns -1, or the exit code. */
 int keel_setup_unread(const char *spec, const keel_dataset *d, const keel_data_options *o);

@@ -301,8 +301,8 @@ keel_status keel_dataset_balanced_weights(const keel_dataset *dataset, double *w
 keel_status keel_evaluate(keel_model *m, keel_strategy *s, const keel_dataset *data,
                           const keel_fit_options *options, keel_logs *out);
 
-/* Outputs of the model for each of the n rows, in order. y of the data is not read. Of a stream n
- * is known when it ends, and memory grows with it.
+/* Outputs of the model for each of the n rows, in order. y of the data is not read. A stream
+ * need not say how many rows it has: memory grows as they come.
  *
  * Shapes   out [n, shape of the model's first output], float32 (float64 for a float64 model)
  * Returns  as keel_fit; KEEL_EDATA: the data has more or fewer rows than it said

@@ -12,8 +12,9 @@ char *keel_python_json_read(const char *text, size_t n_bytes, size_t *n_out);
 /* Makes numbers of such texts again, in place. */
 void keel_python_json_write(char *text);
 
-/* Is it a number, also such a one? A new value for any number; NULL: out of memory. */
+/* Whether v is a number, also one of these three. *out is left as it is if it is none. */
 bool keel_json_number(const json_t *v, double *out);
+/* A new value for any number; NULL: out of memory. */
 json_t *keel_json_of_number(double x);
 
 #endif

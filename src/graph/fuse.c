@@ -14,7 +14,7 @@ typedef struct fuser {
     int *uses;        /* [n_value] */
     keel_value *name; /* [n_value] the value that replaces it; itself if nothing changed */
     bool *dead;       /* [n_node] */
-    bool on_device;
+    bool on_device;   /* some device runs it */
 } fuser;
 
 static bool is(const keel_graph_node *n, const keel_op *op)
@@ -88,14 +88,22 @@ static keel_status take_over(fuser *f, keel_graph_node *n, const keel_graph_node
     return keel_node_infer(&n->node);
 }
 
+/* The batch_norm that makes input k of node n, if only n reads it and it has no activation yet;
+ * else NULL. */
+static keel_graph_node *plain_norm(const fuser *f, const keel_graph_node *n, int k)
+{
+    keel_graph_node *bn = only_maker(f, n, k, &keel_op_batch_norm);
+    const keel_batch_norm_args *a = bn ? bn->args : NULL;
+    return bn && !a->relu && !a->silu ? bn : NULL;
+}
+
 /* batch_norm -> relu */
 static keel_status fuse_relu(fuser *f, keel_graph_node *n)
 {
     double max;
-    keel_graph_node *bn = only_maker(f, n, 0, &keel_op_batch_norm);
+    keel_graph_node *bn = plain_norm(f, n, 0);
     if (!bn || !is_relu(n, &max)) return KEEL_OK;
     keel_batch_norm_args *a = bn->args;
-    if (a->relu || a->silu) return KEEL_OK;
     a->relu = true;
     a->max_value = max;
     return take_in(f, bn, n);
@@ -104,11 +112,9 @@ static keel_status fuse_relu(fuser *f, keel_graph_node *n)
 /* batch_norm -> silu, which a device's kernels do not take */
 static keel_status fuse_silu(fuser *f, const keel_graph_node *n)
 {
-    keel_graph_node *bn = only_maker(f, n, 0, &keel_op_batch_norm);
+    keel_graph_node *bn = plain_norm(f, n, 0);
     if (f->on_device || !bn || bn->node.n_in > 1) return KEEL_OK;
-    keel_batch_norm_args *a = bn->args;
-    if (a->relu || a->silu) return KEEL_OK;
-    a->silu = true;
+    ((keel_batch_norm_args *)bn->args)->silu = true;
     return take_in(f, bn, n);
 }
 
@@ -116,11 +122,10 @@ static keel_status fuse_silu(fuser *f, const keel_graph_node *n)
 static keel_status fuse_add(fuser *f, keel_graph_node *n)
 {
     for (int k = 0; k < 2 && n->node.n_in == 2; k++) {
-        keel_graph_node *bn = only_maker(f, n, k, &keel_op_batch_norm);
+        keel_graph_node *bn = plain_norm(f, n, k);
         const keel_value other = n->in[1 - k];
-        const keel_batch_norm_args *a = bn ? bn->args : NULL;
-        if (!bn || bn->node.n_in > 1 || a->relu || a->silu ||
-            f->g->value[other].node > bn - f->g->node || other == bn->in[0])
+        if (!bn || bn->node.n_in > 1 || f->g->value[other].node > bn - f->g->node ||
+            other == bn->in[0])
             continue;
         keel_value *in = keel_calloc(2, sizeof *in);
         keel_spec *spec = keel_calloc(2, sizeof *spec);

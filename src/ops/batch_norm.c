@@ -197,27 +197,25 @@ static void REAL_(scales)(const keel_call *c, const double *mean, const double *
     }
 }
 
-/* What backward needs of silu: scale and offset of forward, behind the four arrays of others in
- * scratch. scale NULL: there is no silu. */
-typedef struct REAL_(silu) {
-    const double *mean, *scale, *offset;
-} REAL_(silu);
-
-static REAL_(silu) REAL_(silu_of)(const keel_call *c, const double *mean, const double *invstd)
+/* What backward needs of silu: scale and offset of forward, [2n] behind the four arrays of others
+ * in scratch. NULL: there is no silu. */
+static const double *REAL_(silu_scales)(const keel_call *c, const double *mean,
+                                        const double *invstd)
 {
     const int64_t n = keel_batch_norm_channels(c->node);
     double *scale = (double *)c->scratch + 4 * n;
-    if (!((const keel_batch_norm_args *)c->node->args)->silu) return (REAL_(silu)){ 0 };
+    if (!((const keel_batch_norm_args *)c->node->args)->silu) return NULL;
     REAL_(scales)(c, mean, invstd, scale, scale + n);
-    return (REAL_(silu)){ mean, scale, scale + n };
+    return scale;
 }
 
-/* The part of dy of channel k of a place that reaches the normalisation. */
-static REAL REAL_(given)(REAL dy, REAL x, int64_t k, const uint8_t *bits, const REAL_(silu) * silu)
+/* What reaches the normalisation of dy of channel k of n, whose x lies `off` the mean. bits: of its
+ * place; silu: as silu_scales gives it. */
+static REAL REAL_(given)(REAL dy, double off, int64_t k, int64_t n, const uint8_t *bits,
+                         const double *silu)
 {
-    if (!silu->scale) return passes(bits, k) ? dy : 0;
-    const double u = (REAL)((x - silu->mean[k]) * silu->scale[k] + silu->offset[k]);
-    const double s = 1 / (1 + exp(-u));
+    if (!silu) return passes(bits, k) ? dy : 0;
+    const double u = (REAL)(off * silu[k] + silu[n + k]), s = 1 / (1 + exp(-u));
     return (REAL)(dy * (s * (1 + u * (1 - s))));
 }
 
@@ -278,19 +276,19 @@ static void REAL_(forward)(const keel_call *c)
 
 /* sums of dy and of dy xhat over `rows` rows from `row` of this call */
 static void REAL_(sums)(const keel_call *c, int64_t row, int64_t rows, const double *mean,
-                        const double *invstd, double *sum, double *sum_xhat)
+                        const double *invstd, const double *silu, double *sum, double *sum_xhat)
 {
     const int64_t n = keel_batch_norm_channels(c->node), per_row = keel_row_count(&c->node->in[0]);
     const REAL *x = (const REAL *)c->in[0] + row * per_row;
     const REAL *dy = (const REAL *)c->out_grad[0] + row * per_row;
-    const REAL_(silu) silu = REAL_(silu_of)(c, mean, invstd);
     for (int64_t k = 0; k < n; k++) sum[k] = sum_xhat[k] = 0;
     for (int64_t i = 0; i < rows * per_row; i += n) {
         const uint8_t *bits = bits_of(c, (row * per_row + i) / n);
         for (int64_t k = 0; k < n; k++) {
-            const REAL given = REAL_(given)(dy[i + k], x[i + k], k, bits, &silu);
+            const double off = x[i + k] - mean[k];
+            const REAL given = REAL_(given)(dy[i + k], off, k, n, bits, silu);
             sum[k] += given;
-            sum_xhat[k] += given * (x[i + k] - mean[k]);
+            sum_xhat[k] += given * off;
         }
     }
     for (int64_t k = 0; k < n; k++) sum_xhat[k] *= invstd[k];
@@ -302,9 +300,10 @@ static void REAL_(partial_backward)(const keel_call *c)
     double *mean, *invstd;
     if (c->rows == 0) return;
     REAL_(channel_facts)(c, &mean, &invstd);
+    const double *silu = REAL_(silu_scales)(c, mean, invstd);
     for (int64_t row = 0; row < c->rows; row++) {
         double *sum = c->partial + row * c->node->partial_backward;
-        REAL_(sums)(c, row, 1, mean, invstd, sum, sum + n);
+        REAL_(sums)(c, row, 1, mean, invstd, silu, sum, sum + n);
     }
 }
 
@@ -320,7 +319,7 @@ static void REAL_(backward)(const keel_call *c)
     REAL_(channel_facts)(c, &mean, &invstd);
     /* dx = scale (dy - a - (x - mean) b) with per-channel scale, a and b; a and b are 0 where the
      * statistics are not the batch's */
-    const REAL_(silu) silu = REAL_(silu_of)(c, mean, invstd);
+    const double *silu = REAL_(silu_scales)(c, mean, invstd);
     double *a = invstd + n, *b = a + n, *scale = invstd;
     for (int64_t k = 0; k < n; k++) {
         const double total = meets(c->node) ? c->merged[0] * (double)per_row : 1;
@@ -332,8 +331,9 @@ static void REAL_(backward)(const keel_call *c)
         const uint8_t *bits = bits_of(c, i);
         for (int64_t k = 0; k < n; k++) {
             const int64_t e = i * n + k;
-            const REAL given = REAL_(given)(dy[e], x[e], k, bits, &silu); /* dx may be dy */
-            const double g = scale[k] * (given - a[k] - (x[e] - mean[k]) * b[k]);
+            const double off = x[e] - mean[k];
+            const REAL given = REAL_(given)(dy[e], off, k, n, bits, silu); /* dx may be dy */
+            const double g = scale[k] * (given - a[k] - off * b[k]);
             if (dx) dx[e] = (REAL)(c->in_adds[0] ? dx[e] + g : g);
             if (dz) dz[e] = c->in_adds[1] ? dz[e] + given : given;
         }
@@ -351,7 +351,7 @@ static void REAL_(weights)(const keel_call *c)
     double *own = (double *)c->scratch + 2 * n, *mean, *invstd;
     if (!meets(c->node) || renorm) REAL_(channel_facts)(c, &mean, &invstd);
     if (!meets(c->node)) {
-        REAL_(sums)(c, 0, c->rows, mean, invstd, own, own + n);
+        REAL_(sums)(c, 0, c->rows, mean, invstd, REAL_(silu_scales)(c, mean, invstd), own, own + n);
         sum = own;
         sum_xhat = own + n;
     }

@@ -24,6 +24,7 @@ typedef struct inference {
 typedef struct outputs {
     int n;                 /* the first so many of the model */
     int64_t rows;          /* of the data; -1: not known before they have come */
+    bool grows;            /* so the tensors get longer */
     keel_row_files *files; /* NULL: they stay in memory */
     keel_tensor *tensor;   /* [n] with room for all rows, or for those of a step */
     char **at;             /* [n_output of the model] where the next rows go; NULL: not asked for */
@@ -73,12 +74,13 @@ static int64_t bytes_of(const outputs *o)
 /* Begin to read, if there is memory for that, the program, and the outputs (NULL: none). */
 static keel_status start(inference *l, const char *what, const outputs *o)
 {
-    KEEL_TRY(keel_run_memory_check(&(keel_run_memory){
-        .what = what,
-        .steps = keel_arenas_bytes(l->trainer->arenas),
-        .outputs = o ? bytes_of(o) : 0,
-        .grows = o && !o->files &&
-                 o->rows<0, .input = { { l->feed, l->least } }, .asked = l->o.input_memory> 0 }));
+    const keel_run_memory memory = { .what = what,
+                                     .steps = keel_arenas_bytes(l->trainer->arenas),
+                                     .outputs = o ? bytes_of(o) : 0,
+                                     .grows = o && o->grows,
+                                     .input = { { l->feed, l->least } },
+                                     .asked = l->o.input_memory > 0 };
+    KEEL_TRY(keel_run_memory_check(&memory));
     keel_watch_go_live(&l->run, l->trainer);
     return keel_feed_begin_epoch(l->feed, 0);
 }
@@ -128,7 +130,7 @@ static keel_status lengthen(keel_tensor *t, int64_t rows)
     return KEEL_OK;
 }
 
-/* grows: it will be lengthened. */
+/* grows: it will be made longer. */
 static keel_status create_output(const keel_trainer *trainer, int k, int64_t rows, bool grows,
                                  keel_tensor *out)
 {
@@ -152,7 +154,7 @@ static int64_t row_bytes(const keel_tensor *t)
 /* Room for `more` rows behind the `done` before them, where nobody has said how many come. */
 static keel_status make_room(outputs *o, int64_t done, int64_t more)
 {
-    if (o->files || o->rows >= 0 || o->n == 0) return KEEL_OK;
+    if (!o->grows || o->n == 0) return KEEL_OK;
     if (more <= o->tensor[0].shape.dim[0] - done) return KEEL_OK;
     const int64_t rows = done + more, room = rows <= INT64_MAX / 2 ? rows + rows / 2 : rows;
     int64_t wanted = -bytes_of(o);
@@ -258,10 +260,10 @@ static int64_t rows_of(const inference *l)
 static keel_status create_outputs(const inference *l, const char *const *path, outputs *o)
 {
     o->rows = rows_of(l);
-    const bool grows = !path && o->rows < 0;
-    const int64_t room = path || grows ? keel_feed_max_rows(l->feed) : o->rows;
+    o->grows = !path && o->rows < 0;
+    const int64_t room = path || o->grows ? keel_feed_max_rows(l->feed) : o->rows;
     for (int k = 0; k < o->n; k++) {
-        KEEL_TRY(create_output(l->trainer, k, room, grows, &o->tensor[k]));
+        KEEL_TRY(create_output(l->trainer, k, room, o->grows, &o->tensor[k]));
         o->at[k] = o->tensor[k].data;
     }
     if (!path) return KEEL_OK;

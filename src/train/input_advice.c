@@ -55,7 +55,7 @@ static void add(keel_input_stats *in, double step, const char *what)
         in->remedy[at] = in->remedy[at - 1];
     in->remedy[at].step_seconds = step;
     in->remedy[at].factor = now / step;
-    keel_snprintf(in->remedy[at].what, sizeof in->remedy[at].what, "%s", what);
+    snprintf(in->remedy[at].what, sizeof in->remedy[at].what, "%s", what);
 }
 
 /* The fewest threads that gain all that threads can. */
@@ -67,7 +67,7 @@ static void more_threads(keel_input_stats *in, const costs *c)
     for (int t = in->threads + 1; t <= THREADS_MAX; t++)
         if (step_with(in, c, t) < 0.99 * step_with(in, c, best)) best = t;
     if (best == in->threads) return;
-    keel_snprintf(what, sizeof what, "%d threads instead of %d", best, in->threads);
+    snprintf(what, sizeof what, "%d threads instead of %d", best, in->threads);
     add(in, step_with(in, c, best), what);
 }
 

@@ -43,9 +43,9 @@ keel_status keel_run_memory_check(const keel_run_memory *m)
                          m->outputs ? ", or have the rows written to files" : "");
     }
     if (m->asked || !m->input[0].feed) return KEEL_OK;
-    const int64_t all = left - rest, needed = m->input[0].least;
-    const int64_t room = !m->grows ? all : all / 2 > needed ? all / 2 : needed;
     const int64_t least = m->input[1].least;
+    int64_t room = left - rest;
+    if (m->grows) room = room / 2 > input ? room / 2 : input;
     const int64_t quarter = room / 4 <= room - m->input[0].least ? room / 4 : least;
     const int64_t validation = quarter < least ? least : quarter;
     if (m->input[1].feed) keel_feed_limit(m->input[1].feed, validation);

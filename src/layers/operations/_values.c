@@ -82,7 +82,7 @@ keel_status keel_emit_two_last(keel_emit *e, keel_value x, int64_t first, int64_
     return keel_emit_permuted(e, from, x, out);
 }
 
-/* x - max, then e to that over its sum, or it without the logarithm of that sum. */
+/* d = x - max; exp(d) / sum exp(d), or its logarithm d - log sum exp(d). */
 static keel_status softmax_of_several(keel_emit *e, keel_reduce_args *over, bool log, keel_value x,
                                       keel_value *out)
 {
@@ -104,10 +104,21 @@ keel_status keel_emit_softmax(keel_emit *e, const keel_ints *axis, bool log, kee
     keel_reduce_args over = { .keepdims = true };
     int64_t along;
     if (axis->count == 0) return keel_fail(KEEL_EARG, "axis: there must be one");
-    KEEL_TRY(keel_reduce_axes(e, axis, &over));
-    if (axis->count > 1) return softmax_of_several(e, &over, log, x, out);
+    if (axis->count > 1) {
+        KEEL_TRY(keel_reduce_axes(e, axis, &over));
+        return softmax_of_several(e, &over, log, x, out);
+    }
     KEEL_TRY(keel_row_axis(e, axis->at[0], &along));
     return keel_emit_along(e, log ? &keel_op_log_softmax : &keel_op_softmax, x, along, out);
+}
+
+keel_status keel_emit_alike(keel_emit *e, int64_t axis, keel_value x[2])
+{
+    for (int k = 0; k < 2; k++) {
+        const int64_t to = keel_value_shape(e, x[1 - k])->dim[axis];
+        KEEL_TRY(keel_emit_repeated(e, x[k], axis, to, &x[k]));
+    }
+    return KEEL_OK;
 }
 
 keel_status keel_emit_repeated(keel_emit *e, keel_value x, int64_t axis, int64_t to,

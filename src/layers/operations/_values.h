@@ -37,6 +37,8 @@ keel_status keel_emit_two_last(keel_emit *e, keel_value x, int64_t first, int64_
 /* softmax, or its logarithm, over one dim or several together; axes as in Keras. */
 keel_status keel_emit_softmax(keel_emit *e, const keel_ints *axis, bool log, keel_value x,
                               keel_value *out);
+/* Of two values where one has 1 in a dim, it gets the other's number there. */
+keel_status keel_emit_alike(keel_emit *e, int64_t axis, keel_value x[2]);
 /* `to` for a dim of 1. */
 keel_status keel_emit_repeated(keel_emit *e, keel_value x, int64_t axis, int64_t to,
                                keel_value *out);

@@ -14,11 +14,11 @@ static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
-    const int n = a->axis.count > 1 ? a->axis.count : 1, rank = in->rank + n;
+    const int rank = in->rank + a->axis.count;
     bool new[KEEL_RANK_MAX] = { false };
     keel_reshape_args op = { .shape.rank = rank };
     if (a->axis.count < 1) return keel_fail(KEEL_EARG, "axis: there must be one");
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < a->axis.count; i++) {
         int64_t place = 0;
         KEEL_TRY(keel_new_axis_of(rank, a->axis.at[i], &place));
         if (new[place]) return keel_fail(KEEL_EARG, "axis %lld twice", (long long)a->axis.at[i]);

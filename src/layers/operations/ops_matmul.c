@@ -9,12 +9,9 @@ static keel_status of_values(keel_emit *e)
 {
     if (e->n_in != 2) return keel_fail(KEEL_EARG, "it needs two matrices");
     keel_value x[2] = { e->in[0], e->in[1] };
-    for (int k = 0; k < 2; k++) {
-        const keel_shape *other = keel_value_shape(e, e->in[1 - k]);
-        if (keel_value_shape(e, x[k])->rank != other->rank) continue;
-        for (int d = 0; d + 2 < other->rank; d++)
-            KEEL_TRY(keel_emit_repeated(e, x[k], d, other->dim[d], &x[k]));
-    }
+    const int rank = keel_emit_in(e, 0)->shape.rank;
+    const bool alike = keel_emit_in(e, 1)->shape.rank == rank;
+    for (int d = 0; d + 2 < rank && alike; d++) KEEL_TRY(keel_emit_alike(e, d, x));
     return keel_emit_on(e, &keel_op_matmul, NULL, x, 2, e->out);
 }
 

@@ -91,9 +91,9 @@ static keel_status of_matrices(keel_emit *e, double ord, bool nuclear)
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
-    const char *word = json_string_value(a->ord); /* NULL: null or a number */
     double ord = 2;
-    if (keel_json_number(a->ord, &ord)) word = NULL;
+    const bool number = keel_json_number(a->ord, &ord);
+    const char *word = number ? NULL : json_string_value(a->ord);
     keel_reduce_args sum = { .to = KEEL_REDUCE_SUM, .keepdims = a->keepdims };
     KEEL_TRY(keel_reduce_axes(e, &a->axis, &sum));
     if (a->axis.count > 2 || a->axis.count < 1)
@@ -102,8 +102,7 @@ static keel_status emit(keel_emit *e)
     const bool nuclear = matrix && word && !strcmp(word, "nuc");
     if (word && !nuclear && (!matrix || strcmp(word, "fro")))
         return keel_fail(KEEL_EUNSUP, "ord '%.20s' is not supported", word);
-    if (a->ord && !word && !keel_json_number(a->ord, &ord))
-        return keel_fail(KEEL_EARG, "ord: a number or a word");
+    if (a->ord && !word && !number) return keel_fail(KEEL_EARG, "ord: a number or a word");
     if (matrix ? !a->ord || (word && !nuclear) : ord == 2) return euclidean(e, &sum);
     return matrix ? of_matrices(e, ord, nuclear) : of_vectors(e, ord, &sum);
 }

@@ -21,11 +21,8 @@ static keel_status emit(keel_emit *e)
     KEEL_TRY(keel_value_at(e, 1, "indices", rank, &x[1]));
     KEEL_TRY(keel_row_axis(e, a->axis, &op.axis));
     const bool alike = keel_value_shape(e, x[0])->rank == keel_value_shape(e, x[1])->rank;
-    for (int d = 0; d < rank && alike; d++) { /* of the other dims, one of 1 goes with any number */
-        if (d == op.axis) continue;
-        for (int k = 0; k < 2; k++)
-            KEEL_TRY(keel_emit_repeated(e, x[k], d, keel_value_shape(e, x[1 - k])->dim[d], &x[k]));
-    }
+    for (int d = 0; d < rank && alike; d++) /* of the other dims, one of 1 goes with any number */
+        if (d != op.axis) KEEL_TRY(keel_emit_alike(e, d, x));
     return keel_emit_on(e, &keel_op_take_along, &op, x, 2, e->out);
 }
 

@@ -12,8 +12,7 @@ static inline void fetch_to_write(const void *p)
     __asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
 }
 
-/* __builtin_prefetch in a function of its own is taken away by GCC 12: the function has no effect.
- */
+/* An instruction, too: GCC 12 drops calls of a function that only has a __builtin_prefetch. */
 static inline void fetch_to_read(const void *p)
 {
     __asm__ volatile("prefetcht0 %0" : : "m"(*(const char *)p));

@@ -141,14 +141,6 @@ static inline vf vf_round(vf x)
 {
     return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-static inline vi vf_int(vf x)
-{
-    return _mm512_cvtps_epi32(x);
-}
-static inline vf vf_of_bits(vi x)
-{
-    return _mm512_castsi512_ps(x);
-}
 static inline float vf_sum(vf x)
 {
     return _mm512_reduce_add_ps(x);
@@ -180,10 +172,6 @@ static inline vi vi_or(vi a, vi b)
 static inline vi vi_xor(vi a, vi b)
 {
     return _mm512_xor_si512(a, b);
-}
-static inline vi vi_left(vi a, int n)
-{
-    return _mm512_slli_epi32(a, (unsigned)n);
 }
 static inline vi vi_right(vi a, int n)
 {
@@ -378,14 +366,6 @@ static inline vf vf_round(vf x)
 {
     return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-static inline vi vf_int(vf x)
-{
-    return _mm256_cvtps_epi32(x);
-}
-static inline vf vf_of_bits(vi x)
-{
-    return _mm256_castsi256_ps(x);
-}
 static inline float vf_sum(vf x)
 {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
@@ -421,10 +401,6 @@ static inline vi vi_or(vi a, vi b)
 static inline vi vi_xor(vi a, vi b)
 {
     return _mm256_xor_si256(a, b);
-}
-static inline vi vi_left(vi a, int n)
-{
-    return _mm256_slli_epi32(a, n);
 }
 static inline vi vi_right(vi a, int n)
 {

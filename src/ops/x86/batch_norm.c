@@ -6,8 +6,8 @@
  * pixel, costs no digits: a block that lies far from those before it adds that distance to M2, too.
  * Sums of backward likewise: blocks in float32, totals in double.
  *
- * silu costs an exponential, and in backward two, where its op by itself would read and write all
- * values five times more.
+ * silu costs an exponential, and in backward two; its op by itself would read and write all values
+ * five times more. In bfloat16 that takes as long, but the values between need no memory.
  *
  * What forward saves of relu is a bit for each element, read as a mask of a vector (batch_norm.c).
  *
@@ -26,6 +26,7 @@ typedef struct facts { /* of one call; arrays of n channels, in scratch */
     double *mean, *invstd;
     float *near, *scale, *offset, *slope, *share; /* near: the mean as a float */
     float *by, *to;                               /* scale and offset of forward, for silu */
+    bool silu;
     int gamma, beta;
     uint8_t *bits;     /* of the first place; NULL: gradients pass everywhere */
     int64_t bit_bytes; /* of a place */
@@ -59,6 +60,7 @@ static facts facts_of(const keel_call *c)
                 .mean = c->scratch,
                 .gamma = a->scale ? 0 : -1,
                 .beta = a->center ? a->scale : -1,
+                .silu = a->silu,
                 .bits = a->relu && node->n_saved ? c->saved[0] : NULL,
                 .bit_bytes = a->relu && node->n_saved ? keel_batch_norm_bits(n) : 0 };
     f.far = f.places * n * (int64_t)keel_dtype_size(node->held) > FETCH_FAR;
@@ -108,11 +110,6 @@ static void scales_of(const keel_call *c, const facts *f, float *scale, float *o
         offset[k] =
             (float)(weight_of(c, f->beta, k, 0) + gamma * by.d + (f->near[k] - f->mean[k]) * all);
     }
-}
-
-static bool has_silu(const keel_call *c)
-{
-    return ((const keel_batch_norm_args *)c->node->args)->silu;
 }
 
 /* What silu lets through of a gradient. */
@@ -249,7 +246,7 @@ static void VALUE_(forward)(const keel_call *c)
     const VALUE *z = c->node->n_in > 1 ? c->in[1] : NULL;
     const bool relu = ((const keel_batch_norm_args *)c->node->args)->relu;
     scales_of(c, &f, f.scale, f.offset);
-    if (has_silu(c))
+    if (f.silu)
         VALUE_(normalise)(c, &f, NULL, false, false, true);
     else if (z && f.bits)
         VALUE_(normalise)(c, &f, z, true, true, false);
@@ -355,7 +352,7 @@ static void VALUE_(backward)(const keel_call *c)
         f.slope[k] = (float)-b;
         f.offset[k] = (float)(f.share[k] - a - (f.near[k] - f.mean[k]) * b);
     }
-    if (has_silu(c)) {
+    if (f.silu) {
         scales_of(c, &f, f.by, f.to);
         VALUE_(gradients)(c, &f, false, false, true);
     } else if (z && f.bits) {
@@ -467,8 +464,7 @@ static void VALUE_(partial_backward)(const keel_call *c)
     if (c->rows == 0) return;
     const int64_t n = channels_of(c->node), length = keel_row_count(&c->node->in[0]);
     const facts f = facts_of(c);
-    const bool silu = has_silu(c);
-    if (silu) scales_of(c, &f, f.by, f.to);
+    if (f.silu) scales_of(c, &f, f.by, f.to);
     for (int64_t row = 0; row < c->rows; row++) {
         const VALUE *x = (const VALUE *)c->in[0] + row * length;
         const VALUE *dy = (const VALUE *)c->out_grad[0] + row * length;
@@ -482,7 +478,7 @@ static void VALUE_(partial_backward)(const keel_call *c)
     BY_ROWS(                                                                                       \
         i, rows, count, n,                                                                         \
         VALUE_(products_few)(x + p + i * n, dy + p + i * n, bits, f.bit_bytes, &f, rows, silu))
-            if (silu)
+            if (f.silu)
                 PRODUCTS(NULL, true);
             else if (bits)
                 PRODUCTS(bits + i * f.bit_bytes, false);

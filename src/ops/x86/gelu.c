@@ -134,27 +134,35 @@ INLINE pair approximate_slope(pair x)
     return (pair){ half_slope(x.low), half_slope(x.high) };
 }
 
-#define RUN(value, slope)                                                                          \
-    static void value##_f32(const float *x, float *y, int64_t n)                                   \
+#define RUN(way)                                                                                   \
+    static void forward_##way##_f32(const keel_call *c)                                            \
     {                                                                                              \
+        const int64_t n = c->rows * keel_row_count(&c->node->out[0]);                              \
+        const float *x = c->in[0];                                                                 \
+        float *y = c->out[0];                                                                      \
         VECTOR_EACH(i, n, m, {                                                                     \
             const vf v = vf_load_some(m, x + i);                                                   \
-            const pair r = value((pair){ vd_low(v), vd_high(v) });                                 \
+            const pair r = way##_value((pair){ vd_low(v), vd_high(v) });                           \
             vf_store_some(m, y + i, vf_of_doubles(r.low, r.high));                                 \
         });                                                                                        \
     }                                                                                              \
-    static void slope##_f32(const float *x, const float *dy, float *dx, int64_t n, bool adds)      \
+    static void backward_##way##_f32(const keel_call *c)                                           \
     {                                                                                              \
+        const int64_t n = c->rows * keel_row_count(&c->node->out[0]);                              \
+        const float *x = c->in[0], *dy = c->out_grad[0];                                           \
+        float *dx = c->in_grad[0];                                                                 \
+        const bool adds = c->in_adds[0];                                                           \
+        if (!dx) return;                                                                           \
         VECTOR_EACH(i, n, m, {                                                                     \
             const vf v = vf_load_some(m, x + i);                                                   \
             const vf g = vf_load_some(m, dy + i);                                                  \
-            const pair r = slope((pair){ vd_low(v), vd_high(v) });                                 \
+            const pair r = way##_slope((pair){ vd_low(v), vd_high(v) });                           \
             vx_store_doubles(m, dx + i, vd_low(g) * r.low, vd_high(g) * r.high, adds);             \
         });                                                                                        \
     }
 
-RUN(exact_value, exact_slope)
-RUN(approximate_value, approximate_slope)
+RUN(exact)
+RUN(approximate)
 
 /* ---- bfloat16 -------------------------------------------------------------------------------- */
 
@@ -172,13 +180,13 @@ INLINE vf normal_of(vf x, vf *e)
     return vf_choose(vf_greater(x, vf_zero()), vf_sub(one, below), below);
 }
 
-INLINE vf exact_value_of(vf x)
+INLINE vf exact_value_of(const void *args __attribute__((unused)), vf x)
 {
     vf e;
     return vf_mul(x, normal_of(x, &e));
 }
 
-INLINE vf exact_slope_of(vf x)
+INLINE vf exact_slope_of(const void *args __attribute__((unused)), vf x)
 {
     vf e;
     const vf below = normal_of(x, &e);
@@ -194,57 +202,35 @@ INLINE vf weight_of(vf x, vf *rise)
     return logistic(vf_mul(at, vf_fma(square, b, a)));
 }
 
-INLINE vf approximate_value_of(vf x)
+INLINE vf approximate_value_of(const void *args __attribute__((unused)), vf x)
 {
     vf rise;
     return vf_mul(x, weight_of(x, &rise));
 }
 
-INLINE vf approximate_slope_of(vf x)
+INLINE vf approximate_slope_of(const void *args __attribute__((unused)), vf x)
 {
     vf rise;
     const vf s = weight_of(x, &rise);
     return vf_fma(vf_mul(s, vf_sub(vf_set(1), s)), rise, s);
 }
 
-#define RUN_NARROW(value, slope)                                                                   \
-    static void value##_bf16(const keel_bf16 *x, keel_bf16 *y, int64_t n)                          \
-    {                                                                                              \
-        VECTOR_EACH(i, n, m, vx_store_some(m, y + i, value##_of(vx_load_some(m, x + i))));         \
-    }                                                                                              \
-    static void slope##_bf16(const keel_bf16 *x, const keel_bf16 *dy, keel_bf16 *dx, int64_t n,    \
-                             bool adds)                                                            \
-    {                                                                                              \
-        VECTOR_EACH(i, n, m, {                                                                     \
-            vf g = vf_mul(slope##_of(vx_load_some(m, x + i)), vx_load_some(m, dy + i));            \
-            if (adds) g = vf_add(g, vx_load_some(m, dx + i));                                      \
-            vx_store_some(m, dx + i, g);                                                           \
-        });                                                                                        \
-    }
-
-RUN_NARROW(exact_value, exact_slope)
-RUN_NARROW(approximate_value, approximate_slope)
+POINTWISE_VECTOR_OF(keel_bf16, exact_bf16, exact_value_of, exact_slope_of, c->in[0])
+POINTWISE_VECTOR_OF(keel_bf16, approximate_bf16, approximate_value_of, approximate_slope_of,
+                    c->in[0])
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
-#define RUNS(suffix)                                                                               \
-    static void forward_##suffix(const keel_call *c)                                               \
+#define EITHER(pass, suffix)                                                                       \
+    static void pass##_##suffix(const keel_call *c)                                                \
     {                                                                                              \
         const keel_gelu_args *a = c->node->args;                                                   \
-        const int64_t n = c->rows * keel_row_count(&c->node->out[0]);                              \
-        (a->approximate ? approximate_value_##suffix : exact_value_##suffix)(c->in[0], c->out[0],  \
-                                                                             n);                   \
-    }                                                                                              \
-    static void backward_##suffix(const keel_call *c)                                              \
-    {                                                                                              \
-        const keel_gelu_args *a = c->node->args;                                                   \
-        const int64_t n = c->rows * keel_row_count(&c->node->out[0]);                              \
-        if (!c->in_grad[0]) return;                                                                \
-        (a->approximate ? approximate_slope_##suffix : exact_slope_##suffix)(                      \
-            c->in[0], c->out_grad[0], c->in_grad[0], n, c->in_adds[0]);                            \
+        (a->approximate ? pass##_approximate_##suffix : pass##_exact_##suffix)(c);                 \
     }
 
-RUNS(f32)
-RUNS(bf16)
+EITHER(forward, f32)
+EITHER(backward, f32)
+EITHER(forward, bf16)
+EITHER(backward, bf16)
 
 VECTOR_BOTH(gelu, vector_prepare);
