@@ -58,8 +58,7 @@ static const keel_relu_args relu, capped = { .capped = true, .max_value = 6 },
                                   leaky = { .negative_slope = 0.1 };
 
 /* Words of a graph in a line, each reading the one before: an op, "+" adds input 0, "keep" says
- * that somebody will ask for what is there, "device" first that a device runs it. After it: what is
- * left, as layers, in the same way. */
+ * that somebody will ask for what is there. After it: what is left, as layers, in the same way. */
 static void what_is_left_of_a_graph(void **unused)
 {
     (void)unused;
@@ -71,8 +70,6 @@ static void what_is_left_of_a_graph(void **unused)
         { { "bn", "capped" }, "bn + capped" },
         { { "bn", "leaky" }, "bn, leaky" },
         { { "bn", "silu" }, "bn + silu" },
-        { { "device", "bn", "silu" }, "bn, silu" },
-        { { "device", "bn", "relu" }, "bn + relu" },
         { { "bn", "silu", "silu" }, "bn + silu, silu" },
         { { "bn", "silu", "relu" }, "bn + silu, relu" },
         { { "bn", "silu", "+" }, "bn + silu, +" },
@@ -118,7 +115,6 @@ static void what_is_left_of_a_graph(void **unused)
         keel_value first, keep[3];
         char left[200] = "";
         int n_keep = 0;
-        const bool on_device = !strcmp(cases[i].words[0], "device");
         must(keel_graph_create(&b.g, KEEL_FLOAT32, true));
         must(keel_graph_input(b.g, &(keel_spec){ KEEL_FLOAT32, { 3, { 9, 9, 5 } } }, &first));
         b.at = first;
@@ -134,7 +130,7 @@ static void what_is_left_of_a_graph(void **unused)
         }
         const keel_shape shape = keel_graph_spec(b.g, b.at)->shape;
         keep[n_keep++] = b.at;
-        must(keel_graph_fuse(b.g, on_device, keep, n_keep));
+        must(keel_graph_fuse(b.g, keep, n_keep));
         for (int k = 2; k < b.g->n_node; k++) {
             const keel_graph_node *n = &b.g->node[k];
             if (k > 2) strcat(left, ", ");
@@ -168,7 +164,7 @@ static void what_is_added_must_be_made_before_the_batch_norm(void **unused)
         n = add(&b, "n", "batch_norm", &bn, &x, 1);
         if (!before) z = add(&b, "z", "tanh", NULL, &x, 1);
         sum = add(&b, "sum", "add", NULL, (keel_value[]){ n, z }, 2);
-        must(keel_graph_fuse(b.g, false, &sum, 1));
+        must(keel_graph_fuse(b.g, &sum, 1));
         assert_int_equal(b.g->n_node, before ? 2 : 3);
         keel_graph_destroy(b.g);
     }
@@ -186,7 +182,7 @@ static void the_sum_may_be_read_before_the_layer_norm_and_after_it(void **unused
     early = add(&b, "early", "tanh", NULL, &sum, 1);
     y = add(&b, "y", "layer_norm", &ln, &sum, 1);
     late = add(&b, "late", "add", NULL, (keel_value[]){ early, sum, y }, 3);
-    must(keel_graph_fuse(b.g, false, &late, 1));
+    must(keel_graph_fuse(b.g, &late, 1));
     assert_int_equal(b.g->n_node, 4);
     const keel_graph_node *n = b.g->node;
     assert_string_equal(n[1].node.op->name, "add_layer_norm");
@@ -218,7 +214,7 @@ static void a_failing_allocation_leaves_a_graph_that_can_be_freed(void **unused)
         v = add(&b, "more", "add", NULL, (keel_value[]){ v, z }, 2);
         v = add(&b, "norm", "layer_norm", &ln, &v, 1);
         keel_memory_fail_at(at);
-        s = keel_graph_fuse(b.g, false, &v, 1);
+        s = keel_graph_fuse(b.g, &v, 1);
         keel_memory_fail_at(-1);
         keel_graph_destroy(b.g);
         assert_int_equal(keel_memory_live(), live);

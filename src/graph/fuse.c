@@ -14,7 +14,6 @@ typedef struct fuser {
     int *uses;        /* [n_value] */
     keel_value *name; /* [n_value] the value that replaces it; itself if nothing changed */
     bool *dead;       /* [n_node] */
-    bool on_device;   /* some device runs it */
 } fuser;
 
 static bool is(const keel_graph_node *n, const keel_op *op)
@@ -109,11 +108,11 @@ static keel_status fuse_relu(fuser *f, keel_graph_node *n)
     return take_in(f, bn, n);
 }
 
-/* batch_norm -> silu, which a device's kernels do not take */
+/* batch_norm -> silu */
 static keel_status fuse_silu(fuser *f, const keel_graph_node *n)
 {
     keel_graph_node *bn = plain_norm(f, n, 0);
-    if (f->on_device || !bn || bn->node.n_in > 1) return KEEL_OK;
+    if (!bn || bn->node.n_in > 1) return KEEL_OK;
     ((keel_batch_norm_args *)bn->args)->silu = true;
     return take_in(f, bn, n);
 }
@@ -254,11 +253,10 @@ static void drop(fuser *f, keel_value *keep, int n_keep)
     g->n_node = n_node;
 }
 
-keel_status keel_graph_fuse(keel_graph *g, bool on_device, keel_value *keep, int n_keep)
+keel_status keel_graph_fuse(keel_graph *g, keel_value *keep, int n_keep)
 {
     keel_status s = KEEL_OK;
     fuser f = { .g = g,
-                .on_device = on_device,
                 .uses = keel_calloc((size_t)g->n_value, sizeof(int)),
                 .name = keel_calloc((size_t)g->n_value, sizeof(keel_value)),
                 .dead = keel_calloc((size_t)g->n_node, sizeof(bool)) };

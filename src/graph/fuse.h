@@ -11,7 +11,7 @@
  *     zero_pad2d -> conv2d, depthwise_conv2d   the convolution pads
  *     relu ... zero_pad2d -> max_pool2d        the pooling pads: nothing is below 0
  *     batch_norm -> relu, relu6                args relu, max_value of batch_norm
- *     batch_norm -> silu                       arg silu of batch_norm, unless on_device
+ *     batch_norm -> silu                       arg silu of batch_norm
  *     batch_norm -> add -> relu, relu6         and its second input, made before it
  *     relu -> max_pool2d                       arg relu of max_pool2d
  *     add -> layer_norm                        add_layer_norm, whose outputs are both; others may
@@ -20,6 +20,6 @@
  * A fused node is called by both layers, "bn + relu". Values and gradients are those of the graph
  * as it was: mostly equal bits in float32. Where padding moves into a window op, a gradient may be
  * added in another order; where two results are exactly 0, their signs may differ. */
-keel_status keel_graph_fuse(keel_graph *g, bool on_device, keel_value *keep, int n_keep);
+keel_status keel_graph_fuse(keel_graph *g, keel_value *keep, int n_keep);
 
 #endif

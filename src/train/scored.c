@@ -293,7 +293,7 @@ static keel_status add_scores(builder *x)
 }
 
 /* Fuse ops, but keep the values that are read later: outputs and masks, and states. */
-static keel_status fuse_ops(builder *x, bool on_device, keel_value *keep)
+static keel_status fuse_ops(builder *x, keel_value *keep)
 {
     const int ends = 2 * x->m->n_output;
     keel_value *kept = keel_calloc((size_t)(ends + x->g->n_carried), sizeof *kept);
@@ -302,7 +302,7 @@ static keel_status fuse_ops(builder *x, bool on_device, keel_value *keep)
     for (int i = 0; i < ends; i++)
         if (keep[i] >= 0) kept[n++] = keep[i];
     for (int i = 0; i < x->g->n_carried; i++) kept[n++] = x->g->carried[i].end;
-    const keel_status s = keel_graph_fuse(x->g, on_device, kept, n);
+    const keel_status s = keel_graph_fuse(x->g, kept, n);
     n = 0;
     for (int i = 0; i < ends && s >= 0; i++)
         if (keep[i] >= 0) keep[i] = kept[n++];
@@ -312,7 +312,7 @@ static keel_status fuse_ops(builder *x, bool on_device, keel_value *keep)
 }
 
 /* Emit the model without losses. While ops are fused, outputs and their masks are kept. */
-static keel_status emit_model(builder *x, bool training, keel_fusing fuse, keel_value *keep)
+static keel_status emit_model(builder *x, bool training, bool fuse, keel_value *keep)
 {
     const keel_model *m = x->m;
     keel_value inputs[KEEL_FIELDS_MAX];
@@ -336,12 +336,11 @@ static keel_status emit_model(builder *x, bool training, keel_fusing fuse, keel_
     for (int i = 0; i < x->g->n_host; i++) /* in the order of the pairing, which emitted it too */
         x->s->field[x->g->host[i].input] = x->pairing->n_field + i;
     for (int i = 0; i < x->g->n_carried; i++) x->s->field[x->g->carried[i].input] = KEEL_ROW_STATE;
-    if (fuse == KEEL_FUSE_NOTHING || m->n_output > KEEL_OUTPUTS_MAX) return KEEL_OK;
-    return fuse_ops(x, fuse == KEEL_FUSE_FOR_DEVICES, keep);
+    return fuse && m->n_output <= KEEL_OUTPUTS_MAX ? fuse_ops(x, keep) : KEEL_OK;
 }
 
 keel_status keel_scored_emit(keel_scored *s, keel_model *m, const keel_pairing *pairing,
-                             int64_t rows, bool training, keel_fusing fuse, keel_graph **graph,
+                             int64_t rows, bool training, bool fuse, keel_graph **graph,
                              keel_value *outputs)
 {
     builder x = { .s = s, .m = m, .pairing = pairing, .rows = rows };

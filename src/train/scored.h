@@ -48,17 +48,11 @@ enum {
     KEEL_ROW_STATE = -2,   /* the state of a stateful layer, which the model has */
 };
 
-typedef enum keel_fusing {
-    KEEL_FUSE_NOTHING,
-    KEEL_FUSE_FOR_DEVICES,
-    KEEL_FUSE_FOR_CORES
-} keel_fusing;
-
 /* Emit the model's graph for steps of at most so many rows, with losses and metrics if `pairing` is
- * scored. fuse: which ops are fused. The caller compiles *graph into s->program; after a failure it
- * calls keel_scored_free. outputs [m->n_output]. */
+ * scored. fuse: fuse ops. The caller compiles *graph into s->program; after a failure it calls
+ * keel_scored_free. outputs [m->n_output]. */
 keel_status keel_scored_emit(keel_scored *s, keel_model *m, const keel_pairing *pairing,
-                             int64_t rows, bool training, keel_fusing fuse, keel_graph **graph,
+                             int64_t rows, bool training, bool fuse, keel_graph **graph,
                              keel_value *outputs);
 void keel_scored_free(keel_scored *s);
 

@@ -72,7 +72,7 @@ static keel_status fuse(keel_trace *t)
         if (t->value[v].mask >= 0) of[n++] = &t->value[v].mask;
     }
     for (int i = 0; i < n; i++) keep[i] = *of[i];
-    s = keel_graph_fuse(t->g, true, keep, n); /* any devices may run it */
+    s = keel_graph_fuse(t->g, keep, n);
     for (int i = 0; i < n && s >= 0; i++) *of[i] = keep[i];
 out:
     keel_free(keep);

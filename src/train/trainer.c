@@ -92,10 +92,7 @@ static keel_status compile(keel_trainer *t, keel_scored *s, const keel_pairing *
     keel_graph *g = NULL;
     keel_value *outputs = keel_calloc((size_t)m->n_output, sizeof *outputs);
     if (!outputs) return KEEL_ENOMEM;
-    const keel_fusing fuse = t->unfused                               ? KEEL_FUSE_NOTHING
-                             : keel_lanes_device(&t->strategy->lanes) ? KEEL_FUSE_FOR_DEVICES
-                                                                      : KEEL_FUSE_FOR_CORES;
-    keel_status st = keel_scored_emit(s, m, pairing, rows, training, fuse, &g, outputs);
+    keel_status st = keel_scored_emit(s, m, pairing, rows, training, !t->unfused, &g, outputs);
     if (st < 0) goto out;
     /* Training does not return predictions, so their memory is free after the metrics. */
     int n_output = pairing->scored ? 0 : m->n_output;

@@ -14,18 +14,6 @@ static __device__ __forceinline__ void add_place(float v[N], const pack<T, N> &m
     for (int e = 0; e < N; e++) v[e] += x[e];
 }
 
-/* What belongs to a thread's channels. */
-template <bool WIDE, int N>
-static __device__ __forceinline__ void load_facts(float v[N], const float *from, int64_t n)
-{
-    UNROLL
-    for (int i = 0; i < N; i += 4) {
-        const pack<float, 4> x = load_place<WIDE, 4>(from + i, n - i);
-        UNROLL
-        for (int e = 0; e < 4; e++) v[i + e] = x.v[e];
-    }
-}
-
 /* ---- forward and backward ---------------------------------------------------------------------
  */
 
@@ -106,7 +94,7 @@ static __device__ __forceinline__ void put_bits(uint8_t *to, unsigned bits, int6
     if (there && (N == 8 || group % 2 == 0)) *to = (uint8_t)bits;
 }
 
-template <class T, bool WIDE>
+template <class T, bool WIDE, bool SILU>
 static __global__ void __launch_bounds__(CUDA_THREADS, WIDE ? 2 : 1)
     forward_kernel(const apply_args<T> a, const facts f)
 {
@@ -138,6 +126,10 @@ static __global__ void __launch_bounds__(CUDA_THREADS, WIDE ? 2 : 1)
             for (int e = 0; e < N; e++) y[e] = fmaf(y[e] - mean[e], scale[e], offset[e]);
             if (a.z) add_place<N>(y, z[u]);
             if (a.relu) bits = relu<N>(y, a.cap);
+            if (SILU) {
+                UNROLL
+                for (int e = 0; e < N; e++) y[e] = silu_value<sizeof(T) == 2>(y[e]);
+            }
             if (there && part.n > 0) store_place<WIDE, N>(a.y + at[u], y, part.n);
             if (!a.bits) continue;
             uint8_t *to = a.bits + (place + u * a.step) * a.bytes;
@@ -148,17 +140,19 @@ static __global__ void __launch_bounds__(CUDA_THREADS, WIDE ? 2 : 1)
 }
 
 /* MASKED: places that do not count have no share in the statistics. */
-template <class T, bool WIDE, bool MASKED>
+enum norm_kind { PLAIN, MASKED, SILU };
+template <class T, bool WIDE, norm_kind KIND>
 static __global__ void __launch_bounds__(CUDA_THREADS, WIDE ? 2 : 1)
     backward_kernel(const apply_args<T> a, const facts f)
 {
     const int N = EACH<T>, U = BACKWARD_PLACES;
     const apply_part<N> part = apply_part_of<N>(a);
-    float mean[N], slope[N], less[N], by[N];
+    float mean[N], slope[N], less[N], by[N], offset[N];
     load_facts<WIDE, N>(mean, f.mean + part.k, part.n);
     load_facts<WIDE, N>(slope, f.scale + part.k, part.n);
     load_facts<WIDE, N>(less, f.a + part.k, part.n);
     load_facts<WIDE, N>(by, f.b + part.k, part.n);
+    if (KIND == SILU) load_facts<WIDE, N>(offset, f.offset + part.k, part.n);
     if (part.n <= 0) return;
     int64_t first = part.mine * a.c + part.k;
     for (int64_t place = part.mine; place < a.places;
@@ -175,7 +169,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS, WIDE ? 2 : 1)
         UNROLL
         for (int u = 0; u < U; u++) {
             const int64_t p = place + u * a.step < a.places ? place + u * a.step : place;
-            counts[u] = !MASKED || is_counted(a.mask[p]);
+            counts[u] = KIND != MASKED || is_counted(a.mask[p]);
             bits[u] = a.bits ? a.bits[p * a.bytes + part.group * N / 8] >> part.k % 8 : 255u;
         }
         UNROLL
@@ -187,6 +181,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS, WIDE ? 2 : 1)
             for (int e = 0; e < N; e++) dz[e] = bits[u] >> e & 1 ? dz[e] : 0;
             if (a.dx) {
                 unpack<N>(dx, x[u]);
+                if (KIND == SILU) pass_silu<T, N>(dz, dx, mean, slope, offset);
                 UNROLL
                 for (int e = 0; e < N; e++) {
                     const float rest = fmaf(mean[e] - dx[e], by[e], dz[e] - less[e]);
@@ -241,8 +236,19 @@ template <class T> static void forward(const keel_call *c)
     a.y = cuda_out<T>(c);
     a.z = c->node->n_in > 1 && !has_mask(c->node) ? cuda_in<T>(c, 1) : nullptr;
     a.wide = a.wide && fits_pack<EACH<T>>(a.y) && (!a.z || fits_pack<EACH<T>>(a.z));
-    cuda_launch(c, a.wide ? forward_kernel<T, true> : forward_kernel<T, false>, apply_blocks(a),
-                CUDA_THREADS, 0, a, f);
+    const bool silu = has_silu(c->node);
+    cuda_launch(c,
+                a.wide ? silu ? forward_kernel<T, true, true> : forward_kernel<T, true, false>
+                : silu ? forward_kernel<T, false, true>
+                       : forward_kernel<T, false, false>,
+                apply_blocks(a), CUDA_THREADS, 0, a, f);
+}
+
+template <class T, norm_kind KIND>
+static void launch_backward(const keel_call *c, const apply_args<T> &a, const facts &f)
+{
+    cuda_launch(c, a.wide ? backward_kernel<T, true, KIND> : backward_kernel<T, false, KIND>,
+                apply_blocks(a), CUDA_THREADS, 0, a, f);
 }
 
 template <class T> static void backward(const keel_call *c)
@@ -259,12 +265,12 @@ template <class T> static void backward(const keel_call *c)
              (!a.dz || fits_pack<EACH<T>>(a.dz));
     if (has_mask(c->node) && meets(c->node)) {
         a.mask = cuda_in<T>(c, 1);
-        cuda_launch(c, a.wide ? backward_kernel<T, true, true> : backward_kernel<T, false, true>,
-                    apply_blocks(a), CUDA_THREADS, 0, a, f);
-        return;
+        launch_backward<T, MASKED>(c, a, f);
+    } else if (has_silu(c->node)) {
+        launch_backward<T, SILU>(c, a, f);
+    } else {
+        launch_backward<T, PLAIN>(c, a, f);
     }
-    cuda_launch(c, a.wide ? backward_kernel<T, true, false> : backward_kernel<T, false, false>,
-                apply_blocks(a), CUDA_THREADS, 0, a, f);
 }
 
 /* ---- weights ----------------------------------------------------------------------------------
@@ -294,7 +300,7 @@ template <class T> static void weights(const keel_call *c)
     const double *sums = f.merged + 1;
     if (!dgamma && !dbeta) return;
     if (!f.forward) {
-        double *own = static_cast<double *>(c->scratch);
+        double *own = sums_of(c);
         records_backward<T>(c, own, own + SUMS * f.c, 1, c->rows * (int64_t)f.per_row);
         sums = own;
     }
@@ -305,14 +311,13 @@ template <class T> static void weights(const keel_call *c)
 static keel_status batch_norm_prepare(keel_prepare *p)
 {
     const int64_t c = channels_of(p->node), per_row = keel_row_count(&p->node->in[0]) / c;
-    int64_t room = c * 20;                                              /* facts */
-    if (static_cast<const keel_batch_norm_args *>(p->node->args)->silu) /* no graph for devices */
-        return KEEL_EUNSUP;
+    const int64_t known = facts_bytes(p->node);
+    int64_t room = 0; /* for sums */
     if (p->pass == KEEL_PARTIAL || p->pass == KEEL_PARTIAL_BACKWARD)
         room = sums_bytes(c, p->rows, per_row);
     if (p->pass == KEEL_WEIGHTS) /* a record of all rows, and what it is made of */
         room = c * 16 + sums_bytes(c, 1, p->rows * per_row);
-    return cuda_prepare(p, masked_bytes(p->node) + room);
+    return cuda_prepare(p, masked_bytes(p->node) + known + room);
 }
 
 #endif

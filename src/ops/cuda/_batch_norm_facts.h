@@ -3,6 +3,7 @@
 #ifndef KEEL_OPS_CUDA_BATCH_NORM_FACTS_H
 #define KEEL_OPS_CUDA_BATCH_NORM_FACTS_H
 #include "ops/cuda/_packs.h"
+#include "ops/cuda/_silu.h"
 extern "C" {
 KEEL_USES_OP(masked_batch_norm);
 }
@@ -20,8 +21,9 @@ struct facts_args {
  * dx = slope (dy - a - (x - mean) b). */
 struct facts {
     float *mean, *scale, *offset; /* slope is scale */
-    float *a, *b;
+    float *a, *b;                 /* of backward only */
 };
+static const int FACTS = 5;
 
 static bool meets(const keel_node *n)
 {
@@ -51,9 +53,37 @@ static int64_t masked_bytes(const keel_node *n)
 }
 
 /* The scratch behind it. */
-static void *room_of(const keel_call *c)
+static char *room_of(const keel_call *c)
 {
     return static_cast<char *>(c->scratch) + masked_bytes(c->node);
+}
+
+static bool has_silu(const keel_node *n)
+{
+    return static_cast<const keel_batch_norm_args *>(n->args)->silu;
+}
+
+/* What a call needs of all channels is at the beginning of that, in so many bytes. */
+static int64_t facts_bytes(const keel_node *n)
+{
+    const int64_t doubles = (FACTS * channels_of(n) + 1) / 2;
+    return doubles * (int64_t)sizeof(double);
+}
+
+/* Sums of a record are there, or behind what silu needs of all channels. */
+static double *sums_of(const keel_call *c)
+{
+    return reinterpret_cast<double *>(room_of(c) + (has_silu(c->node) ? facts_bytes(c->node) : 0));
+}
+
+/* What is left of dy behind silu, whose input is made again as forward made it. */
+template <class T, int N>
+static __device__ __forceinline__ void pass_silu(float dy[N], const float x[N], const float mean[N],
+                                                 const float scale[N], const float offset[N])
+{
+    UNROLL
+    for (int e = 0; e < N; e++)
+        dy[e] *= silu_slope<sizeof(T) == 2>(fmaf(x[e] - mean[e], scale[e], offset[e]));
 }
 
 static facts_args args_of(const keel_call *c)
@@ -125,6 +155,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     const float mean = (float)h.mean;
     to.mean[k] = mean;
     to.scale[k] = (float)scale;
+    to.offset[k] = (float)(gamma * h.d + (f.beta ? f.beta[k] : 0.0) + (mean - h.mean) * scale);
     if (backward) {
         const double total = f.forward ? f.forward[0] * f.per_row : 1;
         const double a = f.forward ? f.merged[1 + k] / total : 0;
@@ -132,15 +163,13 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
         const double off = mean - h.mean * (1 + f.more / total);
         to.a[k] = (float)(a + off * b); /* x - mean of a rounded mean */
         to.b[k] = (float)b;
-    } else {
-        to.offset[k] = (float)(gamma * h.d + (f.beta ? f.beta[k] : 0.0) + (mean - h.mean) * scale);
     }
 }
 
 static facts facts_of(const keel_call *c, bool backward)
 {
     const facts_args f = args_of(c);
-    float *room = static_cast<float *>(room_of(c));
+    float *room = reinterpret_cast<float *>(room_of(c));
     const facts to = { room, room + f.c, room + 2 * f.c, room + 3 * f.c, room + 4 * f.c };
     if (c->rows > 0)
         cuda_launch(c, facts_kernel, cuda_blocks(f.c), CUDA_THREADS, 0, f, to, backward);

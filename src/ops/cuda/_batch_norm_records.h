@@ -141,25 +141,45 @@ static __global__ void __launch_bounds__(CUDA_THREADS, WIDE ? 2 : 1)
     }
 }
 
+/* What belongs to a thread's channels. */
+template <bool WIDE, int N>
+static __device__ __forceinline__ void load_facts(float v[N], const float *from, int64_t n)
+{
+    UNROLL
+    for (int i = 0; i < N; i += 4) {
+        const pack<float, 4> x = load_place<WIDE, 4>(from + i, n - i);
+        UNROLL
+        for (int e = 0; e < 4; e++) v[i + e] = x.v[e];
+    }
+}
+
+/* Channels of a thread: of eight with silu a multiprocessor would not have the registers. */
+template <class T, bool SILU> static constexpr int BACK_EACH = SILU ? 4 : EACH<T>;
+
 /* Sums of the gradient, and of its products with x - mean. The products are with x - the mean as a
- * float, and are put right at the end. */
-template <class T, bool WIDE>
+ * float, and are put right at the end. given: of forward, for SILU. */
+template <class T, bool WIDE, bool SILU>
 static __global__ void __launch_bounds__(CUDA_THREADS, WIDE ? 2 : 1)
     partial_backward_kernel(double *to, const T *in, const T *out_grad, const uint8_t *bits,
-                            const facts_args f, int64_t bytes, const row_layout l)
+                            const facts_args f, const facts given, int64_t bytes,
+                            const row_layout l)
 {
     typedef typename few_of<T>::type F;
-    const int N = EACH<T>, U = BACK_AT_ONCE;
-    SHARED(double, room, SUMS *EACH<T> *CUDA_THREADS);
+    const int N = BACK_EACH<T, SILU>, U = BACK_AT_ONCE;
+    SHARED(double, room, SUMS *N *CUDA_THREADS);
     for (int64_t b = blockIdx.x; b < l.blocks; b += gridDim.x) {
         const row_part at = part_of<N>(l, b);
         const int64_t first = at.row * l.per_row;
         const T *x = in + first * l.c + at.k, *dy = out_grad + first * l.c + at.k;
         const uint8_t *bit = bits ? bits + first * bytes + at.k / 8 : nullptr;
         double sum[SUMS * N] = {};
-        float mean[N];
+        float mean[N], scale[N], offset[N];
         UNROLL
         for (int e = 0; e < N; e++) mean[e] = e < at.n ? (float)mean_of(f, at.k + e) : 0;
+        if (SILU && at.n > 0) {
+            load_facts<WIDE, N>(scale, given.scale + at.k, at.n);
+            load_facts<WIDE, N>(offset, given.offset + at.k, at.n);
+        }
         for (int64_t p = at.first + at.line; at.n > 0 && p < at.end; p += U * l.lines) {
             int64_t from[U];
             pack<T, N> v[U], g[U];
@@ -180,6 +200,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS, WIDE ? 2 : 1)
                 float value[N], grad[N];
                 unpack<N>(value, v[u]);
                 unpack<N>(grad, g[u]);
+                if (SILU) pass_silu<T, N>(grad, value, mean, scale, offset);
                 UNROLL
                 for (int e = 0; e < N; e++) {
                     const F passed = kept[u] >> e & 1 ? grad[e] : 0;
@@ -287,29 +308,40 @@ template <class T> static void partial(const keel_call *c)
                 l);
 }
 
-/* Records of `rows` rows of `per_row` places, which are those of the call. */
+/* The sums of `rows` rows of `per_row` places, which are those of the call. */
+template <class T, bool SILU>
+static row_layout sums_backward(const keel_call *c, double *sums, int64_t rows, int64_t per_row)
+{
+    const int N = BACK_EACH<T, SILU>;
+    const T *x = cuda_in<T>(c, 0), *dy = cuda_out_grad<T>(c);
+    const row_layout l = layout_of(channels_of(c->node), rows, per_row, N);
+    const bool wide = l.c % N == 0 && fits_pack<N>(x) && fits_pack<N>(dy);
+    const bool relu = cuda_args<keel_batch_norm_args>(c)->relu;
+    const uint8_t *bits =
+        relu && c->node->n_saved ? static_cast<const uint8_t *>(c->saved[0]) : nullptr;
+    const facts given = SILU ? facts_of(c, false) : facts{};
+    cuda_launch(
+        c, wide ? partial_backward_kernel<T, true, SILU> : partial_backward_kernel<T, false, SILU>,
+        grid_of(l), CUDA_THREADS, 0, sums, x, dy, bits, args_of(c), given,
+        keel_batch_norm_bits(l.c), l);
+    return l;
+}
+
+/* Their records. */
 template <class T>
 void records_backward(const keel_call *c, double *records, double *sums, int64_t rows,
                       int64_t per_row)
 {
-    const T *x = cuda_in<T>(c, 0), *dy = cuda_out_grad<T>(c);
-    const int64_t n = channels_of(c->node);
-    const row_layout l = layout_of(n, rows, per_row, EACH<T>);
-    const bool wide = n % EACH<T> == 0 && fits_pack<EACH<T>>(x) && fits_pack<EACH<T>>(dy);
-    const bool relu = cuda_args<keel_batch_norm_args>(c)->relu;
-    const uint8_t *bits =
-        relu && c->node->n_saved ? static_cast<const uint8_t *>(c->saved[0]) : nullptr;
-    const facts_args f = args_of(c);
-    cuda_launch(c, wide ? partial_backward_kernel<T, true> : partial_backward_kernel<T, false>,
-                grid_of(l), CUDA_THREADS, 0, sums, x, dy, bits, f, keel_batch_norm_bits(n), l);
-    cuda_launch(c, normalize_kernel, cuda_blocks(rows * n), CUDA_THREADS, 0, records, sums, f, l);
+    const row_layout l = has_silu(c->node) ? sums_backward<T, true>(c, sums, rows, per_row)
+                                           : sums_backward<T, false>(c, sums, rows, per_row);
+    cuda_launch(c, normalize_kernel, cuda_blocks(rows * l.c), CUDA_THREADS, 0, records, sums,
+                args_of(c), l);
 }
 
 template <class T> static void partial_backward(const keel_call *c)
 {
     const int64_t n = channels_of(c->node);
-    records_backward<T>(c, c->partial, static_cast<double *>(room_of(c)), c->rows,
-                        keel_row_count(&c->node->in[0]) / n);
+    records_backward<T>(c, c->partial, sums_of(c), c->rows, keel_row_count(&c->node->in[0]) / n);
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* See ops/silu.c. */
 #include "ops/cuda/_each.h"
+#include "ops/cuda/_silu.h"
 
 namespace
 {
@@ -11,18 +12,13 @@ template <bool SHORT> struct silu_of {
         (void)c;
         return {};
     }
-    static __device__ __forceinline__ float gate(float x)
-    {
-        return SHORT ? short_inverse(1 + short_exp(-x)) : 1 / (1 + expf(-x));
-    }
     __device__ float value(float x) const
     {
-        return SHORT ? x * gate(x) : x / (1 + expf(-x));
+        return silu_value<SHORT>(x);
     }
     __device__ float slope(float x) const
     {
-        const float s = gate(x);
-        return s * (1 + x * (1 - s));
+        return silu_slope<SHORT>(x);
     }
 };
 } // namespace
