@@ -47,6 +47,7 @@ static const char *checkpoints; /* which writes checkpoints there; NULL: none */
 static int final_code;
 static int lost = -1;      /* once the group is closed: the process that did not answer */
 static bool spoke;         /* it has saved in place of the first process, and said so */
+static bool repeats;       /* another process of this machine has said what this one would */
 static bool ends_first;    /* if this process ends by a failure, so does the first one */
 static atomic_bool closed; /* the group, if there was one */
 
@@ -120,7 +121,8 @@ void keel_processes_leave(void)
     if (!silent || !keel_complaints_kept()) return;
     if (!connected && launch.local > 0) return; /* wrong usage: the first on this machine says it */
     const bool waits = failed && ends_first;
-    linger(waits ? 5 : 1); /* the first process may have the same error, and then ends all */
+    /* the first process may have the same error, and then ends all */
+    linger(waits || repeats ? 5 : 1);
     keel_complaints_print();
     if (waits) linger(25); /* while it saves what was learned: an early end would end it, too */
 }
@@ -236,7 +238,8 @@ static int join_machines(const char *devices)
         snprintf(text, sizeof text, "%s", keel_error());
         keel_follow_left(left, sizeof left, checkpoints);
         code = keel_complain(EXIT_FAILED, "%s; %s", text, left);
-        if (keel_machines_place(machines) == 0) keel_complaints_print(); /* while there is time */
+        repeats = keel_machines_place(machines) > 0;
+        if (!repeats) keel_complaints_print(); /* while there is time */
     } else if (gone) {
         code = keel_complain_status(KEEL_EREMOTE);
     }
