@@ -30,7 +30,7 @@ typedef struct options {
     int64_t batch_size, steps, seed;
     double seconds;
     int dtype, float32;
-    bool json, no_profile;
+    bool json, no_profile, recompute;
 } options;
 
 /* ---- the job --------------------------------------------------------------------------------- */
@@ -365,6 +365,7 @@ static int run(const void *given, int n_arg, char **arg)
     (void)n_arg;
     if ((code = check(&j, arg[0])) >= 0) return code;
     if ((code = keel_setup_strategy(&j.strategy, &j.o->devices)) >= 0) goto out;
+    keel_strategy_recompute(j.strategy, j.o->recompute);
     const uint64_t seed = (uint64_t)j.o->seed;
     keel_status s =
         keel_work_build(j.w, j.o->dtype ? keel_setup_policy(j.o->dtype) : NULL, seed, &j.model);
@@ -396,6 +397,7 @@ static const keel_option table[] = {
                     "float32|mixed_bfloat16|mixed_float16", "float32",
                     "dtype policy of all layers, as in keel fit"),
     KEEL_FLOAT32_ROW(options, float32),
+    KEEL_RECOMPUTE_ROW(options, recompute),
     KEEL_OPTION_ROW(options, steps, "steps", 0, false, KEEL_OPTION_POSITIVE, "K", NULL,
                     "measure this many steps (default: by --seconds)"),
     KEEL_OPTION_ROW(options, seconds, "seconds", 0, false, KEEL_OPTION_REAL, "S", "3",

@@ -20,7 +20,7 @@ typedef struct options {
     keel_pad_options pad;
     keel_compile_options compile;
     keel_devices_options devices;
-    bool no_graphs;
+    bool no_graphs, recompute;
     keel_processes_options processes;
     const char *validation, *history, *output, *class_weight, *trace;
     const char *checkpoint, *every;
@@ -279,6 +279,7 @@ static int prepare(job *j, const char *path)
     if (j->validation && (code = keel_setup_outputs(j->model, j->validation, false)) >= 0)
         return code;
     if ((code = keel_setup_devices(&j->strategy, &j->o->devices)) >= 0) return code;
+    keel_strategy_recompute(j->strategy, j->o->recompute);
     if ((code = share_by_speed(j)) >= 0) return code;
     return keel_sharing_set(&j->o->sharing, j->strategy);
 }
@@ -525,6 +526,7 @@ static const keel_option table[] = {
     KEEL_WEIGHTS_ROW(options, weights),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),
+    KEEL_RECOMPUTE_ROW(options, recompute),
     KEEL_GRAPHS_ROW(options, no_graphs),
     KEEL_OPTION_ROW(options, validation, "validation", 0, false, KEEL_OPTION_ONCE, "SRC", NULL,
                     "evaluate this data after each epoch (of a directory with MNIST's files: those "

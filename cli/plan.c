@@ -15,7 +15,7 @@ typedef struct options {
     const char *shape, *plugin;
     int64_t rows, batch_size, processes;
     int end, dtype, compress;
-    bool shard_optimizer;
+    bool shard_optimizer, recompute;
 } options;
 
 static int count_rows(int64_t *rows, const options *o, const keel_model *m)
@@ -86,14 +86,17 @@ static void print_input_memory(void)
 }
 
 /* What a device needs of its own memory, and for what. */
-static void print_device(const keel_plan *p, int worker)
+static void print_device(const keel_plan *p, int worker, bool recompute)
 {
     char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX];
     const int64_t needs = p->device_bytes[worker], has = p->device_memory[worker];
     if (!has) return; /* a core */
-    printf("device %-3d %s of the %s that it has%s\n", worker, keel_size_text(a, needs),
-           keel_size_text(b, has),
-           needs <= has ? "" : ": too little; use smaller batches or more devices");
+    printf("device %-3d %s of the %s that it has", worker, keel_size_text(a, needs),
+           keel_size_text(b, has));
+    if (needs > has)
+        printf(": too little; use %ssmaller batches or more devices",
+               recompute ? "" : "--recompute, ");
+    putchar('\n');
     int n = 0;
     for (int i = 0; i < p->n_part; i++)
         if (p->part[i].worker == worker)
@@ -102,7 +105,7 @@ static void print_device(const keel_plan *p, int worker)
     if (n) putchar('\n');
 }
 
-static void print_memory(const keel_plan *p)
+static void print_memory(const keel_plan *p, bool recompute)
 {
     char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], c[KEEL_NUMBER_MAX];
     printf("\n%-10s %8s %12s %12s %12s\n", "memory", "devices", "activations", "gradients",
@@ -119,11 +122,31 @@ static void print_memory(const keel_plan *p)
            keel_size_text(c, p->packed_bytes));
     printf("bound      any plan needs at least %s for a worker's activations\n",
            keel_size_text(a, p->activation_bound));
-    for (int w = 0; p->device_bytes && w < p->workers; w++) print_device(p, w);
+    for (int w = 0; p->device_bytes && w < p->workers; w++) print_device(p, w, recompute);
     if (p->staged) printf("staged     runs staged through the host: %s\n", p->staged);
     printf("total      %s, without the batches that are read ahead\n",
            keel_size_text(a, p->total_bytes));
-    print_input_memory();
+}
+
+/* On the host and on devices. */
+static int64_t bytes_of(const keel_plan *p)
+{
+    int64_t sum = p->total_bytes;
+    for (int w = 0; p->device_bytes && w < p->workers; w++) sum += p->device_bytes[w];
+    return sum;
+}
+
+/* other: the plan with --recompute, or without it. */
+static void print_other(const keel_plan *p, const keel_plan *other, bool recompute)
+{
+    char a[KEEL_NUMBER_MAX];
+    const int64_t less = recompute ? bytes_of(other) - bytes_of(p) : bytes_of(p) - bytes_of(other);
+    if (other->total_bytes == 0) return;
+    if (less <= 0)
+        puts("recompute  --recompute makes no value again: that would save nothing");
+    else
+        printf("recompute  --recompute %s %s\n", recompute ? "saves" : "would save",
+               keel_size_text(a, less));
 }
 
 static void print_shares(const char *what, const int64_t *rows, int n)
@@ -179,9 +202,18 @@ static void print_cost(keel_plan *p, keel_model *m, keel_strategy *s, const keel
             1e3 * p->plain_seconds);
 }
 
+static keel_status make(keel_plan *p, const options *o, const keel_model *m, keel_strategy *s,
+                        int64_t rows, bool recompute, const keel_shape *shapes)
+{
+    const int processes = (int)(o->processes > INT_MAX ? INT_MAX : o->processes);
+    keel_strategy_recompute(s, recompute);
+    return keel_plan_processes(p, m, s, processes, rows, o->batch_size, (keel_end_of_data)o->end,
+                               shapes);
+}
+
 static int plan(const options *o, keel_model *m, const char *path)
 {
-    keel_plan p = { 0 };
+    keel_plan p = { 0 }, other = { 0 };
     keel_strategy *s = NULL;
     keel_shape *shapes = NULL;
     int64_t rows = 0;
@@ -195,10 +227,9 @@ static int plan(const options *o, keel_model *m, const char *path)
     if (code >= 0) goto out;
     keel_status status = keel_strategy_compress(s, (keel_compress)o->compress);
     if (status >= 0) status = keel_strategy_shard_optimizer(s, o->shard_optimizer);
-    if (status >= 0)
-        status =
-            keel_plan_processes(&p, m, s, (int)(o->processes > INT_MAX ? INT_MAX : o->processes),
-                                rows, o->batch_size, (keel_end_of_data)o->end, shapes);
+    if (status >= 0) status = make(&p, o, m, s, rows, o->recompute, shapes);
+    if (status >= 0) (void)make(&other, o, m, s, rows, !o->recompute, shapes); /* or it has 0 */
+    keel_strategy_recompute(s, o->recompute);
     if (status < 0) {
         code = keel_complain_status(status);
         goto out;
@@ -212,12 +243,15 @@ static int plan(const options *o, keel_model *m, const char *path)
     print_split(&p, s);
     print_tail(&p, o->end);
     print_processes(&p, o);
-    print_memory(&p);
+    print_memory(&p, o->recompute);
+    print_other(&p, &other, o->recompute);
+    print_input_memory();
     print_cost(&p, m, s, shapes);
     code = EXIT_OK;
 out:
     free(shapes);
     keel_plan_free(&p);
+    keel_plan_free(&other);
     keel_strategy_destroy(s);
     return code;
 }
@@ -253,6 +287,7 @@ static const keel_option table[] = {
                     "show their rows and what travels"),
     KEEL_COMPRESS_ROW(options, compress),
     KEEL_SHARD_ROW(options, shard_optimizer),
+    KEEL_RECOMPUTE_ROW(options, recompute),
     KEEL_PLUGIN_ROW(options, plugin),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_END_ROW(options, end, "rows that do not fill a step; see keel fit"),

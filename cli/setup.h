@@ -273,6 +273,12 @@ typedef struct keel_devices_options {
         "16 bits; without AMX all are fma. On GPUs fast uses TF32, which has 11 bits, for "        \
         "products and convolutions; the others are exact")
 
+#define KEEL_RECOMPUTE_ROW(T, member)                                                              \
+    KEEL_OPTION_ROW(T, member, "recompute", 0, false, KEEL_OPTION_FLAG, NULL, NULL,                \
+                    "train in less memory: what batch normalisation, activations and the like "    \
+                    "have made is made again for backward instead of being kept; to the same "     \
+                    "bits, in a little more time; keel plan shows how much less")
+
 #define KEEL_GRAPHS_ROW(T, member)                                                                 \
     KEEL_OPTION_ROW(T, member, "no-graphs", 0, false, KEEL_OPTION_FLAG, NULL, NULL,                \
                     "give a GPU each call by itself, instead of stretches of a step as CUDA "      \

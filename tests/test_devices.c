@@ -396,7 +396,7 @@ static void a_fit_that_a_device_has_no_room_for_is_refused(void **unused)
     assert_int_equal(h.steps, 0);
     assert_non_null(strstr(keel_error(), "standin:0 has"));
     assert_non_null(strstr(keel_error(), "for gradients"));
-    assert_non_null(strstr(keel_error(), "use smaller batches or more devices"));
+    assert_non_null(strstr(keel_error(), "use --recompute, smaller batches or more devices"));
     keel_history_free(&h);
     keel_plan_free(&p);
 }

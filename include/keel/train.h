@@ -106,6 +106,17 @@ enum { KEEL_SHARDS = 16, KEEL_SHARDS_MAX = 256 };
 keel_status keel_strategy_reproducible(keel_strategy *s, int shards);
 int keel_strategy_shards(const keel_strategy *s); /* 0: not reproducible */
 
+/* Train in less memory: of the values that backward reads, those that need no products (batch
+ * normalisation, activations, dropout, ...) are made again before it reads them, instead of being
+ * kept, as long as that lowers the most that a step needs. Nothing else changes, not a bit.
+ *
+ * Returns  nothing
+ * Owns     nothing changes hands
+ * Threads  any, while nothing runs on s; holds for what is compiled later
+ * Cost     what is made again is computed twice: a few percent of a step
+ * Source   keras.RematScope */
+void keel_strategy_recompute(keel_strategy *s, bool recompute);
+
 /* The number of rows of a step that a device gets. Devices differ by at most one row, or, if they
  * have whole shards, by a shard and one row.
  *

@@ -31,11 +31,17 @@ static char *address(const binder *x, const keel_place *at, int64_t local_row)
     }
 }
 
+/* Where a call reads or writes a value. */
+static const keel_place *place_for(const binder *x, keel_run_kind kind, keel_value v)
+{
+    const keel_program *p = x->p;
+    return keel_reads_again(&p->schedule, p->graph, kind, v) ? &p->again[v] : &p->value[v];
+}
+
 /* A pointer to a value: into the worker's own rows, or into the batch, set at each step. */
-static void bind_value(binder *x, const void **pointer, keel_value v, int64_t row,
+static void bind_value(binder *x, const void **pointer, const keel_place *at, int64_t row,
                        int64_t local_row)
 {
-    const keel_place *at = &x->p->value[v];
     if (at->kind == KEEL_PLACE_INPUT)
         x->s->patch[x->s->n_patch++] =
             (keel_patch){ .pointer = pointer, .input = (int)at->at, .offset = row * at->row_bytes };
@@ -44,8 +50,11 @@ static void bind_value(binder *x, const void **pointer, keel_value v, int64_t ro
 }
 
 static const keel_pass pass_of[] = {
-    [KEEL_RUN_FORWARD] = KEEL_FORWARD,   [KEEL_RUN_PARTIAL] = KEEL_PARTIAL,
-    [KEEL_RUN_BACKWARD] = KEEL_BACKWARD, [KEEL_RUN_PARTIAL_BACKWARD] = KEEL_PARTIAL_BACKWARD,
+    [KEEL_RUN_FORWARD] = KEEL_FORWARD,
+    [KEEL_RUN_PARTIAL] = KEEL_PARTIAL,
+    [KEEL_RUN_AGAIN] = KEEL_FORWARD,
+    [KEEL_RUN_BACKWARD] = KEEL_BACKWARD,
+    [KEEL_RUN_PARTIAL_BACKWARD] = KEEL_PARTIAL_BACKWARD,
     [KEEL_RUN_WEIGHTS] = KEEL_WEIGHTS,
 };
 
@@ -101,7 +110,7 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int64_t row,
     keel_program *p = x->p;
     const keel_graph_node *n = &p->graph->node[in->node];
     const keel_pass pass = pass_of[in->kind];
-    const bool backward = pass != KEEL_FORWARD && pass != KEEL_PARTIAL;
+    const bool backward = keel_is_backward(in->kind);
     const keel_prepared *e = NULL;
     if (is_skipped(p, in)) return KEEL_OK;
     KEEL_TRY(prepare_for(x, in, rows, weight_adds, &e));
@@ -133,8 +142,10 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int64_t row,
                       .facts = keel_on_device_facts(&p->workspace[x->worker]) };
     bc->run = e->run;
     bc->staged = keel_prepared_on_host(e, c->device);
-    for (int k = 0; k < n->node.n_in; k++) bind_value(x, &c->in[k], n->in[k], row, local_row);
-    for (int k = 0; k < d->n_out; k++) c->out[k] = address(x, &p->value[n->out[k]], local_row);
+    for (int k = 0; k < n->node.n_in; k++)
+        bind_value(x, &c->in[k], place_for(x, in->kind, n->in[k]), row, local_row);
+    for (int k = 0; k < d->n_out; k++)
+        c->out[k] = address(x, place_for(x, in->kind, n->out[k]), local_row);
     for (int k = 0; k < d->n_saved; k++)
         c->saved[k] = address(x, &p->saved[p->saved_at[in->node] + k], local_row);
     const double *merged = p->workspace[x->worker].merged;

@@ -125,9 +125,9 @@ static keel_status refuse(const keel_program *p, int worker, int64_t all)
     }
     return keel_fail(KEEL_ENOMEM,
                      "%s has %lld bytes for this process, and steps of %lld rows need %lld of it: "
-                     "%s; use smaller batches or more devices",
+                     "%s; use %ssmaller batches or more devices",
                      d->name, (long long)d->memory, (long long)p->options.max_rows, (long long)all,
-                     parts);
+                     parts, p->graph->backward && !p->options.recompute ? "--recompute, " : "");
 }
 
 keel_status keel_device_memory_check(const keel_program *p)

@@ -1,4 +1,4 @@
-/* Compiling a graph: which buffers share memory, how long each one lives, and where it lies.
+/* Compiling a graph, and where each of its buffers lies.
  *
  * There are two classes of memory. A value that crosses a segment, or that a weight gradient reads
  * over all rows of a worker, is kept for all the worker's rows; a shard is a row offset in it. A
@@ -11,229 +11,59 @@
 #include "graph/bind.h"
 #include "graph/choose.h"
 #include "graph/device_memory.h"
+#include "graph/lives.h"
 #include "graph/memory_plan.h"
 #include "graph/on_device.h"
+#include "graph/recompute.h"
 #include "graph/widen.h"
 #include <limits.h>
 #include <string.h>
 
-/* What is known of one buffer during compilation. Buffers that share memory are joined to a root.
- */
-typedef struct life {
-    int64_t row_bytes;
-    int first, last; /* instructions; first INT_MAX: never written */
-    bool whole;      /* needed for all rows of the worker at the same time */
-    int root;        /* itself, or the buffer whose memory it shares */
-} life;
-
-typedef struct compiler {
-    keel_program *p;
-    const keel_graph *g;
-    int n; /* buffers: values, then gradients, then saved */
-    life *life;
-    bool *is_read;   /* [n_value] by a node, or as an output */
-    int *segment_of; /* [n_instruction] */
-} compiler;
-
-static int grad_life(const compiler *c, keel_value v)
+/* Where the place of a buffer is noted. */
+static keel_place *place_of(const keel_program *p, int buffer)
 {
-    return c->g->n_value + v;
-}
-static int saved_life(const compiler *c, int node, int k)
-{
-    return 2 * c->g->n_value + c->p->saved_at[node] + k;
-}
-
-static int64_t row_bytes(const keel_spec *s)
-{
-    return keel_shape_count(&s->shape) * (int64_t)keel_dtype_size(s->dtype);
-}
-
-static int root_of(const compiler *c, int b)
-{
-    while (c->life[b].root != b) b = c->life[b].root;
-    return b;
-}
-
-static bool is_input(const compiler *c, int root)
-{
-    return root < c->g->n_value && c->g->value[root].node < 0;
-}
-
-static void touch(compiler *c, int buffer, int at, bool whole)
-{
-    life *l = &c->life[buffer];
-    if (at < l->first) l->first = at;
-    if (at > l->last) l->last = at;
-    l->whole = l->whole || whole;
-}
-
-static void touch_reads(compiler *c, const keel_graph_node *n, int node, unsigned reads, int at,
-                        bool whole)
-{
-    if (reads & KEEL_READS_IN)
-        for (int k = 0; k < n->node.n_in; k++) touch(c, n->in[k], at, whole);
-    if (reads & KEEL_READS_FIRST) touch(c, n->in[0], at, whole);
-    if (reads & KEEL_READS_OUT)
-        for (int k = 0; k < n->node.n_out; k++) touch(c, n->out[k], at, whole);
-    if (reads & KEEL_READS_FIRST_OUT) touch(c, n->out[0], at, whole);
-    if (reads & KEEL_READS_SAVED)
-        for (int k = 0; k < n->node.n_saved; k++) touch(c, saved_life(c, node, k), at, whole);
-}
-
-/* Finds when each buffer is first written and last read, as if it shared its memory with no other.
- */
-static void find_lives(compiler *c)
-{
-    const keel_schedule *s = &c->p->schedule;
-    for (int at = 0; at < s->n_instruction; at++) {
-        const int i = s->instruction[at].node;
-        const keel_graph_node *n = &c->g->node[i];
-        const keel_op *op = n->node.op;
-        const keel_run_kind kind = s->instruction[at].kind;
-        if (kind == KEEL_RUN_FORWARD) {
-            touch_reads(c, n, i, KEEL_READS_IN | KEEL_READS_SAVED, at, false);
-            const unsigned later = op->backward_reads | op->weights_reads;
-            for (int k = 0; k < n->node.n_out; k++)
-                if (c->is_read[n->out[k]] || n->node.n_out == 1 || later & KEEL_READS_OUT ||
-                    (k == 0 && later & KEEL_READS_FIRST_OUT))
-                    touch(c, n->out[k], at, false);
-            continue;
-        }
-        if (kind == KEEL_RUN_PARTIAL) {
-            touch_reads(c, n, i, KEEL_READS_IN, at, false);
-            continue;
-        }
-        const bool whole = kind == KEEL_RUN_WEIGHTS;
-        unsigned reads = whole ? op->weights_reads : op->backward_reads;
-        if (whole && op->weights_from_merged && n->node.partial_backward > 0) continue;
-        touch_reads(c, n, i, reads, at, whole);
-        for (int k = 0; k < n->node.n_out; k++)
-            if (s->has_grad[n->out[k]]) touch(c, grad_life(c, n->out[k]), at, whole);
-        if (kind == KEEL_RUN_BACKWARD)
-            for (int k = 0; k < n->node.n_in; k++)
-                if (s->needs_grad[n->in[k]]) touch(c, grad_life(c, n->in[k]), at, false);
-    }
-    for (int i = 0; i < c->g->n_node; i++) { /* what owners of tiles read is kept until the end */
-        if (!s->tiled[i] || s->n_instruction == 0) continue;
-        touch(c, c->g->node[i].in[0], s->n_instruction, true);
-        touch(c, grad_life(c, c->g->node[i].out[0]), s->n_instruction, true);
-    }
-    for (int i = 0; i < c->p->n_output; i++) touch(c, c->p->output[i], s->n_instruction, true);
-}
-
-/* Puts buffer x where y lies; the memory lives as long as either. */
-static void join(compiler *c, int x, int y)
-{
-    life *root = &c->life[root_of(c, y)];
-    const life *l = &c->life[x];
-    if (l->first < root->first) root->first = l->first;
-    if (l->last > root->last) root->last = l->last;
-    root->whole = root->whole || l->whole;
-    c->life[x].root = root->root;
-}
-
-/* Whether instruction `at` may write buffer x over buffer y, which it reads: it must be the last to
- * read anything that lies there, and the first to write x. Besides, only views share memory. */
-static bool may_overwrite(const compiler *c, int x, int y, int at)
-{
-    const int root = root_of(c, y);
-    return !is_input(c, root) && c->life[root].last == at && c->life[x].first == at &&
-           c->life[root].row_bytes == c->life[x].row_bytes;
-}
-
-/* Whether a call reads the memory of its input k as another input, too. */
-static bool reads_twice(const compiler *c, const keel_graph_node *n, int k)
-{
-    for (int i = 0; i < n->node.n_in; i++)
-        if (i != k && root_of(c, n->in[i]) == root_of(c, n->in[k])) return true;
-    return false;
-}
-
-/* The output of a view is its input; the output of a pointwise op may be written over its input. */
-static void share_values(compiler *c, int node, int at)
-{
-    const keel_graph_node *n = &c->g->node[node];
-    const keel_op *op = n->node.op;
-    const bool second = op->inplace_second && n->node.n_in == 2;
-    if (op->view) {
-        join(c, n->out[0], n->in[0]);
-        c->p->skip_forward[node] = true;
-    } else if ((op->inplace || second) && !reads_twice(c, n, second) &&
-               may_overwrite(c, n->out[0], n->in[second], at)) {
-        join(c, n->out[0], n->in[second]);
-    }
-}
-
-/* The same for gradients, backwards: the gradient of in[0] may be written over that of the output.
- */
-static void share_grads(compiler *c, int node, int at)
-{
-    const keel_graph_node *n = &c->g->node[node];
-    const keel_op *op = n->node.op;
-    const bool can = op->inplace_second ? op->weights_from_merged && n->node.partial_backward > 0
-                                        : (op->view || op->inplace) && n->node.n_in == 1;
-    if (!can) return;
-    const int x = grad_life(c, n->in[0]), y = grad_life(c, n->out[0]);
-    if (!may_overwrite(c, x, y, at)) return;
-    join(c, x, y);
-    c->p->skip_backward[node] = op->view;
-}
-
-/* Decides which buffers share memory, in the order of the calls. */
-static void share(compiler *c)
-{
-    const keel_schedule *s = &c->p->schedule;
-    for (int at = 0; at < s->n_instruction; at++) {
-        const keel_instruction *in = &s->instruction[at];
-        if (in->kind == KEEL_RUN_FORWARD) share_values(c, in->node, at);
-        if (in->kind == KEEL_RUN_BACKWARD) share_grads(c, in->node, at);
-    }
+    keel_place *const list[] = { p->value, p->grad, p->again };
+    const int n = p->graph->n_value;
+    return buffer < 3 * n ? &list[buffer / n][buffer % n] : &p->saved[buffer - 3 * n];
 }
 
 /* Places the buffers of one class. Time is counted in segments for what is kept for all rows
  * (shards of a segment run one after another), and in instructions for what is kept for one block.
  */
-static keel_status place_class(compiler *c, bool rows_class, int64_t rows, int64_t *bytes,
-                               int64_t *bound)
+static keel_status place_class(keel_program *p, const keel_lives *l, bool rows_class,
+                               int64_t *bytes, int64_t *bound)
 {
+    const keel_schedule *schedule = &p->schedule;
     keel_status s = KEEL_ENOMEM;
     int n = 0;
-    keel_buffer *buffer = keel_calloc((size_t)c->n, sizeof *buffer);
-    int *which = keel_calloc((size_t)c->n, sizeof *which);
+    keel_buffer *buffer = keel_calloc((size_t)l->n, sizeof *buffer);
+    int *which = keel_calloc((size_t)l->n, sizeof *which);
     if (!buffer || !which) goto out;
-    for (int b = 0; b < c->n; b++) {
-        const life *l = &c->life[b];
-        if (l->root != b || l->first == INT_MAX || is_input(c, b)) continue;
-        const int last =
-            l->last < c->p->schedule.n_instruction ? l->last : c->p->schedule.n_instruction - 1;
-        const bool whole = l->whole || c->segment_of[l->first] != c->segment_of[last];
-        if (whole != rows_class) continue;
-        const int64_t block = c->p->schedule.segment[c->segment_of[l->first]].block;
-        const int64_t held = whole || rows < block ? rows : block;
+    for (int b = 0; b < l->n; b++) {
+        const keel_life *x = &l->life[b];
+        if (!keel_life_is_placed(l, b) || keel_life_has_all_rows(l, b) != rows_class) continue;
+        const bool stays = x->last >= schedule->n_instruction;
+        const int first = l->segment_of[x->first];
+        const int64_t rows = p->max_local_rows, block = schedule->segment[first].block;
+        const int64_t held = rows_class || rows < block ? rows : block;
         int64_t size;
-        if (!keel_mul_i64(l->row_bytes, held, &size)) {
+        if (!keel_mul_i64(x->row_bytes, held, &size)) {
             s = keel_fail(KEEL_ESHAPE, "%lld rows of %lld bytes are more than memory can hold",
-                          (long long)held, (long long)l->row_bytes);
+                          (long long)held, (long long)x->row_bytes);
             goto out;
         }
         which[n] = b;
         buffer[n++] = (keel_buffer){ .bytes = size,
-                                     .first = whole ? c->segment_of[l->first] : l->first,
-                                     .last = l->last >= c->p->schedule.n_instruction ? INT_MAX
-                                             : whole ? c->segment_of[last]
-                                                     : l->last };
+                                     .first = rows_class ? first : x->first,
+                                     .last = stays        ? INT_MAX
+                                             : rows_class ? l->segment_of[x->last]
+                                                          : x->last };
     }
     if ((s = keel_memory_plan(buffer, n, bytes, bound)) < 0) goto out;
-    for (int i = 0; i < n; i++) {
-        keel_place *places[3] = { c->p->value, c->p->grad, c->p->saved };
-        const int v = c->g->n_value, b = which[i];
-        keel_place *p = b < v       ? &places[0][b]
-                        : b < 2 * v ? &places[1][b - v]
-                                    : &places[2][b - 2 * v];
-        *p = (keel_place){ .kind = rows_class ? KEEL_PLACE_ROWS : KEEL_PLACE_SHARD,
-                           .at = buffer[i].offset };
-    }
+    for (int i = 0; i < n; i++)
+        *place_of(p, which[i]) =
+            (keel_place){ .kind = rows_class ? KEEL_PLACE_ROWS : KEEL_PLACE_SHARD,
+                          .at = buffer[i].offset };
 out:
     keel_free(buffer);
     keel_free(which);
@@ -241,53 +71,39 @@ out:
 }
 
 /* Members of a root lie where the root lies; each keeps its own row size. */
-static void spread_places(compiler *c)
+static void spread_places(keel_program *p, const keel_lives *l)
 {
-    keel_program *p = c->p;
-    const int v = c->g->n_value;
-    for (int i = 0; i < v; i++)
-        if (c->g->value[i].node < 0)
-            p->value[i] = (keel_place){ .kind = KEEL_PLACE_INPUT, .at = c->g->value[i].index };
-    for (int b = 0; b < c->n; b++) {
-        keel_place *to = b < v ? &p->value[b] : b < 2 * v ? &p->grad[b - v] : &p->saved[b - 2 * v];
-        const int r = root_of(c, b);
-        if (r != b) *to = r < v ? p->value[r] : p->grad[r - v];
-        to->row_bytes = c->life[b].row_bytes;
+    for (int v = 0; v < p->graph->n_value; v++)
+        if (keel_life_is_input(l, v))
+            p->value[v] = (keel_place){ .kind = KEEL_PLACE_INPUT, .at = p->graph->value[v].index };
+    for (int b = 0; b < l->n; b++) {
+        const int root = keel_life_root(l, b);
+        if (root != b) *place_of(p, b) = *place_of(p, root);
+        place_of(p, b)->row_bytes = l->life[b].row_bytes;
     }
 }
 
+/* Decides which values are made again, and where every buffer lies. */
 static keel_status plan_memory(keel_program *p)
 {
-    const keel_graph *g = p->graph;
-    keel_status s = KEEL_ENOMEM;
-    compiler c = { .p = p, .g = g, .n = 2 * g->n_value + p->saved_at[g->n_node] };
+    keel_lives l = { 0 };
     int64_t ignored;
-    c.life = keel_calloc((size_t)c.n, sizeof *c.life);
-    c.is_read = keel_calloc((size_t)g->n_value, sizeof *c.is_read);
-    c.segment_of = keel_calloc((size_t)p->schedule.n_instruction + 1, sizeof *c.segment_of);
-    if (!c.life || !c.is_read || !c.segment_of) goto out;
-    for (int b = 0; b < c.n; b++) c.life[b] = (life){ .first = INT_MAX, .last = -1, .root = b };
-    for (int v = 0; v < g->n_value; v++)
-        c.life[v].row_bytes = c.life[grad_life(&c, v)].row_bytes = row_bytes(&g->value[v].spec);
-    for (int i = 0; i < g->n_node; i++)
-        for (int k = 0; k < g->node[i].node.n_saved; k++)
-            c.life[saved_life(&c, i, k)].row_bytes = row_bytes(&g->node[i].node.saved[k]);
-    for (int k = 0; k < p->schedule.n_segment; k++)
-        for (int at = p->schedule.segment[k].begin; at < p->schedule.segment[k].end; at++)
-            c.segment_of[at] = k;
-    for (int i = 0; i < g->n_node; i++)
-        for (int k = 0; k < g->node[i].node.n_in; k++) c.is_read[g->node[i].in[k]] = true;
-    for (int i = 0; i < p->n_output; i++) c.is_read[p->output[i]] = true;
-    find_lives(&c);
-    share(&c);
-    if ((s = place_class(&c, true, p->max_local_rows, &p->rows_bytes, &p->rows_bound)) < 0)
-        goto out;
-    if ((s = place_class(&c, false, p->max_local_rows, &p->shard_bytes, &ignored)) < 0) goto out;
-    spread_places(&c);
+    KEEL_TRY(keel_lives_find(&l, p->graph, &p->schedule, p->saved_at, p->output, p->n_output));
+    keel_status s = KEEL_OK;
+    if (p->options.recompute) {
+        s = keel_recompute(&p->schedule, &l);
+        keel_lives_free(&l);
+        if (s < 0) return s;
+        KEEL_TRY(keel_lives_find(&l, p->graph, &p->schedule, p->saved_at, p->output, p->n_output));
+    }
+    if ((s = place_class(p, &l, true, &p->rows_bytes, &p->rows_bound)) < 0) goto out;
+    if ((s = place_class(p, &l, false, &p->shard_bytes, &ignored)) < 0) goto out;
+    spread_places(p, &l);
+    p->skip_forward = l.skip_forward;
+    p->skip_backward = l.skip_backward;
+    l.skip_forward = l.skip_backward = NULL;
 out:
-    keel_free(c.life);
-    keel_free(c.is_read);
-    keel_free(c.segment_of);
+    keel_lives_free(&l);
     return s;
 }
 
@@ -480,10 +296,9 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     take_trained(p);
     if (!(p->value = keel_calloc(nv, sizeof *p->value))) goto out;
     if (!(p->grad = keel_calloc(nv, sizeof *p->grad))) goto out;
+    if (!(p->again = keel_calloc(nv, sizeof *p->again))) goto out;
     if ((s = list_weights(p)) < 0) goto out;
     s = KEEL_ENOMEM;
-    if (!(p->skip_forward = keel_calloc(nn, sizeof(bool)))) goto out;
-    if (!(p->skip_backward = keel_calloc(nn, sizeof(bool)))) goto out;
     if (!(p->ran = keel_calloc(nn * KEEL_PASS_COUNT, sizeof *p->ran))) goto out;
     if ((s = keel_schedule_make(&p->schedule, graph, p->trains, store->n_weight, on_device)) < 0)
         goto out;
@@ -535,6 +350,7 @@ void keel_program_destroy(keel_program *p)
     keel_free(p->trains);
     keel_free(p->value);
     keel_free(p->grad);
+    keel_free(p->again);
     keel_free(p->saved_at);
     keel_free(p->weight_at);
     keel_free(p->weight);

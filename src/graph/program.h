@@ -172,6 +172,7 @@ typedef struct keel_program_options {
     int64_t max_rows;   /* of a step */
     bool dry;           /* plan only: allocate nothing that only a run needs */
     bool no_graphs;     /* devices are given each call by itself */
+    bool recompute;     /* fewer values are kept for backward: see recompute.h */
     const bool *trains; /* [store->n_weight] which weights a training program trains, read while it
                            is created; NULL: none */
     keel_comm *comm;    /* of the processes that share its steps; borrowed; NULL: alone */
@@ -237,7 +238,7 @@ typedef struct keel_program {
     int64_t tile_bytes;       /* of workspace.tiles */
     int64_t summand_bytes;    /* of a gradient in it: of the largest tile */
 
-    keel_place *value, *grad;           /* [n_value] */
+    keel_place *value, *grad, *again;   /* [n_value] again: of what is made again for backward */
     int *saved_at;                      /* [n_node + 1] its first saved value, of all nodes */
     int *weight_at;                     /* [n_node + 1] its first weight, of all nodes */
     void **weight;                      /* [weight_at[n_node]] in the store */

@@ -276,14 +276,16 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
     m.deferred = keel_calloc((size_t)g->n_node, sizeof *m.deferred);
     m.s.weight_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.weight_adds);
     m.s.tiled = keel_calloc((size_t)g->n_node, sizeof *m.s.tiled);
+    m.s.again = keel_calloc((size_t)g->n_node, sizeof *m.s.again);
     m.s.weight_clears = keel_calloc((size_t)g->n_node, sizeof *m.s.weight_clears);
     m.s.in_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.in_adds);
     m.held = keel_calloc((size_t)g->n_node, sizeof *m.held);
     size_t n_use = 0;
     for (int i = 0; i < g->n_node; i++) n_use += (size_t)g->node[i].node.n_weight;
     m.s.order = keel_calloc(n_use, sizeof *m.s.order);
-    if (!m.s.weight_clears || !uses || !m.by_all || !m.deferred || !m.s.tiled || !m.s.needs_grad ||
-        !m.s.has_grad || !m.s.reached || !m.held || !m.s.weight_adds || !m.s.in_adds || !m.s.order)
+    if (!m.s.weight_clears || !uses || !m.by_all || !m.deferred || !m.s.tiled || !m.s.again ||
+        !m.s.needs_grad || !m.s.has_grad || !m.s.reached || !m.held || !m.s.weight_adds ||
+        !m.s.in_adds || !m.s.order)
         goto out;
     for (int i = 0; i < g->n_node; i++) {
         m.s.in_adds[i] = keel_calloc((size_t)g->node[i].node.n_in, sizeof(bool));
@@ -318,6 +320,13 @@ out:
     return s;
 }
 
+unsigned keel_instruction_reads(const keel_node *n, keel_run_kind kind)
+{
+    if (kind == KEEL_RUN_PARTIAL) return KEEL_READS_IN;
+    if (!keel_is_backward(kind)) return KEEL_READS_IN | KEEL_READS_SAVED;
+    return kind == KEEL_RUN_WEIGHTS ? n->op->weights_reads : n->op->backward_reads;
+}
+
 void keel_schedule_free(keel_schedule *s, const keel_graph *g)
 {
     for (int i = 0; s->in_adds && i < g->n_node; i++) keel_free(s->in_adds[i]);
@@ -328,6 +337,7 @@ void keel_schedule_free(keel_schedule *s, const keel_graph *g)
     keel_free(s->has_grad);
     keel_free(s->reached);
     keel_free(s->tiled);
+    keel_free(s->again);
     keel_free(s->order);
     keel_free(s->commit);
     keel_free(s->instruction);

@@ -4,7 +4,10 @@
  * the weight gradients of the segment once over all its rows. A block is all rows, or so few that
  * the output of one call is still in the cache when the next call reads it. A segment begins with a
  * merge if its first op must see all rows; then the segment before it ends in a meeting of all
- * workers. */
+ * workers.
+ *
+ * A value that backward reads is kept until then, or its node is run again before the first call
+ * of backward that reads it: see recompute.h. */
 #ifndef KEEL_GRAPH_SCHEDULE_H
 #define KEEL_GRAPH_SCHEDULE_H
 #include "graph/graph.h"
@@ -12,6 +15,7 @@
 typedef enum keel_run_kind {
     KEEL_RUN_FORWARD,
     KEEL_RUN_PARTIAL,
+    KEEL_RUN_AGAIN, /* forward, once more; from here on between or in calls of backward */
     KEEL_RUN_BACKWARD,
     KEEL_RUN_PARTIAL_BACKWARD,
     KEEL_RUN_WEIGHTS
@@ -48,6 +52,7 @@ typedef struct keel_schedule {
     uint32_t *weight_clears; /* [n_node] bit k: its weight k is written here first, although others
                                 of its weights have been written before */
     bool *tiled;             /* [n_node] the owners of tiles make its weight gradients */
+    bool *again;             /* [n_node] it is run again, for backward */
     keel_variable *order;    /* trainable weights in the order in which gradients are complete */
 
     int n_commit;
@@ -62,5 +67,32 @@ typedef struct keel_schedule {
 keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bool *trainable,
                                int n_variable, bool on_device);
 void keel_schedule_free(keel_schedule *s, const keel_graph *g);
+
+/* ---- what an instruction reads --------------------------------------------------------------- */
+
+static inline bool keel_is_backward(keel_run_kind kind)
+{
+    return kind > KEEL_RUN_AGAIN;
+}
+
+/* KEEL_READS_IN and so on: of the node's values, besides gradients. What forward saves counts. */
+unsigned keel_instruction_reads(const keel_node *n, keel_run_kind kind);
+
+static inline bool keel_reads_in(unsigned reads, int k)
+{
+    return reads & KEEL_READS_IN || (k == 0 && reads & KEEL_READS_FIRST);
+}
+
+static inline bool keel_reads_out(unsigned reads, int k)
+{
+    return reads & KEEL_READS_OUT || (k == 0 && reads & KEEL_READS_FIRST_OUT);
+}
+
+/* Whether the call reads values as they are made again, where they are. */
+static inline bool keel_reads_again(const keel_schedule *s, const keel_graph *g, keel_run_kind kind,
+                                    keel_value v)
+{
+    return kind >= KEEL_RUN_AGAIN && g->value[v].node >= 0 && s->again[g->value[v].node];
+}
 
 #endif

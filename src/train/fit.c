@@ -421,6 +421,7 @@ static keel_status check_memory(const keel_fitting *f)
     return keel_run_memory_check(&(keel_run_memory){
         .what = "fit",
         .steps = keel_arenas_bytes(f->trainer->arenas),
+        .keeps = !f->strategy->recompute,
         .input = { { f->feed, f->least[0] }, { f->validation_feed, f->least[1] } },
         .asked = f->o.input_memory > 0 });
 }

@@ -53,9 +53,11 @@ static keel_status create_trainer(keel_function *f, keel_strategy *s)
         return keel_fail(KEEL_EUNSUP, "a function on a strategy that shards the optimizer, which "
                                       "only a fit can: use another strategy");
     KEEL_TRY(keel_arenas_create(&t->arenas, s->lanes.device, s->lanes.n_worker));
-    t->options = (keel_program_options){
-        .real = f->o.dtype, .comm = s->comm, .compress = s->compress, .arenas = t->arenas
-    };
+    t->options = (keel_program_options){ .real = f->o.dtype,
+                                         .comm = s->comm,
+                                         .compress = s->compress,
+                                         .recompute = s->recompute,
+                                         .arenas = t->arenas };
     t->vote = keel_aligned_calloc((size_t)s->lanes.n_worker, sizeof *t->vote);
     return t->vote ? KEEL_OK : KEEL_ENOMEM;
 }

@@ -35,12 +35,13 @@ keel_status keel_run_memory_check(const keel_run_memory *m)
     const int64_t input = plus(m->input[0].least, m->input[1].least);
     if (plus(rest, input) > left) {
         list_parts(parts, m, steps, input);
-        return keel_fail(KEEL_EARG,
-                         "the control group %s leaves %lld bytes of its %lld, and this %s needs "
-                         "%lld more: %s: allow more, %suse smaller batches%s",
-                         group, (long long)left, (long long)limit, m->what,
-                         (long long)plus(rest, input), parts, m->outputs ? "" : "or ",
-                         m->outputs ? ", or have the rows written to files" : "");
+        return keel_fail(
+            KEEL_EARG,
+            "the control group %s leaves %lld bytes of its %lld, and this %s needs "
+            "%lld more: %s: allow more, %s%suse smaller batches%s",
+            group, (long long)left, (long long)limit, m->what, (long long)plus(rest, input), parts,
+            m->keeps ? "keep fewer values (--recompute), " : "", m->outputs ? "" : "or ",
+            m->outputs ? ", or have the rows written to files" : "");
     }
     if (m->asked || !m->input[0].feed) return KEEL_OK;
     const int64_t least = m->input[1].least;

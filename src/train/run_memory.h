@@ -8,6 +8,7 @@ typedef struct keel_run_memory {
     const char *what; /* "fit" */
     int64_t steps;    /* bytes that steps write, and that are not in memory yet */
     int64_t outputs;  /* of rows that come out, in memory */
+    bool keeps;       /* values for backward that could be made again instead */
     bool grows;       /* more rows may come out than these: the input leaves them half */
     struct {
         keel_feed *feed; /* NULL: there is none */

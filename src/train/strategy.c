@@ -120,7 +120,9 @@ keel_status keel_strategy_create_lane(keel_strategy **out, const keel_strategy *
         one.core[c] = s->lanes.core[w];
         one.device[c] = s->lanes.device[w];
     }
-    return create(out, &one);
+    KEEL_TRY(create(out, &one));
+    (*out)->recompute = s->recompute;
+    return KEEL_OK;
 }
 
 /* ---- several processes ------------------------------------------------------------------------
@@ -328,6 +330,11 @@ keel_status keel_strategy_shard_optimizer(keel_strategy *s, bool shards)
 {
     s->shard_optimizer = shards;
     return KEEL_OK;
+}
+
+void keel_strategy_recompute(keel_strategy *s, bool recompute)
+{
+    s->recompute = recompute;
 }
 
 bool keel_model_has_state(const keel_model *m)

@@ -16,6 +16,7 @@ struct keel_strategy {
     int *lanes_before;      /* see keel_lanes */
     keel_compress compress; /* how gradients travel; none, if it is alone */
     bool shard_optimizer;   /* each process keeps a part of the optimizer's state */
+    bool recompute;         /* of programs that train: see graph/recompute.h */
 };
 
 /* keel_strategy_create for the given cores instead of the machine's. */

@@ -323,6 +323,7 @@ keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy
                                 .comm = strategy->comm,
                                 .compress = strategy->compress,
                                 .shard_optimizer = strategy->shard_optimizer && train->pairing,
+                                .recompute = strategy->recompute,
                                 .dry = options->dry };
     if ((s = keel_arenas_create(&t->arenas, strategy->lanes.device, strategy->lanes.n_worker)) < 0)
         goto out;
