@@ -69,6 +69,31 @@ static keel_symbol residual(keel_model *m, keel_symbol x)
     return x;
 }
 
+/* As where ResNet gets more channels: the sum's other input is normalised, too, so that both run
+ * again. A convolution behind the sum reads that other input as well if `both`. */
+static keel_symbol projected(keel_model *m, keel_symbol x, bool both)
+{
+    for (int i = 0; i < 4; i++) {
+        keel_symbol pair[2] = { norm(m, conv(m, x, 8, 1)), norm(m, conv(m, x, 8, 3)) }, other;
+        must(keel_model_call(m, "Add", NULL, pair, 2, &x));
+        x = conv(m, act(m, "relu", x), 8, 3);
+        if (!both) continue;
+        other = conv(m, pair[0], 8, 1);
+        must(keel_model_call(m, "Add", NULL, (keel_symbol[]){ x, other }, 2, &x));
+    }
+    return x;
+}
+
+static keel_symbol two_normed(keel_model *m, keel_symbol x)
+{
+    return projected(m, x, false);
+}
+
+static keel_symbol read_twice(keel_model *m, keel_symbol x)
+{
+    return projected(m, x, true);
+}
+
 /* As in DenseNet: what is normalised is all that came before. */
 static keel_symbol dense_net(keel_model *m, keel_symbol x)
 {
@@ -111,8 +136,10 @@ static const network networks[] = {
     { "relu behind each normalisation", relu_chain, 0.73 },
     { "silu behind each normalisation", silu_chain, 0.73 },
     { "sums that go on", residual, 0.78 },
+    { "sums of two that are normalised", two_normed, 0.85 },
+    { "such sums, and one of the two read again", read_twice, 0.89 },
     { "all that came before", dense_net, 0.84 },
-    { "gelu and dropout", gelu_dropout, 0.95 },
+    { "gelu and dropout", gelu_dropout, 0.82 },
     { "a normalisation that is called twice", shared_norm, 1 },
 };
 enum { NETWORKS = sizeof networks / sizeof *networks };

@@ -206,6 +206,7 @@ keel_status keel_lives_find(keel_lives *out, const keel_graph *g, const keel_sch
         for (int i = 0; i < n_output; i++) is_read[outputs[i]] = true;
         begin(&l);
         find(&l, is_read, outputs, n_output);
+        for (int b = 0; b < l.n; b++) l.life[b].until = l.life[b].last;
         share(&l);
         *out = l;
     } else {

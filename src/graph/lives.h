@@ -7,6 +7,7 @@
 typedef struct keel_life {
     int64_t row_bytes;
     int first, last; /* instructions; first INT_MAX: never written; last may be their number */
+    int until;       /* `last` of what the buffer has itself, before it was joined */
     bool whole;      /* needed for all rows of the worker at the same time */
     int root;        /* itself, or the buffer whose memory it shares */
 } keel_life;

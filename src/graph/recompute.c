@@ -9,26 +9,18 @@ typedef struct candidate {
     int last;  /* the last call of forward that reads it, or that makes it */
     int first; /* the first one of backward that reads it */
     int64_t bytes;
-    bool chosen;
 } candidate;
-
-/* When a value is read, by numbers of instructions. */
-typedef struct uses {
-    int forward;  /* last in forward, or when it is made; -1: forward does not make it */
-    int backward; /* first in backward; INT_MAX: never */
-    int last;
-} uses;
 
 typedef struct chooser {
     keel_schedule *s;
     const keel_lives *l;
     const keel_graph *g;
-    uses *read;    /* [n_value] */
-    bool *shared;  /* [l->n] a root whose memory others have, too */
-    bool *pinned;  /* [n_value] something is made again from it, so it is kept */
-    int64_t *live; /* [n_instruction] bytes of a row that are kept for all rows */
-    candidate *of; /* [n] */
-    int n;
+    int *last, *first; /* [n_value] as in a candidate; first INT_MAX: backward does not read it */
+    bool *pinned;      /* [n_value] something is made again from it, so it is kept */
+    int64_t *live;     /* [n_instruction] bytes of a row that are kept for all rows */
+    int *place;        /* [n_node] 1 + the instruction in front of which it runs again; 0: none */
+    candidate *of;     /* [n] */
+    int n, n_again;
 } chooser;
 
 /* ---- which could be -------------------------------------------------------------------------- */
@@ -40,55 +32,77 @@ static bool is_light(const keel_node *n)
            !n->reads_state;
 }
 
-static void note(uses *r, int at, bool backward)
-{
-    if (!backward) r->forward = at;
-    if (backward && r->backward == INT_MAX) r->backward = at;
-    r->last = at;
-}
-
 static void find_reads(const chooser *x)
 {
-    for (int v = 0; v < x->g->n_value; v++) x->read[v] = (uses){ -1, INT_MAX, -1 };
+    int *last = x->last, *first = x->first;
+    for (int v = 0; v < x->g->n_value; v++) first[v] = INT_MAX;
     for (int at = 0; at < x->s->n_instruction; at++) {
         const keel_instruction *in = &x->s->instruction[at];
         const keel_graph_node *n = &x->g->node[in->node];
         const unsigned reads = keel_instruction_reads(&n->node, in->kind);
-        const bool backward = keel_is_backward(in->kind);
+        if (!keel_is_backward(in->kind)) {
+            for (int k = 0; k < n->node.n_in; k++) last[n->in[k]] = at;
+            for (int k = 0; k < n->node.n_out && in->kind == KEEL_RUN_FORWARD; k++)
+                last[n->out[k]] = at;
+            continue;
+        }
         for (int k = 0; k < n->node.n_in; k++)
-            if (keel_reads_in(reads, k)) note(&x->read[n->in[k]], at, backward);
+            if (keel_reads_in(reads, k) && first[n->in[k]] == INT_MAX) first[n->in[k]] = at;
         for (int k = 0; k < n->node.n_out; k++)
-            if (in->kind == KEEL_RUN_FORWARD || (backward && keel_reads_out(reads, k)))
-                note(&x->read[n->out[k]], at, backward);
+            if (keel_reads_out(reads, k) && first[n->out[k]] == INT_MAX) first[n->out[k]] = at;
     }
 }
 
-/* Whether the node can run in front of instruction `at`: others read its inputs there or later. */
-static bool has_inputs(const chooser *x, const keel_graph_node *n, int at)
+/* The node that makes the value, if it would have to run again in front of instruction `at` for it
+ * to be there; -1: it is there. */
+static int missing_maker(const chooser *x, keel_value v, int at)
 {
-    for (int k = 0; k < n->node.n_in; k++)
-        if (!keel_life_is_input(x->l, n->in[k]) && x->read[n->in[k]].last < at) return false;
+    return keel_life_is_input(x->l, v) || x->l->life[v].until >= at ? -1 : x->g->value[v].node;
+}
+
+/* Whether the node can run in front of instruction `at`, perhaps behind those that make some of its
+ * inputs, of which all inputs must be there. Backward reads what they make nowhere else. */
+static bool can_run(const chooser *x, const keel_graph_node *n, int at, bool behind)
+{
+    for (int k = 0; k < n->node.n_in; k++) {
+        const int maker = missing_maker(x, n->in[k], at);
+        if (maker < 0) continue;
+        const keel_graph_node *m = &x->g->node[maker];
+        if (!behind || !is_light(&m->node) || x->first[n->in[k]] < INT_MAX) return false;
+        if (!can_run(x, m, at, false)) return false;
+    }
     return true;
 }
 
-/* Values that have their memory alone, between forward and backward only because that reads them.
- */
-static void find_candidates(chooser *x)
+/* Puts the values into the list whose memory is between forward and backward only theirs, and only
+ * because backward reads them. */
+static keel_status find_candidates(chooser *x)
 {
+    const keel_life *life = x->l->life;
+    const int *last = x->last, *first = x->first;
+    int *until = keel_calloc((size_t)x->l->n, sizeof *until); /* of roots: all but the longest */
+    int *longest = keel_calloc((size_t)x->l->n, sizeof *longest); /* of roots: 1 + a buffer */
+    const bool room = until && longest;
+    for (int b = 0; room && b < x->l->n; b++) {
+        const int root = keel_life_root(x->l, b), most = longest[root] - 1;
+        const int shorter = most < 0 || life[b].until <= life[most].until ? b : most;
+        if (most < 0 || shorter == most) longest[root] = 1 + b;
+        if (most >= 0 && life[shorter].until > until[root]) until[root] = life[shorter].until;
+    }
     find_reads(x);
-    for (int b = 0; b < x->l->n; b++)
-        if (x->l->life[b].root != b) x->shared[keel_life_root(x->l, b)] = true;
-    for (int i = 0; i < x->g->n_node; i++) {
+    for (int i = 0; room && i < x->g->n_node; i++) {
         const keel_graph_node *n = &x->g->node[i];
         if (!is_light(&n->node)) continue;
         const keel_value v = n->out[0];
-        const keel_life *l = &x->l->life[v];
-        const uses *r = &x->read[v];
-        if (r->forward < 0 || r->backward == INT_MAX || r->backward <= r->forward + 1) continue;
-        if (l->root != v || x->shared[v] || l->last >= x->s->n_instruction) continue;
-        if (has_inputs(x, n, r->backward))
-            x->of[x->n++] = (candidate){ i, r->forward, r->backward, l->row_bytes, false };
+        const int root = keel_life_root(x->l, v);
+        if (first[v] == INT_MAX || first[v] <= last[v] + 1) continue;
+        if (longest[root] != 1 + v || until[root] > last[v]) continue;
+        if (life[v].until < x->s->n_instruction && can_run(x, n, first[v], true))
+            x->of[x->n++] = (candidate){ i, last[v], first[v], life[v].row_bytes };
     }
+    keel_free(until);
+    keel_free(longest);
+    return room ? KEEL_OK : KEEL_ENOMEM;
 }
 
 /* ---- which are ------------------------------------------------------------------------------- */
@@ -104,67 +118,81 @@ static void find_live(const chooser *x)
     }
 }
 
-/* Whether nothing is made from what is to be made again: chains would have to be kept, too. */
-static bool is_free(const chooser *x, const candidate *c)
+/* Whether what the node reads in front of instruction `at` will be there: nothing of it is made
+ * again elsewhere. Chains would have to be kept, too. */
+static bool is_free(const chooser *x, const keel_graph_node *n, int at)
 {
-    const keel_graph_node *n = &x->g->node[c->node];
     if (x->pinned[n->out[0]]) return false;
     for (int k = 0; k < n->node.n_in; k++) {
         const int maker = x->g->value[n->in[k]].node;
-        if (maker >= 0 && x->s->again[maker]) return false;
+        if (maker < 0) continue;
+        if (x->place[maker]) return false;
+        if (missing_maker(x, n->in[k], at) == maker && !is_free(x, &x->g->node[maker], at))
+            return false;
     }
     return true;
 }
 
-static void choose(chooser *x, candidate *c)
+/* The node runs again in front of instruction `at`, behind those that make what it misses. */
+static void run_again(chooser *x, int node, int at)
 {
-    const keel_graph_node *n = &x->g->node[c->node];
-    c->chosen = x->s->again[c->node] = true;
-    for (int k = 0; k < n->node.n_in; k++) x->pinned[n->in[k]] = true;
-    for (int at = c->last + 1; at < c->first; at++) x->live[at] -= c->bytes;
+    const keel_graph_node *n = &x->g->node[node];
+    if (x->place[node]) return; /* it makes two inputs of a node */
+    x->place[node] = 1 + at;
+    x->n_again++;
+    for (int k = 0; k < n->node.n_in; k++) {
+        const int maker = missing_maker(x, n->in[k], at);
+        if (maker >= 0)
+            run_again(x, maker, at);
+        else
+            x->pinned[n->in[k]] = true;
+    }
 }
 
 /* The place where most lives gets smaller, as long as a candidate is kept there. */
-static int choose_all(chooser *x)
+static void choose(chooser *x)
 {
-    for (int n = 0;; n++) {
+    for (;;) {
         int most = 0;
-        candidate *best = NULL;
+        const candidate *best = NULL;
         for (int at = 1; at < x->s->n_instruction; at++)
             if (x->live[at] > x->live[most]) most = at;
         for (int i = 0; i < x->n; i++) {
-            candidate *c = &x->of[i];
-            if (c->chosen || c->last >= most || c->first <= most || !is_free(x, c)) continue;
-            if (!best || c->bytes > best->bytes) best = c;
+            const candidate *c = &x->of[i];
+            if (x->place[c->node] || c->last >= most || c->first <= most) continue;
+            if (best && c->bytes <= best->bytes) continue;
+            if (is_free(x, &x->g->node[c->node], c->first)) best = c;
         }
-        if (!best) return n;
-        choose(x, best);
+        if (!best) return;
+        run_again(x, best->node, best->first);
+        for (int at = best->last + 1; at < best->first; at++) x->live[at] -= best->bytes;
     }
 }
 
 /* ---- the instructions ------------------------------------------------------------------------ */
 
-/* The instruction in front of which a node runs: `first`, or the first weight gradient of its
- * segment, since these run once over all rows. */
-static int place_of(const keel_schedule *s, int first)
+/* The same place, or in front of the first weight gradient of its segment, since these run once
+ * over all rows. */
+static int in_blocks(const keel_schedule *s, int at)
 {
     int g = 0;
-    while (s->segment[g].end <= first) g++;
-    return first < s->segment[g].weights ? first : s->segment[g].weights;
+    while (s->segment[g].end <= at) g++;
+    return at < s->segment[g].weights ? at : s->segment[g].weights;
 }
 
-static keel_status add_instructions(chooser *x, int n_more)
+static keel_status add_instructions(const chooser *x)
 {
     keel_schedule *s = x->s;
-    int n = 0, *head = keel_calloc((size_t)s->n_instruction, sizeof *head); /* lists: 1 + index */
-    int *next = keel_calloc((size_t)x->n, sizeof *next);
-    keel_instruction *all = keel_calloc((size_t)(s->n_instruction + n_more), sizeof *all);
+    int n = 0, *head = keel_calloc((size_t)s->n_instruction, sizeof *head); /* lists: 1 + node */
+    int *next = keel_calloc((size_t)x->g->n_node, sizeof *next);
+    keel_instruction *all = keel_calloc((size_t)(s->n_instruction + x->n_again), sizeof *all);
     const bool room = head && next && all;
-    for (int i = x->n - 1; room && i >= 0; i--) {
-        if (!x->of[i].chosen) continue;
-        int *at = &head[place_of(s, x->of[i].first)];
+    for (int i = x->g->n_node - 1; room && i >= 0; i--) {
+        if (!x->place[i]) continue;
+        int *at = &head[in_blocks(s, x->place[i] - 1)];
         next[i] = *at;
         *at = 1 + i;
+        s->again[i] = true;
     }
     for (int g = 0; room && g < s->n_segment; g++) {
         keel_segment *segment = &s->segment[g];
@@ -172,7 +200,7 @@ static keel_status add_instructions(chooser *x, int n_more)
         segment->begin = n;
         for (int at = was.begin; at < was.end; at++) {
             for (int i = head[at]; i > 0; i = next[i - 1])
-                all[n++] = (keel_instruction){ KEEL_RUN_AGAIN, x->of[i - 1].node };
+                all[n++] = (keel_instruction){ KEEL_RUN_AGAIN, i - 1 };
             if (at == was.weights) segment->weights = n;
             all[n++] = s->instruction[at];
         }
@@ -195,20 +223,23 @@ keel_status keel_recompute(keel_schedule *s, const keel_lives *l)
 {
     chooser x = { .s = s, .l = l, .g = l->g };
     keel_status status = KEEL_ENOMEM;
-    x.read = keel_calloc((size_t)l->g->n_value, sizeof *x.read);
-    x.shared = keel_calloc((size_t)l->n, sizeof *x.shared);
+    x.last = keel_calloc((size_t)l->g->n_value, sizeof *x.last);
+    x.first = keel_calloc((size_t)l->g->n_value, sizeof *x.first);
     x.pinned = keel_calloc((size_t)l->g->n_value, sizeof *x.pinned);
     x.live = keel_calloc((size_t)s->n_instruction, sizeof *x.live);
+    x.place = keel_calloc((size_t)l->g->n_node, sizeof *x.place);
     x.of = keel_calloc((size_t)l->g->n_node, sizeof *x.of);
-    if (x.read && x.shared && x.pinned && x.live && x.of) {
-        find_candidates(&x);
+    const bool room = x.last && x.first && x.pinned && x.live && x.place && x.of;
+    if (room && find_candidates(&x) >= 0) {
         find_live(&x);
-        status = add_instructions(&x, choose_all(&x));
+        choose(&x);
+        status = add_instructions(&x);
     }
-    keel_free(x.read);
-    keel_free(x.shared);
+    keel_free(x.last);
+    keel_free(x.first);
     keel_free(x.pinned);
     keel_free(x.live);
+    keel_free(x.place);
     keel_free(x.of);
     return status;
 }

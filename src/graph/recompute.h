@@ -4,8 +4,8 @@
  * What an op without products has made (a batch normalisation with its relu, a gelu, a dropout, a
  * concatenation) is as large as what a convolution has made, but costs no more than to read its
  * input once more. So its node runs again in front of the first call of backward that reads the
- * value, from inputs that are kept for other reasons, and with the same random numbers: to the same
- * bits.
+ * value, from inputs that are kept for other reasons, or behind the node that makes such an input
+ * from what is kept; and with the same random numbers: to the same bits.
  *
  * Of these values only those are made again without which the step would need less memory: the
  * largest at the place where most is kept, as often as that place gets smaller. Keras: RematScope;

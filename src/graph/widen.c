@@ -39,7 +39,7 @@ keel_status keel_widened_create(keel_widened **out, const keel_node *n, keel_pas
     w->narrow = n;
     w->node = *n;
     w->node.out = NULL;
-    w->in = reads & (KEEL_READS_IN | KEEL_READS_FIRST);
+    w->n_in = reads & KEEL_READS_IN ? n->n_in : reads & KEEL_READS_FIRST ? 1 : 0;
     w->n_out = reads & KEEL_READS_OUT ? n->n_out : reads & KEEL_READS_FIRST_OUT ? 1 : 0;
     w->out_grad = !forward && !from_record;
     w->makes_out = pass == KEEL_FORWARD;
@@ -73,7 +73,7 @@ int64_t keel_widened_bytes(const keel_widened *w, int64_t rows)
     int64_t bytes = keel_round_up(w->scratch, ALIGN);
     for (int i = 0; i < w->narrow->n_in; i++) {
         if (!keel_dtype_is_narrow(w->narrow->in[i].dtype)) continue;
-        if (w->in) bytes += floats(&w->narrow->in[i], rows);
+        if (i < w->n_in) bytes += floats(&w->narrow->in[i], rows);
         if (w->makes_grad) bytes += floats(&w->narrow->in[i], rows);
     }
     for (int i = 0; i < w->narrow->n_out; i++) {
@@ -100,7 +100,7 @@ static void widen_in(const keel_widened *w, const keel_call *c, char **at, int i
     const bool narrow = keel_dtype_is_narrow(spec->dtype);
     w->in_at[i] = c->in[i];
     w->grad_at[i] = c->in_grad[i];
-    if (narrow && w->in) w->in_at[i] = take(at, spec, c->rows, c->in[i]);
+    if (narrow && i < w->n_in) w->in_at[i] = take(at, spec, c->rows, c->in[i]);
     if (narrow && w->makes_grad && c->in_grad[i])
         w->grad_at[i] = take(at, spec, c->rows, c->in_adds[i] ? c->in_grad[i] : NULL);
 }

@@ -14,8 +14,7 @@ typedef struct keel_widened {
     keel_run run;             /* runs on the copies */
     void *plan;               /* of it */
     int64_t scratch;          /* of it; the copies lie behind */
-    bool in;                  /* whether the pass reads the inputs */
-    int n_out;                /* how many outputs it reads, from the first on */
+    int n_in, n_out;          /* how many inputs and outputs the pass reads, from the first on */
     bool out_grad, makes_out; /* whether it reads the outputs' gradients, and writes the outputs */
     bool makes_grad;
     const void **in_at;       /* [n_in] */
