@@ -584,72 +584,145 @@ static keel_model *trained;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t change = PTHREAD_COND_INITIALIZER;
 static bool stuck, freed;
+static int calls_left; /* of the generator, before it waits for ever, as a network drive may */
 
-/* The generator waits for ever in its 4th call, as a network drive may. */
+static void wait_for(const bool *what)
+{
+    pthread_mutex_lock(&lock);
+    while (!*what) pthread_cond_wait(&change, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+static void now(bool *what)
+{
+    pthread_mutex_lock(&lock);
+    *what = true;
+    pthread_cond_broadcast(&change);
+    pthread_mutex_unlock(&lock);
+}
+
 static keel_status stuck_next(void *context, void *x, void *y, float *w, int64_t capacity,
                               int64_t *rows)
 {
-    static int calls;
-    if (++calls == 4) {
-        pthread_mutex_lock(&lock);
-        stuck = true;
-        pthread_cond_broadcast(&change);
-        while (!freed) pthread_cond_wait(&change, &lock);
-        pthread_mutex_unlock(&lock);
-        return KEEL_EIO;
-    }
-    return run_next(context, x, y, w, capacity, rows);
+    if (calls_left-- > 0) return run_next(context, x, y, w, capacity, rows);
+    now(&stuck);
+    wait_for(&freed);
+    return KEEL_EIO;
 }
 
 static void *save_it(void *path)
 {
-    pthread_mutex_lock(&lock);
-    while (!stuck) pthread_cond_wait(&change, &lock);
-    pthread_mutex_unlock(&lock);
+    wait_for(&stuck);
     usleep(50000); /* the steps before it end meanwhile */
     const keel_status s = keel_fit_save(trained, path);
-    pthread_mutex_lock(&lock);
-    freed = true;
-    pthread_cond_broadcast(&change);
-    pthread_mutex_unlock(&lock);
+    now(&freed);
     return (void *)(intptr_t)s;
+}
+
+static void begin_stuck(run_data *d)
+{
+    stuck = freed = false;
+    run_open(d, &run_cases[0]);
+    trained = run_model(&run_cases[0]);
+}
+
+static void end_stuck(run_data *d)
+{
+    keel_model_destroy(trained);
+    run_close(d);
 }
 
 static void a_fit_that_waits_for_rows_can_be_saved(void **state)
 {
+    (void)state;
+    const struct {
+        const char *what;
+        bool validation;
+        int calls, steps;
+    } cases[] = {
+        { "for those of a step", false, 3, 3 },
+        { "for those of its validation", true, 1, (RUN_ROWS + 6) / 7 },
+        { "for the validation of a later epoch", true, (RUN_ROWS + 6) / 7 + 2,
+          2 * ((RUN_ROWS + 6) / 7) },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        run_data d;
+        pthread_t thread;
+        void *saved;
+        keel_model *m = NULL;
+        char path[300];
+        keel_generator g = { .size = sizeof g,
+                             .context = &d,
+                             .next = stuck_next,
+                             .reset = run_reset,
+                             .max_rows = 8,
+                             .has_y = true,
+                             .x_shape = { .rank = 1, .dim = { RUN_FEATURES } } };
+        begin_stuck(&d);
+        calls_left = cases[i].calls;
+        keel_dataset *rows;
+        must(keel_dataset_from_generator(&rows, &g));
+        keel_strategy *s = strategy_of("cpu:0", false);
+        snprintf(path, sizeof path, "%s-rescued%zu.keras", folder, i);
+        assert_int_equal(keel_fit_save(trained, path), KEEL_END);
+        assert_int_equal(pthread_create(&thread, NULL, save_it, path), 0);
+        const bool v = cases[i].validation;
+        const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = 7, .epochs = 3,
+                                     .validation = v ? rows : NULL };
+        assert_int_equal(keel_fit(trained, s, v ? d.rows : rows, &o, NULL), KEEL_ECALLBACK);
+        pthread_join(thread, &saved);
+        assert_int_equal((int)(intptr_t)saved, KEEL_OK);
+        must(keel_model_load(&m, path));
+        if (m->compiled.iterations != cases[i].steps)
+            fail_msg("%s: %d steps", cases[i].what, (int)m->compiled.iterations);
+        run_equal(trained, m, cases[i].what); /* the failure changed nothing */
+        keel_model_destroy(m);
+        keel_dataset_destroy(rows);
+        keel_strategy_destroy(s);
+        end_stuck(&d);
+    }
+}
+
+static keel_status save_within(void *path, const keel_moment *at)
+{
+    assert_int_equal(keel_fit_save(at->model, path), KEEL_EARG);
+    assert_non_null(strstr(keel_error(), "keel_model_save"));
+    return KEEL_OK;
+}
+
+static keel_status fit_another(void *data, const keel_moment *at)
+{
+    keel_strategy *s = strategy_of("cpu:0", false);
+    keel_model *m = run_model(&run_cases[0]);
+    (void)at;
+    now(&stuck);
+    usleep(100000); /* until another thread waits to save the first model */
+    const keel_status st = keel_fit(m, s, ((run_data *)data)->rows, NULL, NULL);
+    keel_model_destroy(m);
+    keel_strategy_destroy(s);
+    return st < 0 ? st : KEEL_END;
+}
+
+static void a_fit_within_a_callback_does_not_wait_for_one_that_saves(void **state)
+{
     run_data d;
     pthread_t thread;
     void *saved;
-    keel_model *m = NULL;
     char path[300];
-    const run_case *c = &run_cases[0];
-    keel_generator g = { .size = sizeof g,
-                         .context = &d,
-                         .next = stuck_next,
-                         .max_rows = 8,
-                         .has_y = true,
-                         .x_shape = { .rank = 1, .dim = { RUN_FEATURES } } };
     (void)state;
-    run_open(&d, c);
-    keel_dataset *rows;
-    must(keel_dataset_from_generator(&rows, &g));
+    begin_stuck(&d);
     keel_strategy *s = strategy_of("cpu:0", false);
-    trained = run_model(c);
-    snprintf(path, sizeof path, "%s-rescued.keras", folder);
-    assert_int_equal(keel_fit_save(trained, path), KEEL_END);
+    snprintf(path, sizeof path, "%s-beside.keras", folder);
     assert_int_equal(pthread_create(&thread, NULL, save_it, path), 0);
-    const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = 7 };
-    assert_int_equal(keel_fit(trained, s, rows, &o, NULL), KEEL_ECALLBACK);
+    const keel_callback within = { KEEL_CALLBACK, .on_train_batch_begin = save_within,
+                                   .context = path };
+    const keel_callback another = { KEEL_CALLBACK, .on_epoch_end = fit_another, .context = &d };
+    const keel_fit_options o = { KEEL_FIT_OPTIONS, .callbacks = KEEL_CALLBACKS(&within, &another) };
+    must(keel_fit(trained, s, d.rows, &o, NULL));
     pthread_join(thread, &saved);
     assert_int_equal((int)(intptr_t)saved, KEEL_OK);
-    must(keel_model_load(&m, path));
-    assert_int_equal(m->compiled.iterations, 3);
-    run_equal(trained, m, "saved by another thread"); /* the failure changed nothing */
-    keel_model_destroy(m);
-    keel_model_destroy(trained);
-    keel_dataset_destroy(rows);
     keel_strategy_destroy(s);
-    run_close(&d);
+    end_stuck(&d);
 }
 
 /* ---- without memory -------------------------------------------------------------------------- */
@@ -886,6 +959,7 @@ int main(void)
         cmocka_unit_test(a_folder_is_for_one_run),
         cmocka_unit_test(each_failing_allocation_is_one_error_and_no_leak),
         cmocka_unit_test(a_fit_that_waits_for_rows_can_be_saved),
+        cmocka_unit_test(a_fit_within_a_callback_does_not_wait_for_one_that_saves),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -42,7 +42,8 @@ typedef struct keel_checkpoint_options {
  * is copied.
  *
  * Returns  KEEL_OK: the file has the weights after the last finished step; KEEL_END: no fit trains
- *          the model, and nothing was written; KEEL_EIO; KEEL_ENOMEM
+ *          the model, and nothing was written; KEEL_EARG: called in a callback of that fit, where
+ *          keel_model_save serves; KEEL_EIO; KEEL_ENOMEM
  * Owns     nothing changes hands
  * Threads  any but the one that called fit; the fit may end meanwhile, but the model must live on
  * Cost     waits for the end of the current step or callback */

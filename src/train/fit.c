@@ -146,10 +146,12 @@ static keel_status train_epoch(keel_fitting *f)
     keel_status s = KEEL_OK;
     keel_batch b;
     keel_input_epoch(&f->input, f->feed, start);
+    bool first = true; /* a stop asked for at the begin of the epoch comes after a step, too */
     while ((s = keel_gate_next(&f->gate, f->feed, &b)) == KEEL_OK) {
         const double before = keel_seconds();
         if (h->steps == 0) h->first_step_seconds = before - f->start;
-        f->trainer->stops = stops(f);
+        f->trainer->stops = first ? KEEL_STOPS_NOT : stops(f);
+        first = false;
         s = train_step(f, &b);
         if (s == KEEL_END) { /* another process stops, or this one */
             keel_feed_retry(f->feed, &b);
@@ -230,7 +232,9 @@ static keel_status validate(keel_fitting *f, keel_logs *logs)
     const double start = keel_seconds();
     if (f->o.reset_states) keel_model_reset_states(f->model);
     keel_tally_clear(&f->tested);
+    keel_gate_open(&f->gate);
     keel_status s = begin_validation(f, at->epoch);
+    keel_gate_close(&f->gate);
     if (s >= 0) s = keel_session_test(&f->run, f->trainer, f->validation_feed, &f->tested);
     *at = of_training;
     if (f->o.validation_warns && is_about_rows(s)) return pass_over(f);
@@ -333,14 +337,15 @@ static keel_status train(keel_fitting *f)
         return keel_fail(KEEL_EUNSUP, "SwapEMAWeights needs the averages of all weights, and a "
                                       "sharded optimizer has a part of them: leave out one of the "
                                       "two");
-    r->stop = false; /* as in Keras */
     f->history.initial_epoch = f->o.initial_epoch;
     KEEL_TRY(keel_history_begin(&f->history, &r->known, f->o.epochs - f->o.initial_epoch));
     KEEL_TRY(resume(f));
     f->history.compile_seconds = keel_seconds() - f->start;
     const bool complete = f->resume.found && f->resume.from.finished;
-    for (int64_t e = f->standing.epoch; e < f->o.epochs && !r->stop && !complete; e++)
+    for (int64_t e = f->standing.epoch; e < f->o.epochs && !complete; e++) {
         KEEL_TRY(run_epoch(f, e));
+        if (r->stop) break; /* not before: one asked for in on_train_begin comes after a step */
+    }
     f->history.complete = true;
     keel_live_take(&r->live);
     KEEL_TRY(keel_resume_end(&f->resume, &f->standing, r->stop));

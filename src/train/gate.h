@@ -10,6 +10,8 @@
 typedef struct keel_gate {
     keel_trainer *trainer; /* NULL: closed for good */
     pthread_mutex_t lock;
+    int savers;             /* threads that save, or wait for the lock to do so */
+    pthread_cond_t saved;   /* there are none any more */
     struct keel_gate *next; /* of all gates of the process */
 } keel_gate;
 
@@ -17,6 +19,10 @@ typedef struct keel_gate {
  */
 void keel_gate_enter(keel_gate *g, keel_trainer *t);
 void keel_gate_leave(keel_gate *g);
+
+/* Around a wait for rows. NULL: no fit runs, and nothing is done. */
+void keel_gate_open(keel_gate *g);
+void keel_gate_close(keel_gate *g);
 
 /* keel_feed_next, with the gate open meanwhile. */
 keel_status keel_gate_next(keel_gate *g, keel_feed *f, keel_batch *out);

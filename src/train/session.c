@@ -237,7 +237,7 @@ keel_status keel_session_test(keel_watch *r, keel_trainer *t, keel_feed *f, keel
     KEEL_TRY(keel_watch_tell(r, KEEL_ON_test_begin));
     keel_live_take(&r->live);
     keel_test_begin(t);
-    while (keel_session_goes_on(r, t) && (s = keel_feed_next(f, &b)) == KEEL_OK) {
+    while (keel_session_goes_on(r, t) && (s = keel_gate_next(r->gate, f, &b)) == KEEL_OK) {
         keel_trainer_look_ahead(t, f);
         s = test_step(r, t, &b, tally);
         keel_feed_release(f, &b);

@@ -3,6 +3,7 @@
 #ifndef KEEL_TRAIN_WATCH_H
 #define KEEL_TRAIN_WATCH_H
 #include "base/text.h"
+#include "train/gate.h"
 #include "train/live.h"
 
 /* One line per function of keel_callback. */
@@ -38,6 +39,7 @@ typedef struct keel_watch {
     keel_logs known;                 /* the names that the ends of epochs may have */
     char *val_name[KEEL_SCORES_MAX]; /* "val_loss", ...; NULL behind the last */
     keel_model_live live;
+    keel_gate *gate;         /* of a fit, once it can be saved; else NULL */
     const keel_batch *batch; /* in train_batch_begin; else NULL */
     int input;               /* the field of the first input in it */
     int rank;                /* of this process */
