@@ -17,6 +17,7 @@ typedef struct process {
     keel_status (*run)(struct process *p, keel_strategy *s, const keel_callback *const *callbacks);
     int64_t fails_at; /* its callback fails after this step, from 1; 0: never */
     int64_t stops_at; /* the same, but it stops the fit */
+    bool stops_early; /* it stops the fit when the epoch begins */
     keel_status status;
     char error[1024];
 } process;
@@ -29,6 +30,12 @@ static keel_status step_ended(void *context, const keel_moment *at)
     return keel_error_set(KEEL_ECALLBACK, "the test ends it");
 }
 
+static keel_status epoch_begun(void *context, const keel_moment *at)
+{
+    (void)at;
+    return ((const process *)context)->stops_early ? KEEL_END : KEEL_OK;
+}
+
 static void *live(void *context)
 {
     process *p = context;
@@ -37,7 +44,7 @@ static void *live(void *context)
     p->status = open_lanes(&s, &p->group, p->lanes, p->workers);
     if (s && s->comm && !p->measured) s->comm->bucket_bytes = 0;
     const keel_callback callback = { KEEL_CALLBACK, .on_train_batch_end = step_ended,
-                                     .context = p };
+                                     .on_epoch_begin = epoch_begun, .context = p };
     if (p->status >= 0)
         p->status = p->run
                         ? p->run(p, s, KEEL_CALLBACKS(&callback))

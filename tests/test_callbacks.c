@@ -263,6 +263,52 @@ static void a_stop_after_a_step_is_validated_and_ends_the_fit(void **unused)
     }
 }
 
+static keel_status stop_at_once(void *context, const keel_moment *at)
+{
+    (void)context;
+    (void)at;
+    return KEEL_END;
+}
+
+static keel_status stop_in_the_second(void *context, const keel_moment *at)
+{
+    (void)context;
+    return at->epoch == 1 ? KEEL_END : KEEL_OK;
+}
+
+/* Keras looks at stop_training after a step, whenever it was set. */
+static void a_stop_before_the_first_step_comes_after_it(void **unused)
+{
+    (void)unused;
+    const struct {
+        const char *what;
+        keel_callback c;
+        int epochs;
+    } cases[] = {
+        { "at the begin of the training", { KEEL_CALLBACK, .on_train_begin = stop_at_once }, 1 },
+        { "at the begin of an epoch", { KEEL_CALLBACK, .on_epoch_begin = stop_at_once }, 1 },
+        { "at the begin of a later one",
+          { KEEL_CALLBACK, .on_epoch_begin = stop_in_the_second },
+          2 },
+        { "before a step", { KEEL_CALLBACK, .on_train_batch_begin = stop_at_once }, 1 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int lanes = 1; lanes <= LANES; lanes++) {
+            keel_model *m = sgd(0.1);
+            keel_history h;
+            const keel_fit_options o = options(4, KEEL_CALLBACKS(&cases[i].c));
+            must(keel_fit(m, strategy[lanes], rows, &o, &h));
+            const int64_t full = (h.rows - 1) / o.batch_size; /* of the epochs before */
+            if (!h.stopped || h.epochs != cases[i].epochs ||
+                (cases[i].epochs == 1 && h.steps != 1) || h.steps != full + 1 ||
+                isnan(h.value[h.count * (h.epochs - 1)]))
+                fail_msg("%s: %d epochs, %d steps, stopped %d", cases[i].what, (int)h.epochs,
+                         (int)h.steps, h.stopped);
+            keel_history_free(&h);
+            keel_model_destroy(m);
+        }
+}
+
 /* ---- Keras's callbacks ----------------------------------------------------------------------- */
 
 static void text_of(char *out, size_t size, const json_t *c)
@@ -763,6 +809,13 @@ static keel_status fails(void *context, const keel_moment *at)
     return KEEL_EIO;
 }
 
+static keel_status lacks_memory(void *context, const keel_moment *at)
+{
+    (void)context;
+    (void)at;
+    return KEEL_ENOMEM;
+}
+
 static keel_status fail_with_a_text(void *context, const keel_moment *at)
 {
     (void)context;
@@ -788,6 +841,9 @@ static void what_a_callback_may_not_do_is_an_error(void **unused)
         { "it fails without a text",
           "the callback of the caller failed in on_epoch_begin",
           { KEEL_CALLBACK, .on_epoch_begin = fails } },
+        { "it has no memory, and says so by its status alone",
+          "the callback mine failed in on_epoch_end",
+          { KEEL_CALLBACK, .name = "mine", .on_epoch_end = lacks_memory } },
         { "it fails with one",
           "/nowhere",
           { KEEL_CALLBACK, .name = "mine", .on_test_end = fail_with_a_text } },
@@ -1130,6 +1186,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_come_in_keras_order_with_keras_logs),
         cmocka_unit_test(a_stop_after_a_step_is_validated_and_ends_the_fit),
+        cmocka_unit_test(a_stop_before_the_first_step_comes_after_it),
         cmocka_unit_test(epochs_rates_and_weights_are_those_of_keras),
         cmocka_unit_test(a_schedule_by_epochs_is_a_function_or_a_text),
         cmocka_unit_test(averages_are_tested_and_saved_as_by_keras),

@@ -288,10 +288,13 @@ static void a_failure_of_one_process_is_that_of_all(void **unused)
 static void a_process_that_stops_stops_all_before_the_next_step(void **unused)
 {
     (void)unused;
-    for (int who = 0; who < TROUBLED; who++) {
+    for (int k = 0; k < 2 * TROUBLED; k++) {
         trouble t;
         begin_trouble(&t, &small_work, PATIENT);
-        t.p[who].stops_at = 1;
+        if (k < TROUBLED)
+            t.p[k].stops_at = 1;
+        else /* after the first step, as in one process */
+            t.p[k - TROUBLED].stops_early = true;
         run_all(t.p, TROUBLED);
         for (int i = 0; i < TROUBLED; i++) {
             const outcome *o = &t.p[i].outcome;

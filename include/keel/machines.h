@@ -11,7 +11,7 @@
  *         keel_strategy_destroy(s);
  *     } else
  *         while (keel_machines_test(m, &code) == 0) sleep a little;
- *     keel_machines_end(m, code); */
+ *     keel_machines_end(m, code, false); */
 #ifndef KEEL_MACHINES_H
 #define KEEL_MACHINES_H
 #include <keel/process_group.h>

@@ -257,10 +257,12 @@ static keel_status begin_epoch(keel_fitting *f, int64_t epoch)
     const bool within = f->resume.found && epoch == c->epoch && c->step > 0;
     if (!within) keel_tally_clear(&f->trained);
     if (!within && f->o.reset_states) keel_model_reset_states(f->model);
-    if (f->resume.found && epoch == c->epoch)
-        KEEL_TRY(keel_resume_seek(&f->resume, f->feed));
-    else
-        KEEL_TRY(keel_feed_begin_epoch(f->feed, (uint32_t)epoch));
+    keel_gate_open(&f->gate);
+    const keel_status s = f->resume.found && epoch == c->epoch
+                              ? keel_resume_seek(&f->resume, f->feed)
+                              : keel_feed_begin_epoch(f->feed, (uint32_t)epoch);
+    keel_gate_close(&f->gate);
+    if (s < 0) return s;
     r->at.training = true;
     r->at.epoch = epoch;
     r->at.step = within ? c->step : 0;
@@ -473,6 +475,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     if (s < 0) goto out;
     keel_watch_go_live(&f.run, f.trainer);
     keel_gate_enter(&f.gate, f.trainer);
+    f.run.gate = &f.gate;
     keel_sharded_leave(f.trainer);
     s = end_of(&f, keel_sharded_end(f.trainer, train(&f)));
     f.history.memory_planned = planned_bytes(&f);

@@ -131,7 +131,7 @@ static const char *called(const keel_callback *c)
 
 static keel_status failed(const keel_callback *c, keel_occasion e, keel_status s, bool said)
 {
-    if (s == KEEL_ENOMEM) return s;
+    if (s == KEEL_ENOMEM && said) return s; /* of Keel, called by it */
     if (!said)
         return keel_fail(KEEL_ECALLBACK, "the callback %s failed in %s", called(c), event_name[e]);
     return keel_fail_within(KEEL_ECALLBACK, "the callback %s, in %s", called(c), event_name[e]);
