@@ -828,6 +828,31 @@ static keel_status add_a_log(void *context, const keel_moment *at)
     return keel_logs_set(at->logs, "mine", 1);
 }
 
+static keel_status name_a_log(void *context, const keel_moment *at)
+{
+    (void)context;
+    return keel_logs_set(at->logs, "val_mine", NAN);
+}
+
+/* As in Keras, where the dict that on_test_end gets becomes that of the epoch. */
+static void a_log_that_a_callback_adds_to_a_validation_is_one_of_the_epoch(void **unused)
+{
+    (void)unused;
+    const keel_callback c = { KEEL_CALLBACK, .on_train_begin = name_a_log,
+                              .on_test_end = add_a_log };
+    keel_model *m = sgd(0.1);
+    keel_history h;
+    keel_logs logs;
+    const keel_fit_options o = options(2, KEEL_CALLBACKS(&c));
+    must(keel_fit(m, strategy[2], rows, &o, &h));
+    assert_string_equal(h.name[h.count - 1], "val_mine");
+    assert_true(h.value[2 * h.count - 1] == 1);
+    must(keel_evaluate(m, strategy[2], rows, &o, &logs));
+    assert_true(keel_logs_get(&logs, "mine") == 1);
+    keel_history_free(&h);
+    keel_model_destroy(m);
+}
+
 static void what_a_callback_may_not_do_is_an_error(void **unused)
 {
     (void)unused;
@@ -848,6 +873,9 @@ static void what_a_callback_may_not_do_is_an_error(void **unused)
           "/nowhere",
           { KEEL_CALLBACK, .name = "mine", .on_test_end = fail_with_a_text } },
         { "a log that was not named", "'mine'", { KEEL_CALLBACK, .on_epoch_end = add_a_log } },
+        { "a log of a validation that was not named",
+          "'val_mine'",
+          { KEEL_CALLBACK, .on_test_end = add_a_log } },
     };
     for (int lanes = 1; lanes <= LANES; lanes++) {
         keel_model *m = sgd(0.1);
@@ -1197,6 +1225,7 @@ int main(void)
         cmocka_unit_test(the_model_is_that_of_the_last_step_and_what_is_set_holds),
         cmocka_unit_test(a_step_after_weights_were_set_is_that_of_a_model_with_them),
         cmocka_unit_test(packed_copies_of_weights_follow_what_is_set),
+        cmocka_unit_test(a_log_that_a_callback_adds_to_a_validation_is_one_of_the_epoch),
         cmocka_unit_test(what_a_callback_may_not_do_is_an_error),
         cmocka_unit_test(wrong_callbacks_are_refused_before_the_first_step),
         cmocka_unit_test(wrong_rows_of_the_validation_end_only_it_where_asked),

@@ -330,6 +330,7 @@ static void compile_reads_names_and_arguments_and_keeps_state(void **state)
     OK(keel_model_get_trainable(m, "conv2d", &trainable));
     assert_false(trainable);
     OK(keel_model_set_trainable(m, NULL, true));
+    SAYS(keel_model_get_trainable(m, NULL, &trainable), KEEL_EARG, "name a layer");
     assert_int_equal(k->n_state, 12);
     assert_false(m->weight[4].trainable); /* a moving mean never is */
     SAYS(keel_model_add(m, "Flatten", NULL), KEEL_EARG, "compiled");

@@ -50,7 +50,7 @@ keel_status keel_model_load_weights(keel_model *m, const char *path);
  * BatchNormalization uses its moving statistics. A frozen model freezes all its layers, whatever
  * their own setting. If this changes anything, the optimizer's state is dropped.
  *
- * Returns  KEEL_OK; KEEL_EARG: no such layer
+ * Returns  KEEL_OK; KEEL_EARG: no such layer; to get, also NULL
  * Owns     nothing changes hands
  * Threads  one at a time on one model
  * Source   Keras: layer.trainable */

@@ -378,6 +378,8 @@ keel_status keel_model_get_trainable(const keel_model *m, const char *layer_name
 {
     keel_model *in = NULL;
     int i = -1;
+    if (!layer_name)
+        return keel_fail(KEEL_EARG, "name a layer: NULL is all of them, which may differ");
     if (!keel_model_find_label(m, layer_name, &in, &i))
         return keel_fail(KEEL_EARG, "there is no layer named '%s'", layer_name);
     *out = in->layer[i].trainable;

@@ -244,8 +244,15 @@ static keel_status validate(keel_fitting *f, keel_logs *logs)
         f->run.stop = true;
         return f->model->row_states.n ? KEEL_OK : keel_resume_stop(&f->resume, &f->standing);
     }
-    for (int i = 0; i < f->run.logs.count; i++)
-        KEEL_TRY(keel_logs_set(logs, f->run.val_name[i], f->run.logs.value[i]));
+    for (int i = 0; i < f->run.logs.count; i++) {
+        const char *name = keel_watch_val_name(&f->run, f->run.logs.name[i]);
+        if (!name)
+            return keel_fail(KEEL_ECALLBACK,
+                             "a callback adds '%s' to the logs of a validation: it must name "
+                             "'val_%s' in on_train_begin (with NaN)",
+                             f->run.logs.name[i], f->run.logs.name[i]);
+        KEEL_TRY(keel_logs_set(logs, name, f->run.logs.value[i]));
+    }
     return KEEL_OK;
 }
 

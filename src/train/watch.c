@@ -122,6 +122,14 @@ keel_status keel_watch_name_logs(keel_watch *r, const keel_logs *names, bool val
     return KEEL_OK;
 }
 
+const char *keel_watch_val_name(const keel_watch *r, const char *name)
+{
+    for (int i = 0; i < r->known.count; i++)
+        if (!strncmp(r->known.name[i], "val_", 4) && !strcmp(r->known.name[i] + 4, name))
+            return r->known.name[i];
+    return NULL;
+}
+
 /* ---- telling --------------------------------------------------------------------------------- */
 
 static const char *called(const keel_callback *c)

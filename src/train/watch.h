@@ -64,6 +64,9 @@ void keel_watch_go_live(keel_watch *r, keel_trainer *t);
  * val_. */
 keel_status keel_watch_name_logs(keel_watch *r, const keel_logs *names, bool validates);
 
+/* The name of a validation's value in the logs of an epoch. NULL: it was not given at the begin. */
+const char *keel_watch_val_name(const keel_watch *r, const char *name);
+
 /* Call every callback that has a function for the event. */
 keel_status keel_watch_tell(keel_watch *r, keel_occasion e);
 
