@@ -233,7 +233,7 @@ static void what_differs_between_processes_is_refused_by_all(void **unused)
         { OTHER_WEIGHTS, KEEL_EDATA, "all must run the same on the same" },
         { OTHER_ANSWER, KEEL_ECALLBACK, "`when` of an optimizer says something else" },
         { OTHER_TYPE, KEEL_EDATA, "or sends gradients in another type" },
-        { FAILS, KEEL_EDATA, "the step returned" },
+        { FAILS, KEEL_EDATA, "the test ends it" },
     };
     static const loop_case descent = { "descent", loop_create_siamese, { .loss = { { "loss" } } } };
     (void)unused;

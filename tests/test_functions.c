@@ -390,6 +390,20 @@ static keel_status refused_optimizer(void *context, keel_trace *t)
     return KEEL_OK;
 }
 
+static keel_status refused_itself(void *context, keel_trace *t)
+{
+    (void)context;
+    (void)t;
+    return keel_error_set(KEEL_EIO, "no camera");
+}
+
+static keel_status refused_silently(void *context, keel_trace *t)
+{
+    (void)context;
+    (void)t;
+    return KEEL_EIO;
+}
+
 static const struct refusal {
     const char *name;
     keel_step step;
@@ -397,6 +411,8 @@ static const struct refusal {
     const char *text;
 } refusals[] = {
     { "an input that is not there", refused_input, KEEL_EARG, "no input 'nothing'" },
+    { "a text of the step's own", refused_itself, KEEL_EIO, "no camera" },
+    { "a status without a text", refused_silently, KEEL_EIO, "the step returned KEEL_EIO" },
     { "inputs of another shape", refused_shape, KEEL_ESHAPE, "model 'discriminator'" },
     { "a layer with weights", refused_layer, KEEL_EUNSUP, "belongs to a model" },
     { "gradients that nothing takes", refused_unapplied, KEEL_EARG, "not applied" },

@@ -407,10 +407,12 @@ keel_status keel_trace_run(keel_trace *t)
     t->g->backward = t->backward;
     t->g->scored = t->backward;
     KEEL_TRY(keel_model_create(&t->ops, o->name ? o->name : "function", o->dtype, o->seed));
+    const unsigned said = keel_error_count();
     const keel_status s = o->step(o->context, t);
     if (t->failure.status < 0) return keel_failure_raise(&t->failure);
-    if (s < 0) return keel_fail(s, "the step returned status %d", (int)s);
-    return KEEL_OK;
+    if (s < 0 && keel_error_count() == said)
+        return keel_fail(s, "the step returned %s", keel_status_name(s));
+    return s < 0 ? s : KEEL_OK; /* with the step's own text */
 }
 
 void keel_trace_free(keel_trace *t)
