@@ -209,10 +209,22 @@ static int check_class_weight(const job *j)
                          j->n_weight, (long long)classes);
 }
 
+/* Who opens validation data would wait for a process that does not. */
+static int agree_to_validate(const options *o)
+{
+    const int64_t own = o->validation ? 1 : isnan(o->validation_split) ? 0 : 2;
+    int64_t first = own;
+    const int code = keel_processes_agree(&first);
+    if (code >= 0 || first == own) return code;
+    return keel_complain(EXIT_USAGE, "--validation or --validation-split is not that of the first "
+                                     "process; start all with the same options");
+}
+
 static int open_data(job *j)
 {
     const options *o = j->o;
-    int code;
+    int code = agree_to_validate(o);
+    if (code >= 0) return code;
     if (isnan(o->validation_split)) {
         if ((code = keel_setup_data(&j->data, o->data.data, KEEL_USE_TRAINING, &o->data,
                                     j->model)) >= 0)

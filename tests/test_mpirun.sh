@@ -150,6 +150,10 @@ for mpi in openmpi mpich; do
     alone 0 'the checkpoint is used, but its gradients travelled in another type' fit m.keras --data "$DATA" \
         --batch-size 16 --epochs 2 --seed 7 --devices cpu:0 -o $mpi-rounded.keras --checkpoint $mpi-rounded --resume
     want 2 1 '^keel fit: --compress bf16 and --reproducible' $mpi 2 "${rounded[@]}" --reproducible -o x.keras
+    differ=(fit m.keras --data "$DATA" --apart -o x.keras --timeout 5)
+    want 2 1 '^keel fit: .*process 1 \(.*\): its epochs is 2, that of process 0 is 1' $mpi 1 "${differ[@]}" : 1 "${differ[@]}" --epochs 2
+    want 2 1 '^rank 1 .*keel fit: --validation or .* is not that of the first process' $mpi 1 "${differ[@]}" --validation "$DATA" : 1 "${differ[@]}"
+    want 2 1 '^keel fit: .*process 1 \(.*\): its checkpoint is false, that of process 0 is true' $mpi 1 "${differ[@]}" --checkpoint differ : 1 "${differ[@]}"
     want 2 1 '^keel fit: .*process 1 \(.*\): its compress is "none", that of process 0 is "bf16"' $mpi 1 "${rounded[@]}" --apart -o x.keras \
         : 1 fit m.keras --data "$DATA" --batch-size 16 --epochs 2 --seed 7 --apart -o x.keras
 

@@ -469,10 +469,13 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     if ((s = keel_strategy_check_compress(strategy, m->dtype)) < 0) goto out;
     if ((s = keel_strategy_check_shards(strategy, m)) < 0) goto out;
     if ((s = keel_pairing_make(&f.pairing, m, data, true)) < 0) goto out;
+    /* Processes that differ, as in whether they validate, would wait for each other in the feeds.
+     */
+    if ((s = keel_resume_identify(&f.resume, m, strategy, data, &f.o)) < 0) goto out;
     /* Feeds start their threads before this thread is bound to a core, or they would inherit that.
      */
     if ((s = keel_fit_open_feeds(&f, data)) < 0) goto out;
-    if ((s = keel_resume_open(&f.resume, m, strategy, data, &f.o)) < 0) goto out;
+    if ((s = keel_resume_open(&f.resume, m, strategy, &f.o)) < 0) goto out;
     keel_team_enter(strategy->team);
     entered = true;
     if ((s = prepare(&f)) < 0) goto out;

@@ -73,11 +73,22 @@ static keel_status choose(keel_resume *r, keel_checkpoint_options *out, const ke
 /* ---- several processes ------------------------------------------------------------------------
  */
 
+/* What processes must have in common: the identity, and what another run may have otherwise. */
+static json_t *in_common(const keel_resume *r, const keel_fit_options *o, bool checkpoints)
+{
+    json_t *all = json_copy(r->identity);
+    if (all && !json_object_set_new(all, "epochs", json_integer(o->epochs)) &&
+        !json_object_set_new(all, "checkpoint", json_boolean(checkpoints)))
+        return all;
+    json_decref(all);
+    return NULL;
+}
+
 /* All processes must be of the run of process 0. */
-static keel_status compare(const keel_resume *r, keel_comm *c)
+static keel_status compare(const json_t *all, keel_comm *c)
 {
     json_error_t error;
-    char *own = json_dumps(r->identity, JSON_COMPACT | JSON_SORT_KEYS);
+    char *own = all ? json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     int64_t size[KEEL_PROCESSES_MAX];
     const int64_t own_size = own ? (int64_t)strlen(own) + 1 : 0;
     keel_status s = own ? KEEL_OK : keel_fail(KEEL_ENOMEM, "out of memory");
@@ -93,7 +104,7 @@ static keel_status compare(const keel_resume *r, keel_comm *c)
     }
     if (s >= 0) {
         json_t *of_first = json_loads(first, 0, &error);
-        s = of_first ? keel_identity_same(of_first, r->identity)
+        s = of_first ? keel_identity_same(of_first, all)
                      : keel_fail(KEEL_EREMOTE, "process 0 sent no description of its run");
         json_decref(of_first);
         s = keel_comm_agree(c, s, NULL, 0, NULL);
@@ -170,17 +181,27 @@ static keel_status take_model(keel_resume *r, keel_model *m, const keel_fit_opti
     return KEEL_OK;
 }
 
-keel_status keel_resume_open(keel_resume *r, keel_model *m, const keel_strategy *s,
-                             const keel_dataset *data, const keel_fit_options *o)
+keel_status keel_resume_identify(keel_resume *r, const keel_model *m, const keel_strategy *s,
+                                 const keel_dataset *data, const keel_fit_options *o)
 {
-    keel_checkpoint_options chosen;
-    KEEL_TRY(choose(r, &chosen, o));
-    if (!chosen.folder && !s->comm) return KEEL_OK;
+    keel_checkpoint_options *chosen = &r->chosen;
+    KEEL_TRY(choose(r, chosen, o));
+    if (!chosen->folder && !s->comm) return KEEL_OK;
     r->epochs = o->epochs;
-    r->interrupted = chosen.interrupted;
-    r->context = chosen.context;
+    r->interrupted = chosen->interrupted;
+    r->context = chosen->context;
     KEEL_TRY(keel_identity_make(&r->identity, m, s, data, o));
-    if (s->comm) KEEL_TRY(compare(r, s->comm));
+    if (!s->comm) return KEEL_OK;
+    json_t *all = in_common(r, o, chosen->folder != NULL);
+    const keel_status st = compare(all, s->comm);
+    json_decref(all);
+    return st;
+}
+
+keel_status keel_resume_open(keel_resume *r, keel_model *m, const keel_strategy *s,
+                             const keel_fit_options *o)
+{
+    const keel_checkpoint_options chosen = r->chosen;
     if (!chosen.folder) return KEEL_OK;
     r->takes = true;
     r->by_step = chosen.every_steps || chosen.every_seconds > 0;

@@ -7,7 +7,8 @@
 #include "train/saver.h"
 
 typedef struct keel_resume {
-    keel_saver *saver; /* NULL: there are no checkpoints */
+    keel_checkpoint_options chosen; /* by the options, or by BackupAndRestore */
+    keel_saver *saver;              /* NULL: there are no checkpoints */
     json_t *identity;
     keel_checkpoint from; /* where found */
     bool found;
@@ -24,12 +25,15 @@ typedef struct keel_resume {
     void *context;
 } keel_resume;
 
+/* Before the feeds are opened: what run this is. All processes must be of one, have the same
+ * epochs, and all or none of them checkpoints; KEEL_EARG names the first that differs. */
+keel_status keel_resume_identify(keel_resume *r, const keel_model *m, const keel_strategy *s,
+                                 const keel_dataset *data, const keel_fit_options *o);
 /* Before the trainer is made, by a thread that is not bound to a core: look for a checkpoint, and
  * give its weights to the model. Of several processes the first has the folder, and the others get
- * the checkpoint from it; all must be of one run. KEEL_EARG: the checkpoint, or a process, is of
- * another run. */
+ * the checkpoint from it. KEEL_EARG: the checkpoint is of another run. */
 keel_status keel_resume_open(keel_resume *r, keel_model *m, const keel_strategy *s,
-                             const keel_dataset *data, const keel_fit_options *o);
+                             const keel_fit_options *o);
 /* Once there are trainer, tally and history, and after on_train_begin. */
 keel_status keel_resume_begin(keel_resume *r, const keel_standing *st);
 
