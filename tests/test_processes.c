@@ -284,6 +284,38 @@ static void a_failure_of_one_process_is_that_of_all(void **unused)
     end_trouble(&t);
 }
 
+static int unlike; /* how the last process differs */
+
+static keel_status fit_unlike(process *p, keel_strategy *s, const keel_callback *const *callbacks)
+{
+    const bool last = p->group.rank == TROUBLED - 1;
+    const keel_checkpoint_options none = { KEEL_CHECKPOINT_OPTIONS };
+    const keel_checkpoint_options some = { KEEL_CHECKPOINT_OPTIONS, .folder = "nowhere" };
+    const keel_fit_options o = { KEEL_FIT_OPTIONS, .epochs = unlike == 0 && last ? 3 : 2,
+                                 .validation = unlike == 1 && last ? p->data : NULL,
+                                 .checkpoint = unlike == 2 && last ? &some : &none,
+                                 .callbacks = callbacks };
+    return keel_fit(p->outcome.model, s, p->data, &o, &p->outcome.history);
+}
+
+static void processes_of_unlike_runs_are_refused_before_one_waits(void **unused)
+{
+    (void)unused;
+    static const char *const says[] = { "its epochs is 3, that of process 0 is 2",
+                                        "its validation is",
+                                        "its checkpoint is true, that of process 0 is false" };
+    for (unlike = 0; unlike < 3; unlike++) {
+        trouble t;
+        begin_trouble(&t, &small_work, PATIENT);
+        for (int i = 0; i < TROUBLED; i++) t.p[i].run = fit_unlike;
+        run_all(t.p, TROUBLED);
+        for (int i = 0; i < TROUBLED; i++)
+            if (t.p[i].status != KEEL_EARG || !strstr(t.p[i].error, says[unlike]))
+                fail_msg("process %d: %s", i, t.p[i].error);
+        end_trouble(&t);
+    }
+}
+
 /* A step that a process stops before is not counted by any. */
 static void a_process_that_stops_stops_all_before_the_next_step(void **unused)
 {
@@ -580,6 +612,7 @@ int main(void)
         cmocka_unit_test(a_process_that_is_lost_between_rounds_is_named_by_all),
         cmocka_unit_test(late_messages_change_nothing),
         cmocka_unit_test(a_failure_of_one_process_is_that_of_all),
+        cmocka_unit_test(processes_of_unlike_runs_are_refused_before_one_waits),
         cmocka_unit_test(a_process_that_stops_stops_all_before_the_next_step),
         cmocka_unit_test(common_instructions_are_the_least_of_all),
         cmocka_unit_test(time_in_which_a_process_was_stopped_is_not_silence),
