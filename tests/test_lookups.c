@@ -133,6 +133,39 @@ static void two_inputs_are_crossed_as_in_keras(void **state)
     }
 }
 
+static void categories_count_as_much_as_their_weights(void **state)
+{
+    static const char *const names[] = { "code", "weight" }, *const dtypes[] = { "int64",
+                                                                                 "float32" };
+    const json_t *c = json_object_get(golden, "weighted");
+    keel_array_field field[2];
+    keel_model *m;
+    keel_dataset *d;
+    keel_tensor y;
+    files_begin();
+    for (int k = 0; k < 2; k++)
+        field[k] = (keel_array_field){ names[k], KEEL_ROLE_INPUT, NULL,
+                                       column_of(json_object_get(c, names[k]), dtypes[k],
+                                                 (keel_shape){ 2, { 4, 3 } }) };
+    must(keel_dataset_from_fields(&d, field, 2));
+    must(keel_model_load(&m, golden_path("lookups_weighted.keras")));
+    float *want = golden_reals(json_object_get(c, "out"), false);
+    for (int saved = 0; saved < 2; saved++) {
+        must(keel_predict(m, three, d, NULL, &y));
+        assert_int_equal(keel_shape_count(&y.shape), 20);
+        assert_memory_equal(y.data, want, 20 * sizeof *want);
+        keel_tensor_free(&y);
+        must(keel_model_save(m, files_path("weighted.keras")));
+        keel_model_destroy(m);
+        must(keel_model_load(&m, files_path("weighted.keras")));
+    }
+    free(want);
+    keel_model_destroy(m);
+    keel_dataset_destroy(d);
+    for (int k = 0; k < 2; k++) free(field[k].array.data);
+    files_end();
+}
+
 static void hashes_are_those_of_tensorflow(void **state)
 {
     const json_t *all = json_object_get(golden, "hashes");
@@ -463,6 +496,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_layer_gives_what_keras_gives),
         cmocka_unit_test(two_inputs_are_crossed_as_in_keras),
+        cmocka_unit_test(categories_count_as_much_as_their_weights),
         cmocka_unit_test(hashes_are_those_of_tensorflow),
         cmocka_unit_test(arguments_that_cannot_be_are_refused_by_name),
         cmocka_unit_test(a_word_that_has_no_index_is_named_with_its_row),

@@ -6,8 +6,8 @@ A case of lookups.json holds a class, its arguments, the rows of its input and t
 those of `crossed` have several inputs.
 `hashes` are buckets of TensorFlow's two hashes for texts of many lengths. lookups.keras is a model
 with vocabularies in its configuration and beside it, before its first step; `training` has its rows
-and what it predicts after two epochs. Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in
-this folder.
+and what it predicts after two epochs. `weighted` is what lookups_weighted.keras gives. Run with Keras 3
+on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
 """
 import json
 import os
@@ -224,7 +224,21 @@ def training():
     }
 
 
-data = {"cases": [case(*c) for c in CASES], "crossed": CROSSED, "hashes": list(hashes()), "training": training()}
+def weighted():
+    """Categories that count as much as another input says. The last layer is the identity, so that
+    the file has a weight."""
+    code = keras.Input((3,), dtype="int64", name="code")
+    weight = keras.Input((3,), name="weight")
+    counts = L.CategoryEncoding(num_tokens=5, output_mode="count")(code, count_weights=weight)
+    m = keras.Model([code, weight], L.Dense(5, use_bias=False, kernel_initializer="identity")(counts))
+    m.save("lookups_weighted.keras")
+    x = {"code": np.array(FEW).reshape(-1, 3), "weight": np.arange(12).reshape(-1, 3) / 4 - 1}
+    out = m.predict(x, verbose=0)
+    return {k: v.ravel().tolist() for k, v in {**x, "out": out.astype("float64")}.items()}
+
+
+data = {"cases": [case(*c) for c in CASES], "crossed": CROSSED, "hashes": list(hashes()), "training": training(),
+        "weighted": weighted()}
 text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
 with open("lookups.json", "w") as f:
     f.write(text.replace('{"class"', '\n{"class"').replace('],["', '],\n["').replace('{"args"', '\n{"args"') + "\n")

@@ -38,6 +38,14 @@ void keel_categories_begin(const keel_tensor *out)
     memset(out->data, 0, (size_t)keel_shape_count(&out->shape) * keel_dtype_size(out->dtype));
 }
 
+void keel_categories_add(int64_t index, double weight, const keel_tensor *out)
+{
+    if (out->dtype == KEEL_FLOAT64)
+        ((double *)out->data)[index] += weight;
+    else
+        ((float *)out->data)[index] += (float)weight;
+}
+
 void keel_categories_put(int mode, int64_t depth, int64_t index, int64_t i, const keel_tensor *out)
 {
     if (mode == KEEL_CATEGORY_INT) {
@@ -46,14 +54,12 @@ void keel_categories_put(int mode, int64_t depth, int64_t index, int64_t i, cons
     }
     if (index < 0 || index >= depth) return;
     if (mode == KEEL_CATEGORY_ONE_HOT) index += i * depth;
-    const bool adds = mode >= KEEL_CATEGORY_COUNT;
-    if (out->dtype == KEEL_FLOAT64) {
-        double *y = (double *)out->data + index;
-        *y = adds ? *y + 1 : 1;
-    } else {
-        float *y = (float *)out->data + index;
-        *y = adds ? *y + 1 : 1;
-    }
+    if (mode >= KEEL_CATEGORY_COUNT)
+        keel_categories_add(index, 1, out);
+    else if (out->dtype == KEEL_FLOAT64)
+        ((double *)out->data)[index] = 1;
+    else
+        ((float *)out->data)[index] = 1;
 }
 
 keel_status keel_category_config(const void *args, json_t *config)
@@ -84,6 +90,22 @@ keel_status keel_category_emit(keel_emit *e)
     KEEL_TRY(keel_categories_sparse(a->sparse, a->output_mode));
     KEEL_TRY(keel_categories_spec(a->output_mode, a->depth, in, e->graph->real, &out));
     return keel_emit_host(e, run, &out, e->out);
+}
+
+keel_status keel_category_weights(const keel_emit *e, bool counts)
+{
+    static const char *const names[] = { "inputs", "count_weights", NULL };
+    const keel_spec *in = keel_emit_in(e, 0), *weights = e->n_in > 1 ? keel_emit_in(e, 1) : NULL;
+    const json_t *given[2];
+    KEEL_TRY(keel_call_arguments(e, names, given));
+    if (!weights && (!given[1] || json_is_null(given[1]))) return KEEL_OK;
+    if (!weights || json_integer_value(json_object_get(given[1], KEEL_CALL_VALUE)) != 1)
+        return keel_fail(KEEL_EUNSUP,
+                         "it takes one input, and count_weights as another value of the model");
+    if (!counts) return keel_fail(KEEL_EARG, "count_weights goes with output_mode 'count' only");
+    if (weights->dtype == KEEL_STRING || !keel_shape_equal(&weights->shape, &in->shape))
+        return keel_fail(KEEL_ESHAPE, "count_weights must be one number for each of its input");
+    return KEEL_OK;
 }
 
 int64_t keel_whole_number_at(const keel_tensor *in, int64_t i)

@@ -35,6 +35,9 @@ typedef struct keel_category_args {
 /* Their keel_layer.to_config: in Keras their dtype is that of indices; and their emit. */
 keel_status keel_category_config(const void *args, json_t *config);
 keel_status keel_category_emit(keel_emit *e);
+/* Of a layer with one input: whether a second one is the argument count_weights of its call, of
+ * which only layers that count have use. */
+keel_status keel_category_weights(const keel_emit *e, bool counts);
 
 /* The spec of the output for rows of the shape `in`. */
 keel_status keel_categories_spec(int mode, int64_t depth, const keel_shape *in, keel_dtype real,
@@ -44,6 +47,8 @@ keel_status keel_categories_spec(int mode, int64_t depth, const keel_shape *in, 
  * indices, an index outside [0, depth) is left out. */
 void keel_categories_begin(const keel_tensor *out);
 void keel_categories_put(int mode, int64_t depth, int64_t index, int64_t i, const keel_tensor *out);
+/* Of counts: add a weight to that of an index in [0, depth). */
+void keel_categories_add(int64_t index, double weight, const keel_tensor *out);
 
 /* Element i of a row of numbers as an integer, without its fraction; and as it is. */
 int64_t keel_whole_number_at(const keel_tensor *in, int64_t i);

@@ -26,10 +26,10 @@ static int mode_of(const args_t *a)
                                      : KEEL_CATEGORY_MULTI_HOT;
 }
 
+/* in: the categories, and maybe how much each place counts */
 static keel_status run(const void *args, const keel_tensor *in, int n_in, const keel_tensor *out,
                        keel_scratch *scratch)
 {
-    (void)n_in;
     (void)scratch;
     const args_t *a = args;
     keel_categories_begin(out);
@@ -38,7 +38,10 @@ static keel_status run(const void *args, const keel_tensor *in, int n_in, const 
         if (index < 0 || index >= a->num_tokens)
             return keel_fail(KEEL_EDATA, "%lld is no category: num_tokens is %lld",
                              (long long)index, (long long)a->num_tokens);
-        keel_categories_put(mode_of(a), a->num_tokens, index, i, out);
+        if (n_in == 1)
+            keel_categories_put(mode_of(a), a->num_tokens, index, i, out);
+        else
+            keel_categories_add(index, keel_number_at(&in[1], i), out);
     }
     return KEEL_OK;
 }
@@ -50,6 +53,7 @@ static keel_status emit(keel_emit *e)
     keel_spec out;
     if (in->dtype == KEEL_STRING)
         return keel_fail(KEEL_EARG, "it takes whole numbers, and its input is of texts");
+    KEEL_TRY(keel_category_weights(e, a->output_mode == COUNT));
     KEEL_TRY(keel_categories_spec(mode_of(a), a->num_tokens, &in->shape, e->graph->real, &out));
     return keel_emit_host(e, run, &out, e->out);
 }
@@ -59,7 +63,8 @@ const keel_layer keel_layer_category_encoding = {
                               "A number for each category: whether, or how often, a row names it."),
               .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
-    .max_inputs = 1,
+    .max_inputs = 2,
+    .by_arguments = true,
     .reads_rows = true,
     .uncast = true,
     .emit = emit,
