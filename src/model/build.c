@@ -383,6 +383,15 @@ static keel_status outputs_of(keel_model *m, int layer, const keel_model_call_of
     return KEEL_OK;
 }
 
+bool keel_model_takes_mask(const keel_model *m, const keel_model_node *n, int i)
+{
+    const keel_model_layer *l = &m->layer[n->layer];
+    if (!keel_model_layer_is_model(l)) return l->kind->takes_masks;
+    /* Keras gives a model a copy, in float32, of what was made in another type */
+    if (m->layer[keel_model_maker(m, n->in[i])->layer].compute != KEEL_FLOAT32) return false;
+    return l->inner->symbol[l->inner->input[i]].taken;
+}
+
 keel_status keel_model_new_node(keel_model *m, int layer, const keel_model_call_of *call,
                                 keel_symbol *out)
 {
@@ -415,8 +424,8 @@ keel_status keel_model_new_node(keel_model *m, int layer, const keel_model_call_
         m->symbol[m->n_symbol++] = made[i];
     }
     *out = n.out;
-    for (int i = 0; m->layer[layer].kind->takes_masks && i < n.n_in; i++)
-        m->symbol[n.in[i]].taken = true;
+    for (int i = 0; i < n.n_in; i++)
+        if (keel_model_takes_mask(m, &n, i)) m->symbol[n.in[i]].taken = true;
     m->layer[layer].last_node = m->n_node;
     m->node[m->n_node++] = n;
     m->layer[layer].n_node++;

@@ -240,9 +240,9 @@ static keel_status find_taken(const keel_model *m, flow *f)
     for (int s = 0; s < m->n_symbol; s++) f->taken[s] = INT_MAX;
     for (int k = 0; k < m->n_node; k++) {
         const keel_model_node *n = &m->node[k];
-        if (!m->layer[n->layer].kind->takes_masks) continue;
         for (int i = 0; i < n->n_in; i++)
-            if (n->turn < f->taken[n->in[i]]) f->taken[n->in[i]] = n->turn;
+            if (n->turn < f->taken[n->in[i]] && keel_model_takes_mask(m, n, i))
+                f->taken[n->in[i]] = n->turn;
     }
     return KEEL_OK;
 }

@@ -29,6 +29,9 @@ typedef struct keel_model_call_of {
  * first output. */
 keel_status keel_model_new_node(keel_model *m, int layer, const keel_model_call_of *call,
                                 keel_symbol *out);
+/* Whether calls that Keras runs after n see its input i without a mask (keel_layer.takes_masks): n
+ * calls an attention on it, or a model that does. */
+bool keel_model_takes_mask(const keel_model *m, const keel_model_node *n, int i);
 /* calls.c: a call as the layers read it that have their own arguments: inputs first, then those by
  * name. *out: the caller's; unchanged if the call has none. */
 keel_status keel_model_call_json(const keel_layer *kind, const keel_arg *with, int n_in,

@@ -157,6 +157,19 @@ def words():
     return keras.Model(i, layers.Dense(3, activation="softmax", name="scores")(x), name="words")
 
 
+def blocks():
+    """A model inside whose attention removes the mask of a value of the model around it: the mask of
+    k, which the mean of k - n would have. That model is inside of one that has the masks."""
+    i = layers.Input((6,))
+    a = layers.Embedding(5, 4, mask_zero=True)(i)
+    b = layers.Embedding(5, 4, mask_zero=True)(i)
+    j, k, n = (layers.Input((6, 4)) for _ in range(3))
+    inner = keras.Model(j, layers.Add()([j, layers.MultiHeadAttention(2, 3)(j, j)]))
+    outer = keras.Model([k, n], [layers.Multiply()([inner(k), n]), layers.Subtract()([k, n])])
+    h = layers.Concatenate()([layers.GlobalAveragePooling1D()(v) for v in outer([a, b])])
+    return keras.Model(i, layers.Dense(3, activation="softmax", name="scores")(h), name="blocks")
+
+
 def reversible():
     """Tables that are looked up and multiplied with, one of them by another matrix."""
     i = layers.Input((6,), name="words")
@@ -242,6 +255,8 @@ def main():
          dict(optimizer=keras.optimizers.SGD(0.1, momentum=0.9), loss="sparse_categorical_crossentropy")),
         ("functional_words", words, (6,), 3,
          dict(optimizer=keras.optimizers.Adam(1e-2), loss="sparse_categorical_crossentropy")),
+        ("functional_blocks", blocks, (6,), 3,
+         dict(optimizer=keras.optimizers.SGD(0.1, momentum=0.9), loss="sparse_categorical_crossentropy")),
         ("functional_reversible", reversible, (6,), 3,
          dict(optimizer=keras.optimizers.SGD(0.1, momentum=0.9), loss="sparse_categorical_crossentropy")),
         ("functional_merged", merged, (6,), 3,
