@@ -512,6 +512,17 @@ want 0 'reproducible +5 shards, of at most 7 rows' plan cnn.keras --rows 64 --de
 want 0 'cost +a step takes' plan "$here/../tests/golden/outputs_masked_two.keras" --rows 64 --reproducible
 want 2 'shards needs --reproducible' plan cnn.keras --rows 64 --shards 5
 want 2 '2 shards for 3 devices' plan cnn.keras --rows 64 --devices cpu:0-2 --reproducible --shards 2
+want 0 'mlp' new mlp --input 20 --classes 3 -o flat.keras
+want 0 'recompute +--recompute makes no value again' plan flat.keras --rows 64
+want 0 'resnet18' new resnet18 --input 32,32,3 --classes 10 -o small.keras
+want 0 'recompute +--recompute would save [0-9.]+ [KM]iB$' plan small.keras --rows 64
+want 0 'recompute +--recompute saves [0-9.]+ [KM]iB$' plan small.keras --rows 64 --recompute
+for more in '' --recompute; do
+    want 0 '67 rows' fit small.keras --data shapes --devices cpu:0-1 -o kept$more.keras $more
+    want 0 '67 x 10' predict kept$more.keras --data shapes -o kept$more.npy
+done
+cmp -s kept.npy kept--recompute.npy || fail "--recompute changes what is learned"
+rm flat.keras small.keras kept*
 echo 'no picture' >shapes/circle/00000.jpg
 want 1 'shapes/circle/00000.jpg' fit cnn.keras --data shapes -o m.keras
 "$KEEL_BUILD/make_shapes" whole 67 5 >/dev/null || fail "make_shapes"
