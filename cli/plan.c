@@ -222,6 +222,7 @@ static int plan(const options *o, keel_model *m, const char *path)
     if (code >= 0) return code;
     if ((code = keel_shapes_read(&shapes, o->shape, m)) >= 0) return code;
     if ((code = keel_setup_strategy(&s, &o->devices)) >= 0) goto out;
+    keel_strategy_recompute(s, o->recompute);
     code = keel_setup_share_by_speed(s, &o->devices, m, rows < o->batch_size ? rows : o->batch_size,
                                      shapes);
     if (code >= 0) goto out;

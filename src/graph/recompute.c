@@ -74,35 +74,47 @@ static bool can_run(const chooser *x, const keel_graph_node *n, int at, bool beh
     return true;
 }
 
+/* Of the buffers that share the memory of a root, the one that is read last, and when the others
+ * are. */
+typedef struct shared {
+    int longest, others;
+} shared;
+
+static void find_shared(const chooser *x, shared *of)
+{
+    const keel_life *life = x->l->life;
+    for (int b = 0; b < x->l->n; b++) of[b] = (shared){ -1, -1 };
+    for (int b = 0; b < x->l->n; b++) {
+        shared *s = &of[keel_life_root(x->l, b)];
+        const int before = s->longest, lasts = before < 0 ? -1 : life[before].until;
+        const bool longer = before < 0 || life[b].until > lasts;
+        const int other = longer ? lasts : life[b].until;
+        if (longer) s->longest = b;
+        if (other > s->others) s->others = other;
+    }
+}
+
 /* Puts the values into the list whose memory is between forward and backward only theirs, and only
  * because backward reads them. */
 static keel_status find_candidates(chooser *x)
 {
-    const keel_life *life = x->l->life;
-    const int *last = x->last, *first = x->first;
-    int *until = keel_calloc((size_t)x->l->n, sizeof *until); /* of roots: all but the longest */
-    int *longest = keel_calloc((size_t)x->l->n, sizeof *longest); /* of roots: 1 + a buffer */
-    const bool room = until && longest;
-    for (int b = 0; room && b < x->l->n; b++) {
-        const int root = keel_life_root(x->l, b), most = longest[root] - 1;
-        const int shorter = most < 0 || life[b].until <= life[most].until ? b : most;
-        if (most < 0 || shorter == most) longest[root] = 1 + b;
-        if (most >= 0 && life[shorter].until > until[root]) until[root] = life[shorter].until;
-    }
+    shared *memory = keel_calloc((size_t)x->l->n, sizeof *memory);
+    if (!memory) return KEEL_ENOMEM;
+    find_shared(x, memory);
     find_reads(x);
-    for (int i = 0; room && i < x->g->n_node; i++) {
+    for (int i = 0; i < x->g->n_node; i++) {
         const keel_graph_node *n = &x->g->node[i];
         if (!is_light(&n->node)) continue;
         const keel_value v = n->out[0];
-        const int root = keel_life_root(x->l, v);
-        if (first[v] == INT_MAX || first[v] <= last[v] + 1) continue;
-        if (longest[root] != 1 + v || until[root] > last[v]) continue;
-        if (life[v].until < x->s->n_instruction && can_run(x, n, first[v], true))
-            x->of[x->n++] = (candidate){ i, last[v], first[v], life[v].row_bytes };
+        const int last = x->last[v], first = x->first[v];
+        const shared *s = &memory[keel_life_root(x->l, v)];
+        if (first == INT_MAX || first <= last + 1) continue;
+        if (s->longest != v || s->others > last) continue;
+        if (x->l->life[v].until < x->s->n_instruction && can_run(x, n, first, true))
+            x->of[x->n++] = (candidate){ i, last, first, x->l->life[v].row_bytes };
     }
-    keel_free(until);
-    keel_free(longest);
-    return room ? KEEL_OK : KEEL_ENOMEM;
+    keel_free(memory);
+    return KEEL_OK;
 }
 
 /* ---- which are ------------------------------------------------------------------------------- */

@@ -87,6 +87,15 @@ static void add_skipped(keel_text *t, const keel_fitting *f)
     keel_text_add(t, "loss scale is now %g", (double)l->now);
 }
 
+static void add_kept(keel_text *t, const keel_program *p)
+{
+    if (!p->options.recompute) return;
+    for (int at = 0; at < p->schedule.n_instruction; at++)
+        if (p->schedule.instruction[at].kind == KEEL_RUN_AGAIN) return;
+    keel_text_add(t, "%srecompute has changed nothing: to make values again would save no memory",
+                  t->length ? "; " : "");
+}
+
 /* Files that decoders have complained of. */
 static void add_warnings(keel_text *t, const keel_dataset *d)
 {
@@ -107,6 +116,7 @@ void keel_fit_take_notes(keel_fitting *f, const keel_dataset *data)
     if (p) add_lacks(&t, p->lanes);
     if (p) add_unreached(&t, f->trainer);
     if (p) add_shuffled_states(&t, f);
+    if (p) add_kept(&t, p);
     if (f->trainer) add_skipped(&t, f);
     add_cut(&t, f);
     add_shapes(&t, f);
