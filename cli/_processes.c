@@ -121,7 +121,7 @@ void keel_processes_leave(void)
     if (!silent || !keel_complaints_kept()) return;
     if (!connected && launch.local > 0) return; /* wrong usage: the first on this machine says it */
     const bool waits = failed && ends_first;
-    /* the first process may have the same error, and then ends all */
+    /* another process may have the same error, and its launcher then ends all */
     linger(waits || repeats ? 5 : 1);
     keel_complaints_print();
     if (waits) linger(25); /* while it saves what was learned: an early end would end it, too */

@@ -229,7 +229,7 @@ static int plan(const options *o, keel_model *m, const char *path)
     keel_status status = keel_strategy_compress(s, (keel_compress)o->compress);
     if (status >= 0) status = keel_strategy_shard_optimizer(s, o->shard_optimizer);
     if (status >= 0) status = make(&p, o, m, s, rows, o->recompute, shapes);
-    if (status >= 0) (void)make(&other, o, m, s, rows, !o->recompute, shapes); /* or it has 0 */
+    if (status >= 0) (void)make(&other, o, m, s, rows, !o->recompute, shapes); /* or it stays 0 */
     keel_strategy_recompute(s, o->recompute);
     if (status < 0) {
         code = keel_complain_status(status);

@@ -49,15 +49,6 @@ static void bind_value(binder *x, const void **pointer, const keel_place *at, in
         *pointer = address(x, at, local_row);
 }
 
-static const keel_pass pass_of[] = {
-    [KEEL_RUN_FORWARD] = KEEL_FORWARD,
-    [KEEL_RUN_PARTIAL] = KEEL_PARTIAL,
-    [KEEL_RUN_AGAIN] = KEEL_FORWARD,
-    [KEEL_RUN_BACKWARD] = KEEL_BACKWARD,
-    [KEEL_RUN_PARTIAL_BACKWARD] = KEEL_PARTIAL_BACKWARD,
-    [KEEL_RUN_WEIGHTS] = KEEL_WEIGHTS,
-};
-
 /* Takes the next n pointers of a block. */
 static void **take(void ***next, int n)
 {
@@ -87,7 +78,7 @@ static void bind_records(const binder *x, keel_bound_call *bc)
 static keel_status prepare_for(binder *x, const keel_instruction *in, int64_t rows,
                                bool weight_adds, const keel_prepared **out)
 {
-    const keel_pass pass = pass_of[in->kind];
+    const keel_pass pass = keel_run_pass(in->kind);
     const bool *adds = x->p->schedule.in_adds[in->node];
     const bool in_adds =
         pass == KEEL_BACKWARD && x->p->graph->node[in->node].node.n_in > 0 && adds[0];
@@ -109,7 +100,7 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int64_t row,
 {
     keel_program *p = x->p;
     const keel_graph_node *n = &p->graph->node[in->node];
-    const keel_pass pass = pass_of[in->kind];
+    const keel_pass pass = keel_run_pass(in->kind);
     const bool backward = keel_is_backward(in->kind);
     const keel_prepared *e = NULL;
     if (is_skipped(p, in)) return KEEL_OK;
@@ -178,7 +169,7 @@ static keel_status bind_weights_calls(binder *x, const keel_instruction *in)
 {
     const keel_bound *b = x->b;
     const keel_node *n = &x->p->graph->node[in->node].node;
-    const bool merged = n->op->weights_from_merged && n->partial_backward > 0;
+    const bool merged = keel_weights_from_merged(n);
     const int most = !merged ? b->n_shard : b->n_busy > 0 && b->piece[0].row == 0;
     for (int i = 0; i < most; i++)
         if (b->shard[i].worker == x->worker) KEEL_TRY(bind_weights_call(x, in, &b->shard[i]));
@@ -216,7 +207,8 @@ static keel_status rows_of_call(binder *x, const keel_instruction *in, int64_t b
                                 bool upward, int64_t *rows)
 {
     const keel_node *n = &x->p->graph->node[in->node].node;
-    const int64_t most = keel_records_rows(x->p->lanes, keel_records_of(n, pass_of[in->kind]));
+    const int64_t most =
+        keel_records_rows(x->p->lanes, keel_records_of(n, keel_run_pass(in->kind)));
     *rows = end - begin < most ? end - begin : most;
     if (!shards_of(x) || is_skipped(x->p, in)) return KEEL_OK;
     const int64_t border =
@@ -260,7 +252,7 @@ static void count_calls(const binder *x, size_t *calls, size_t *patches)
             const int node = s->instruction[at].node;
             const keel_instruction *in = &s->instruction[at];
             const int64_t length =
-                keel_records_of(&x->p->graph->node[node].node, pass_of[in->kind]);
+                keel_records_of(&x->p->graph->node[node].node, keel_run_pass(in->kind));
             const int64_t most = at < segment->weights
                                      ? blocks + x->s->rows / keel_records_rows(x->p->lanes, length)
                                      : x->s->n_shard;

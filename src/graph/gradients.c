@@ -147,11 +147,6 @@ static int64_t aligned(const keel_program *p, int64_t elements)
     return keel_round_up(elements, (int64_t)(64 / keel_dtype_size(p->options.real)));
 }
 
-static bool from_merged(const keel_node *n)
-{
-    return n->op->weights_from_merged && n->partial_backward > 0;
-}
-
 /* Nothing is folded if each worker has at most one shard. With unequal shares the middle of a step
  * may lie within the rows of a worker. */
 static bool folds(const keel_lanes *l)
@@ -194,8 +189,9 @@ static void find_kinds(keel_program *p)
         for (int k = 0; k < n->node.n_weight; k++) {
             keel_gradient *g = &p->gradient[n->weight[k]];
             const keel_gradient_kind own =
-                from_merged(&n->node) ? KEEL_GRADIENT_MERGED : KEEL_GRADIENT_FOLDED;
-            g->kind = g->kind == KEEL_GRADIENT_NONE || (g->kind == own && from_merged(&n->node))
+                keel_weights_from_merged(&n->node) ? KEEL_GRADIENT_MERGED : KEEL_GRADIENT_FOLDED;
+            g->kind = g->kind == KEEL_GRADIENT_NONE ||
+                              (g->kind == own && keel_weights_from_merged(&n->node))
                           ? own
                           : KEEL_GRADIENT_SHARED;
         }
@@ -209,7 +205,7 @@ static bool spread_sharing(keel_program *p, const keel_graph_node *n)
     bool shared = false, changed = false;
     for (int k = 0; k < n->node.n_weight; k++)
         shared = shared || p->gradient[n->weight[k]].kind == KEEL_GRADIENT_SHARED;
-    for (int k = 0; shared && !from_merged(&n->node) && k < n->node.n_weight; k++) {
+    for (int k = 0; shared && !keel_weights_from_merged(&n->node) && k < n->node.n_weight; k++) {
         keel_gradient *g = &p->gradient[n->weight[k]];
         changed = changed || g->kind == KEEL_GRADIENT_FOLDED;
         if (g->kind == KEEL_GRADIENT_FOLDED) g->kind = KEEL_GRADIENT_SHARED;

@@ -41,16 +41,19 @@ static int buffer_of(const keel_lives *l, keel_run_kind kind, keel_value v)
     return keel_reads_again(l->s, l->g, kind, v) ? keel_life_again(l, v) : v;
 }
 
-static void touch_reads(keel_lives *l, int at, unsigned reads)
+/* What forward saves is written there, and lives from then on. */
+static void touch_reads(keel_lives *l, int at)
 {
     const keel_instruction *in = &l->s->instruction[at];
     const keel_graph_node *n = &l->g->node[in->node];
-    const bool whole = in->kind == KEEL_RUN_WEIGHTS;
+    const unsigned reads = keel_pass_reads(&n->node, keel_run_pass(in->kind));
+    const bool whole = in->kind == KEEL_RUN_WEIGHTS,
+               saves = keel_run_pass(in->kind) == KEEL_FORWARD;
     for (int k = 0; k < n->node.n_in; k++)
         if (keel_reads_in(reads, k)) touch(l, buffer_of(l, in->kind, n->in[k]), at, whole);
     for (int k = 0; k < n->node.n_out; k++)
         if (keel_reads_out(reads, k)) touch(l, buffer_of(l, in->kind, n->out[k]), at, whole);
-    if (reads & KEEL_READS_SAVED)
+    if (saves || reads & KEEL_READS_SAVED)
         for (int k = 0; k < n->node.n_saved; k++)
             touch(l, keel_life_of_saved(l, in->node, k), at, whole);
 }
@@ -84,9 +87,8 @@ static void find(keel_lives *l, const bool *is_read, const keel_value *outputs, 
     for (int at = 0; at < s->n_instruction; at++) {
         const keel_instruction *in = &s->instruction[at];
         const keel_node *n = &l->g->node[in->node].node;
-        if (in->kind == KEEL_RUN_WEIGHTS && n->op->weights_from_merged && n->partial_backward > 0)
-            continue;
-        touch_reads(l, at, keel_instruction_reads(n, in->kind));
+        if (in->kind == KEEL_RUN_WEIGHTS && keel_weights_from_merged(n)) continue;
+        touch_reads(l, at);
         if (in->kind == KEEL_RUN_FORWARD) touch_outputs(l, at, is_read);
         if (in->kind == KEEL_RUN_AGAIN)
             touch(l, keel_life_again(l, l->g->node[in->node].out[0]), at, false);
@@ -152,7 +154,7 @@ static void share_grads(keel_lives *l, int node, int at)
 {
     const keel_graph_node *n = &l->g->node[node];
     const keel_op *op = n->node.op;
-    const bool can = op->inplace_second ? op->weights_from_merged && n->node.partial_backward > 0
+    const bool can = op->inplace_second ? keel_weights_from_merged(&n->node)
                                         : (op->view || op->inplace) && n->node.n_in == 1;
     if (!can) return;
     const int x = keel_life_of_grad(l, n->in[0]), y = keel_life_of_grad(l, n->out[0]);

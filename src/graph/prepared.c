@@ -170,8 +170,7 @@ char *keel_program_kernel(const keel_program *p, int node, keel_pass pass,
 {
     const struct keel_ran *r = &p->ran[node * KEEL_PASS_COUNT + (int)pass];
     const keel_node *n = &p->graph->node[node].node;
-    const bool merged =
-        pass == KEEL_WEIGHTS && n->op->weights_from_merged && n->partial_backward > 0;
+    const bool merged = pass == KEEL_WEIGHTS && keel_weights_from_merged(n);
     const bool skipped = (pass == KEEL_FORWARD && p->skip_forward[node]) ||
                          (pass == KEEL_BACKWARD && p->skip_backward[node]);
     *out = 0;

@@ -3,23 +3,16 @@
 #include "base/memory.h"
 #include <limits.h>
 
-/* A value that could be made again. */
-typedef struct candidate {
-    int node;
-    int last;  /* the last call of forward that reads it, or that makes it */
-    int first; /* the first one of backward that reads it */
-    int64_t bytes;
-} candidate;
-
 typedef struct chooser {
     keel_schedule *s;
     const keel_lives *l;
     const keel_graph *g;
-    int *last, *first; /* [n_value] as in a candidate; first INT_MAX: backward does not read it */
-    bool *pinned;      /* [n_value] something is made again from it, so it is kept */
-    int64_t *live;     /* [n_instruction] bytes of a row that are kept for all rows */
-    int *place;        /* [n_node] 1 + the instruction in front of which it runs again; 0: none */
-    candidate *of;     /* [n] */
+    int *last;      /* [n_value] the last call of forward that reads the value, or makes it */
+    int *first;     /* [n_value] the first one of backward that reads it; INT_MAX: none does */
+    bool *pinned;   /* [n_value] something is made again from it, so it is kept */
+    int64_t *live;  /* [n_instruction] bytes of a row that are kept for all rows */
+    int *place;     /* [n_node] 1 + the instruction in front of which it runs again; 0: none */
+    int *candidate; /* [n] nodes whose values could be made again */
     int n, n_again;
 } chooser;
 
@@ -39,7 +32,7 @@ static void find_reads(const chooser *x)
     for (int at = 0; at < x->s->n_instruction; at++) {
         const keel_instruction *in = &x->s->instruction[at];
         const keel_graph_node *n = &x->g->node[in->node];
-        const unsigned reads = keel_instruction_reads(&n->node, in->kind);
+        const unsigned reads = keel_pass_reads(&n->node, keel_run_pass(in->kind));
         if (!keel_is_backward(in->kind)) {
             for (int k = 0; k < n->node.n_in; k++) last[n->in[k]] = at;
             for (int k = 0; k < n->node.n_out && in->kind == KEEL_RUN_FORWARD; k++)
@@ -111,7 +104,7 @@ static keel_status find_candidates(chooser *x)
         if (first == INT_MAX || first <= last + 1) continue;
         if (s->longest != v || s->others > last) continue;
         if (x->l->life[v].until < x->s->n_instruction && can_run(x, n, first, true))
-            x->of[x->n++] = (candidate){ i, last, first, x->l->life[v].row_bytes };
+            x->candidate[x->n++] = i;
     }
     keel_free(memory);
     return KEEL_OK;
@@ -165,19 +158,22 @@ static void run_again(chooser *x, int node, int at)
 static void choose(chooser *x)
 {
     for (;;) {
-        int most = 0;
-        const candidate *best = NULL;
+        int most = 0, best = -1;
+        int64_t bytes = 0; /* of the best one's value */
         for (int at = 1; at < x->s->n_instruction; at++)
             if (x->live[at] > x->live[most]) most = at;
         for (int i = 0; i < x->n; i++) {
-            const candidate *c = &x->of[i];
-            if (x->place[c->node] || c->last >= most || c->first <= most) continue;
-            if (best && c->bytes <= best->bytes) continue;
-            if (is_free(x, &x->g->node[c->node], c->first)) best = c;
+            const keel_graph_node *n = &x->g->node[x->candidate[i]];
+            const keel_value v = n->out[0];
+            if (x->place[x->candidate[i]] || x->last[v] >= most || x->first[v] <= most) continue;
+            if (x->l->life[v].row_bytes <= bytes || !is_free(x, n, x->first[v])) continue;
+            best = x->candidate[i];
+            bytes = x->l->life[v].row_bytes;
         }
-        if (!best) return;
-        run_again(x, best->node, best->first);
-        for (int at = best->last + 1; at < best->first; at++) x->live[at] -= best->bytes;
+        if (best < 0) return;
+        const keel_value v = x->g->node[best].out[0];
+        run_again(x, best, x->first[v]);
+        for (int at = x->last[v] + 1; at < x->first[v]; at++) x->live[at] -= bytes;
     }
 }
 
@@ -240,8 +236,8 @@ keel_status keel_recompute(keel_schedule *s, const keel_lives *l)
     x.pinned = keel_calloc((size_t)l->g->n_value, sizeof *x.pinned);
     x.live = keel_calloc((size_t)s->n_instruction, sizeof *x.live);
     x.place = keel_calloc((size_t)l->g->n_node, sizeof *x.place);
-    x.of = keel_calloc((size_t)l->g->n_node, sizeof *x.of);
-    const bool room = x.last && x.first && x.pinned && x.live && x.place && x.of;
+    x.candidate = keel_calloc((size_t)l->g->n_node, sizeof *x.candidate);
+    const bool room = x.last && x.first && x.pinned && x.live && x.place && x.candidate;
     if (room && find_candidates(&x) >= 0) {
         find_live(&x);
         choose(&x);
@@ -252,6 +248,6 @@ keel_status keel_recompute(keel_schedule *s, const keel_lives *l)
     keel_free(x.pinned);
     keel_free(x.live);
     keel_free(x.place);
-    keel_free(x.of);
+    keel_free(x.candidate);
     return status;
 }

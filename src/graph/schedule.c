@@ -126,7 +126,7 @@ static keel_status forward(maker *m)
 /* Whether the node's weight gradient reads values of rows, and so keeps them alive. */
 static bool reads_values(const keel_node *n)
 {
-    return !(n->op->weights_from_merged && n->partial_backward > 0);
+    return !keel_weights_from_merged(n);
 }
 
 /* Finds the weights of which all workers compute gradients. */
@@ -320,11 +320,17 @@ out:
     return s;
 }
 
-unsigned keel_instruction_reads(const keel_node *n, keel_run_kind kind)
+keel_pass keel_run_pass(keel_run_kind kind)
 {
-    if (kind == KEEL_RUN_PARTIAL) return KEEL_READS_IN;
-    if (!keel_is_backward(kind)) return KEEL_READS_IN | KEEL_READS_SAVED;
-    return kind == KEEL_RUN_WEIGHTS ? n->op->weights_reads : n->op->backward_reads;
+    static const keel_pass pass[] = {
+        [KEEL_RUN_FORWARD] = KEEL_FORWARD,
+        [KEEL_RUN_PARTIAL] = KEEL_PARTIAL,
+        [KEEL_RUN_AGAIN] = KEEL_FORWARD,
+        [KEEL_RUN_BACKWARD] = KEEL_BACKWARD,
+        [KEEL_RUN_PARTIAL_BACKWARD] = KEEL_PARTIAL_BACKWARD,
+        [KEEL_RUN_WEIGHTS] = KEEL_WEIGHTS,
+    };
+    return pass[kind];
 }
 
 void keel_schedule_free(keel_schedule *s, const keel_graph *g)

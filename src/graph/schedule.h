@@ -11,6 +11,7 @@
 #ifndef KEEL_GRAPH_SCHEDULE_H
 #define KEEL_GRAPH_SCHEDULE_H
 #include "graph/graph.h"
+#include "ops/reads.h"
 
 typedef enum keel_run_kind {
     KEEL_RUN_FORWARD,
@@ -75,18 +76,7 @@ static inline bool keel_is_backward(keel_run_kind kind)
     return kind > KEEL_RUN_AGAIN;
 }
 
-/* KEEL_READS_IN and so on: of the node's values, besides gradients. What forward saves counts. */
-unsigned keel_instruction_reads(const keel_node *n, keel_run_kind kind);
-
-static inline bool keel_reads_in(unsigned reads, int k)
-{
-    return reads & KEEL_READS_IN || (k == 0 && reads & KEEL_READS_FIRST);
-}
-
-static inline bool keel_reads_out(unsigned reads, int k)
-{
-    return reads & KEEL_READS_OUT || (k == 0 && reads & KEEL_READS_FIRST_OUT);
-}
+keel_pass keel_run_pass(keel_run_kind kind);
 
 /* Whether the call reads values as they are made again, where they are. */
 static inline bool keel_reads_again(const keel_schedule *s, const keel_graph *g, keel_run_kind kind,

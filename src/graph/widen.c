@@ -2,6 +2,7 @@
 #include "graph/widen.h"
 #include "base/memory.h"
 #include "base/round.h"
+#include "ops/reads.h"
 #include "tensor/narrow.h"
 
 enum { ALIGN = 64 };
@@ -28,12 +29,8 @@ keel_status keel_widened_create(keel_widened **out, const keel_node *n, keel_pas
 {
     const size_t n_in = (size_t)n->n_in;
     const bool forward = pass == KEEL_FORWARD || pass == KEEL_PARTIAL;
-    const bool from_record =
-        pass == KEEL_WEIGHTS && n->op->weights_from_merged && n->partial_backward > 0;
-    const unsigned reads = forward                ? KEEL_READS_IN
-                           : from_record          ? 0
-                           : pass == KEEL_WEIGHTS ? n->op->weights_reads
-                                                  : n->op->backward_reads;
+    const bool from_record = pass == KEEL_WEIGHTS && keel_weights_from_merged(n);
+    const unsigned reads = keel_pass_reads(n, pass);
     keel_widened *w = keel_calloc(1, sizeof *w);
     if (!w) return KEEL_ENOMEM;
     w->narrow = n;

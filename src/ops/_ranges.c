@@ -1,5 +1,6 @@
 /* See ranges.h. */
 #include "ops/ranges.h"
+#include "ops/reads.h"
 
 int keel_ranges_most(const keel_node *n)
 {
@@ -29,11 +30,9 @@ static void add_values(ranges *r, unsigned reads)
     const keel_call *c = r->c;
     const keel_node *n = c->node;
     for (int k = 0; k < n->n_in; k++)
-        add(r, &c->in[k], bytes_of(&n->in[k], c->rows),
-            reads & KEEL_READS_IN || (k == 0 && reads & KEEL_READS_FIRST), false);
+        add(r, &c->in[k], bytes_of(&n->in[k], c->rows), keel_reads_in(reads, k), false);
     for (int k = 0; k < n->n_out; k++)
-        add(r, &c->out[k], bytes_of(&n->out[k], c->rows),
-            reads & KEEL_READS_OUT || (k == 0 && reads & KEEL_READS_FIRST_OUT), false);
+        add(r, &c->out[k], bytes_of(&n->out[k], c->rows), keel_reads_out(reads, k), false);
 }
 
 static void add_saved(ranges *r, bool reads, bool writes)
@@ -67,15 +66,14 @@ int keel_ranges_of(keel_call *c, keel_pass pass, keel_range *out)
         add(&r, &c->weight[k], bytes_of(&n->weight[k], 1), true, false);
     add_records(&r, pass);
     if (forward) {
-        add_values(&r, KEEL_READS_IN);
+        add_values(&r, keel_pass_reads(n, pass));
         if (pass == KEEL_PARTIAL) return r.n;
         for (int k = 0; k < n->n_out; k++)
             add(&r, &c->out[k], bytes_of(&n->out[k], c->rows), false, true);
         add_saved(&r, false, true);
         return r.n;
     }
-    const unsigned reads = pass == KEEL_WEIGHTS ? n->op->weights_reads : n->op->backward_reads;
-    add_values(&r, reads);
+    add_values(&r, keel_pass_reads(n, pass));
     add_saved(&r, true, pass == KEEL_BACKWARD && n->op->weights_after_backward);
     for (int k = 0; k < n->n_out; k++)
         add(&r, &c->out_grad[k], bytes_of(&n->out[k], c->rows), true, false);
