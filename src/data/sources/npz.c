@@ -38,8 +38,9 @@ static keel_status read_any(keel_tensor *out, keel_zip *z, const char *name)
     return s;
 }
 
-/* Fail: there is no array `name`; the text lists the arrays of the archive. */
-static keel_status no_array(const archive *a, const char *name)
+/* Fail: there is no array `name`; the text lists the arrays of the archive and says how to choose
+ * another one. */
+static keel_status no_array(const archive *a, const char *name, keel_data_role role)
 {
     enum { SHOWN = 12 };
     keel_text list = { 0 };
@@ -50,8 +51,9 @@ static keel_status no_array(const archive *a, const char *name)
             keel_text_add(&list, "%s'%s'", i ? ", " : "",
                           keel_printable(shown, sizeof shown, member));
     const keel_status s =
-        keel_fail(KEEL_EFORMAT, "%s: has no array named %s; there %s %s%s", a->path, name,
-                  n == 1 ? "is" : "are", n ? list.data : "none", n > SHOWN ? " and more" : "");
+        keel_fail(KEEL_EFORMAT, "%s: has no array named %s; there %s %s%s%s", a->path, name,
+                  n == 1 ? "is" : "are", n ? list.data : "none", n > SHOWN ? " and more" : "",
+                  n ? role == KEEL_ROLE_INPUT ? " (--inputs chooses)" : " (--label chooses)" : "");
     keel_text_free(&list);
     return s;
 }
@@ -136,11 +138,12 @@ static keel_status add_role(archive *a, const keel_choice *c, int n, const char 
             return keel_fail(KEEL_EARG, "%s: '%s' is one array, not several", a->path, c[i].name);
         plain &= c[i].plain;
         here &= keel_npz_has(a->zip, c[i].part[0]);
-        if (!c[i].plain && !keel_npz_has(a->zip, c[i].part[0])) return no_array(a, c[i].part[0]);
+        if (!c[i].plain && !keel_npz_has(a->zip, c[i].part[0]))
+            return no_array(a, c[i].part[0], role);
     }
     if (here || (n && !plain)) {
         for (int i = 0; i < n; i++) {
-            if (!keel_npz_has(a->zip, c[i].part[0])) return no_array(a, c[i].part[0]);
+            if (!keel_npz_has(a->zip, c[i].part[0])) return no_array(a, c[i].part[0], role);
             KEEL_TRY(add(a, c[i].part[0], c[i].name, role, i));
         }
         return KEEL_OK;
@@ -157,10 +160,10 @@ static keel_status add_role(archive *a, const keel_choice *c, int n, const char 
     }
     for (int i = 0; i < n; i++) /* some but not all exist */
         if (role == KEEL_ROLE_INPUT && !keel_npz_has(a->zip, c[i].name))
-            return no_array(a, n > 1 ? c[i].name : stem);
+            return no_array(a, n > 1 ? c[i].name : stem, role);
         else if (role == KEEL_ROLE_TARGET && keel_npz_has(a->zip, c[i].name))
             KEEL_TRY(add(a, c[i].name, c[i].name, role, i)); /* others may have no loss */
-    if (role == KEEL_ROLE_INPUT) return no_array(a, stem);
+    if (role == KEEL_ROLE_INPUT) return no_array(a, stem, role);
     snprintf(member, sizeof member, "%s%s", stem, a->part);
     return a->n == before && keel_npz_has(a->zip, member) ? add(a, member, stem, role, -1)
                                                           : KEEL_OK;
