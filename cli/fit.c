@@ -1,6 +1,7 @@
 /* keel fit: trains a model. Everything is checked before the first step; at the end it prints a
  * report: rows by device, memory and time. */
 #include "callbacks.h"
+#include "class_weights.h"
 #include "keep.h"
 #include "processes.h"
 #include "profile.h"
@@ -47,9 +48,8 @@ typedef struct job {
     keel_keeper keeper;
     keel_checkpoint_options checkpoint;
     keel_callback_list callbacks;
-    double before;      /* seconds from the start of the process to keel_fit */
-    double weight[256]; /* by class */
-    int n_weight;
+    double before; /* seconds from the start of the process to keel_fit */
+    keel_class_weights weights;
     int64_t input_memory;
     int threads;
     int signal; /* that ended the run, here or in another process; 0: none */
@@ -150,65 +150,6 @@ static int read_checkpoint(job *j)
     return read_every(&j->checkpoint, o->every);
 }
 
-static bool is_balanced(const job *j)
-{
-    return j->o->class_weight && !strcmp(j->o->class_weight, "auto");
-}
-
-static int read_class_weight(job *j, const char *text)
-{
-    if (!text || is_balanced(j)) return -1;
-    for (const char *p = text, *end;; p = end + 1) {
-        const double w = j->n_weight < 256 ? keel_decimal(p, &end) : NAN;
-        if (!isfinite(w) || w < 0 || (*end && *end != ','))
-            return keel_complain(
-                EXIT_USAGE, "--class-weight '%s': give a number for each class, as 1,2.5,1", text);
-        j->weight[j->n_weight++] = w;
-        if (!*end) return -1;
-    }
-}
-
-/* 0: the model has no classes, or leaves their number open. */
-static int64_t class_count(const job *j)
-{
-    keel_shape y;
-    if (keel_model_output_shape(j->model, 0, &y) < 0 || y.rank < 1) return 0;
-    const int64_t outputs = y.dim[y.rank - 1];
-    return outputs == KEEL_DIM_OPEN ? 0 : outputs > 1 ? outputs : 2;
-}
-
-/* --class-weight auto, once there is data. */
-static int balance(job *j)
-{
-    const int64_t classes = class_count(j);
-    if (!is_balanced(j)) return -1;
-    if (!classes)
-        return keel_complain(EXIT_USAGE, "--class-weight auto: the model does not say how many "
-                                         "classes there are; give a number for each");
-    if (classes > (int64_t)(sizeof j->weight / sizeof *j->weight))
-        return keel_complain(EXIT_USAGE,
-                             "--class-weight auto: the model has %lld classes; 256 are "
-                             "the most",
-                             (long long)classes);
-    const keel_status s = keel_dataset_balanced_weights(j->data, j->weight, classes);
-    if (s < 0) return keel_complain_within(s, "--class-weight auto");
-    j->n_weight = (int)classes;
-    printf("class weights");
-    for (int i = 0; i < j->n_weight && i < 16; i++) printf(" %.4g", j->weight[i]);
-    puts(j->n_weight > 16 ? " ..." : "");
-    return -1;
-}
-
-/* Require a weight for each class: a missing one would silently be 1. */
-static int check_class_weight(const job *j)
-{
-    const int64_t classes = class_count(j);
-    if (!j->n_weight || !classes || j->n_weight == classes) return -1;
-    return keel_complain(EXIT_USAGE,
-                         "--class-weight has %d numbers, but the model has %lld classes",
-                         j->n_weight, (long long)classes);
-}
-
 /* Who opens validation data would wait for a process that does not. */
 static int agree_to_validate(const options *o)
 {
@@ -267,7 +208,7 @@ static int prepare(job *j, const char *path)
     if ((code = keel_processes_begin(&j->o->processes, j->o->devices.list)) >= 0) return code;
     if ((code = check(j->o)) >= 0) return code;
     if ((code = keel_padding_read(&j->padding, &j->o->pad)) >= 0) return code;
-    if ((code = read_class_weight(j, j->o->class_weight)) >= 0) return code;
+    if ((code = keel_class_weights_read(&j->weights, j->o->class_weight)) >= 0) return code;
     if ((code = keel_setup_input_memory(&j->input_memory, j->o->input_memory)) >= 0) return code;
     if ((code = keel_setup_threads(&j->threads, j->o->threads, 64)) >= 0) return code;
     if ((code = read_checkpoint(j)) >= 0) return code;
@@ -279,14 +220,14 @@ static int prepare(job *j, const char *path)
     if (code >= 0) return code;
     if ((code = keel_setup_plugin(j->o->plugin)) >= 0) return code;
     if ((code = keel_setup_model(&j->model, path, j->o->weights, j->o->dtype)) >= 0) return code;
-    if ((code = check_class_weight(j)) >= 0) return code;
+    if ((code = keel_class_weights_check(&j->weights, j->model)) >= 0) return code;
     if ((code = keel_keeper_begin(&j->keeper, j->o->output, j->o->history, j->model)) >= 0)
         return code;
     if ((code = keel_setup_compile(j->model, &j->o->compile, path)) >= 0) return code;
     if ((code = keel_keeper_try_room(&j->keeper)) >= 0) return code;
     if ((code = open_data(j)) >= 0) return code;
     if ((code = check_end(j)) >= 0) return code;
-    if ((code = balance(j)) >= 0) return code;
+    if ((code = keel_class_weights_balance(&j->weights, j->model, j->data)) >= 0) return code;
     if ((code = keel_setup_outputs(j->model, j->data, true)) >= 0) return code;
     if (j->validation && (code = keel_setup_outputs(j->model, j->validation, false)) >= 0)
         return code;
@@ -435,8 +376,8 @@ static int train(job *j)
         .end = (keel_end_of_data)o->end,
         .steps_per_epoch = o->steps_per_epoch,
         .validation = j->validation,
-        .class_weight = j->n_weight ? j->weight : NULL,
-        .class_weight_count = j->n_weight,
+        .class_weight = j->weights.n ? j->weights.weight : NULL,
+        .class_weight_count = j->weights.n,
         .threads = j->threads,
         .profile = o->profile,
         .trace = keel_processes_first() ? o->trace : NULL,
@@ -507,6 +448,7 @@ static int run(const void *given, int n_arg, char **arg)
     if (code < 0) code = train(&j);
     keel_keeper_end(&j.keeper);
     keel_callbacks_free(&j.callbacks);
+    keel_class_weights_free(&j.weights);
     keel_history_free(&j.history);
     code = keel_processes_end(j.strategy, code);
     keel_keeper_stand_in(&j.keeper);

@@ -919,6 +919,8 @@ static void wrong_callbacks_are_refused_before_the_first_step(void **unused)
         { "ModelCheckpoint('{epoch.keras')", "without its }", KEEL_OK },
         { "ModelCheckpoint(m.keras, save_best_only=True, save_freq=2)", "save_freq epoch",
           KEEL_OK },
+        { "ModelCheckpoint(/dev/null/m.keras)", "/dev/null", KEEL_OK },
+        { "ModelCheckpoint('/dev/null/{epoch}.keras')", "/dev/null", KEEL_OK },
         { "CSVLogger(/nowhere/log.csv)", "/nowhere/log.csv", KEEL_OK },
         { "LearningRateScheduler()", "give a schedule", KEEL_OK },
         { "SwapEMAWeights()", "use_ema", KEEL_OK },

@@ -343,6 +343,8 @@ want 2 '0x1' "${fit[@]}" --learning-rate 0x1 -o m.keras
 want 2 'input-memory' "${fit[@]}" --input-memory 0x10M -o m.keras
 want 2 "missing '0x1': choose" "${fit[@]}" --missing 0x1 -o m.keras
 want 2 'has 3 numbers, but the model has 2 classes' "${fit[@]}" --class-weight 1,2,3 -o m.keras
+want 2 'has 300 numbers, but the model has 2 classes' "${fit[@]}" --class-weight $(seq -s , 300) -o m.keras
+want 2 "'(1,)+1.* and more: give a number for each class" "${fit[@]}" --class-weight "$(yes 1, | head -n 300 | tr -d '\n')x" -o m.keras
 want 2 'takes no value' "${fit[@]}" --no-shuffle=yes -o m.keras
 want 2 'kin' fit two.keras --data t.csv --label kin -o m.keras
 for c in "fit two.keras -o m.keras" "evaluate fit.keras"; do

@@ -2,6 +2,7 @@
  * best. Files appear complete or not at all. An epoch without the monitored value is not saved as
  * the best (Keras saves it). */
 #include "base/memory.h"
+#include "io/file.h"
 #include "train/callbacks/_monitor.h"
 #include "train/callbacks/_texts.h"
 #include <errno.h>
@@ -91,11 +92,40 @@ static keel_status try_pattern(const args_t *a, const keel_moment *at)
     return s;
 }
 
+/* Make the folders of a path. */
+static keel_status make_folders(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        const bool bad = mkdir(path, 0777) && errno != EEXIST;
+        if (bad) keel_fail(KEEL_EIO, "%s: the folder cannot be made: %s", path, strerror(errno));
+        *slash = '/';
+        if (bad) return KEEL_EIO;
+    }
+    return KEEL_OK;
+}
+
+/* Try whether a file can be made in the folder, as far as its name is known now: that it cannot
+ * should not be found out after an epoch. */
+static keel_status try_folder(const args_t *a)
+{
+    keel_text path = { 0 };
+    keel_new_file *file;
+    const size_t known = strcspn(a->filepath, "{");
+    keel_text_add(&path, "%.*s%s", (int)known, a->filepath, a->filepath[known] ? ".keras" : "");
+    keel_status s = path.failed ? KEEL_ENOMEM : make_folders(path.data);
+    if (s >= 0) s = keel_new_file_create(&file, path.data);
+    if (s >= 0) keel_new_file_abort(file);
+    keel_text_free(&path);
+    return s;
+}
+
 static keel_status on_train_begin(void *context, const keel_moment *at)
 {
     keel_watching *w = context;
     const args_t *a = w->args.args;
     KEEL_TRY(try_pattern(a, at));
+    if (at->watch->rank == 0) KEEL_TRY(try_folder(a));
     if (!a->save_best_only) return KEEL_OK;
     if (steps_of(a) > 0 && !strncmp(a->watch.monitor, "val_", 4))
         return keel_fail(KEEL_EARG,
@@ -122,19 +152,6 @@ static bool is_due(keel_watching *w, const keel_moment *at)
     s->has_best = true;
     s->best = value;
     return true;
-}
-
-/* Make the folders of a path. */
-static keel_status make_folders(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        const bool bad = mkdir(path, 0777) && errno != EEXIST;
-        if (bad) keel_fail(KEEL_EIO, "%s: the folder cannot be made: %s", path, strerror(errno));
-        *slash = '/';
-        if (bad) return KEEL_EIO;
-    }
-    return KEEL_OK;
 }
 
 static keel_status save(keel_watching *w, const keel_moment *at, int64_t batch)
