@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* fallocate */
 #include "keep.h"
 #include "processes.h"
+#include "setup.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -57,13 +58,9 @@ static int first_unused(const char *path)
  * system that cannot reserve them is believed. */
 static int try_room(const char *path, int64_t bytes)
 {
-    char tried[NAME], a[KEEL_NUMBER_MAX];
-    const char *slash = strrchr(path, '/');
-    snprintf(tried, sizeof tried, "%.*s.keel-try-XXXXXX", slash ? (int)(slash - path) + 1 : 0,
-             path);
-    const int fd = mkstemp(tried);
+    char a[KEEL_NUMBER_MAX];
+    const int fd = keel_setup_try_beside(path);
     if (fd < 0) return -1; /* keel_setup_output has tried this */
-    unlink(tried);         /* now, so that nothing is left if the process is killed */
     const int failed = fallocate(fd, 0, 0, bytes) ? errno : 0;
     close(fd);
     if (failed != ENOSPC && failed != EFBIG && failed != EDQUOT) return -1;

@@ -260,17 +260,27 @@ int keel_setup_devices(keel_strategy **out, const keel_devices_options *o)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
+int keel_setup_try_beside(const char *path)
+{
+    char tried[PATH_MAX];
+    char *real = realpath(path, NULL); /* the file is written where a link leads */
+    const char *at = real ? real : path, *slash = strrchr(at, '/');
+    snprintf(tried, sizeof tried, "%.*s.keel-try-XXXXXX", slash ? (int)(slash - at) + 1 : 0, at);
+    free(real);
+    const int fd = mkstemp(tried);
+    if (fd >= 0) unlink(tried); /* now, so that nothing is left if the process is killed */
+    return fd;
+}
+
 int keel_setup_output(const char *option, const char *path, const char *ending)
 {
-    char tried[4096];
     struct stat st;
     const size_t n = strlen(path), e = strlen(ending);
     const char *slash = strrchr(path, '/');
     const int folder = slash ? (int)(slash - path) + 1 : 0;
     if (n <= e || strcmp(path + n - e, ending))
         return keel_complain(EXIT_USAGE, "%s '%s': the name must end in %s", option, path, ending);
-    if (n + 16 >= sizeof tried)
-        return keel_complain(EXIT_USAGE, "%s: the path is too long", option);
+    if (n + 32 >= PATH_MAX) return keel_complain(EXIT_USAGE, "%s: the path is too long", option);
     const bool there = !stat(path, &st);
     if (there && S_ISDIR(st.st_mode))
         return keel_complain(EXIT_USAGE, "%s '%s' is a directory; name a file", option, path);
@@ -280,12 +290,13 @@ int keel_setup_output(const char *option, const char *path, const char *ending)
     if (there && access(path, W_OK))
         return keel_complain(EXIT_FAILED, "%s '%s' cannot be written: %s", option, path,
                              strerror(errno));
-    snprintf(tried, sizeof tried, "%.*s.keel-try-XXXXXX", folder, path);
-    const int fd = mkstemp(tried);
+    if (!there && !lstat(path, &st))
+        return keel_complain(EXIT_USAGE, "%s '%s' is a link that leads nowhere; name a file",
+                             option, path);
+    const int fd = keel_setup_try_beside(path);
     if (fd < 0)
         return keel_complain(EXIT_FAILED, "%s '%s': %.*s is not writable: %s", option, path,
                              folder ? folder : 1, folder ? path : ".", strerror(errno));
-    unlink(tried);
     close(fd);
     return -1;
 }

@@ -297,8 +297,11 @@ int keel_setup_no_auto_share(const keel_devices_options *o);
 const char *keel_share_text(const keel_strategy *s, char out[KEEL_SHARE_TEXT_MAX]);
 int keel_setup_devices(keel_strategy **out, const keel_devices_options *o);
 
-/* Check, before the work, that a file can be written at `path`, by creating one beside it and
- * removing it. */
+/* Make a file without a name in the folder where `path` would be written. Returns its descriptor;
+ * -1: errno says why not. */
+int keel_setup_try_beside(const char *path);
+
+/* Check, before the work, that a file can be written at `path`, by such a try. */
 int keel_setup_output(const char *option, const char *path, const char *ending);
 
 /* Refuse to write a table over a file whose first line does not begin as that of the table: it may

@@ -485,6 +485,13 @@ if chmod a-w shut && ! touch shut/x 2>err.txt; then
     want 1 "shut/ is not writable" predict fit.keras --data t.csv --label kind -o shut/p.npy
 fi
 want 1 "^keel fit: --history 'none/h.csv': none/ is not writable" "${fit[@]}" --history none/h.csv -o m.keras
+mkdir elsewhere
+ln -s elsewhere/real.keras link.keras
+want 2 "'link.keras' is a link that leads nowhere" "${fit[@]}" -o link.keras
+cp two.keras elsewhere/real.keras
+want 0 '^saved +link.keras' "${fit[@]}" -o link.keras
+[[ -L link.keras ]] || fail "the link was replaced"
+cmp -s two.keras elsewhere/real.keras && fail "the file behind the link was not written"
 [[ -z $(ls -A | grep keel-try) ]] || fail "a tried output is left: $(ls -A)"
 want 2 'end in .npy' predict fit.keras --data t.csv --label kind -o p.txt
 want 2 '--image-size' fit cnn.keras --data . --image-size 9 -o m.keras

@@ -106,6 +106,37 @@ static void a_file_that_is_given_up_leaves_what_was_there(void **state)
     assert_int_equal(names(), 1);
 }
 
+static void where_a_link_has_the_name_the_file_that_it_leads_to_is_replaced(void **state)
+{
+    (void)state;
+    char link[300];
+    struct stat st;
+    snprintf(link, sizeof link, "%s/link", folder);
+    assert_int_equal(symlink("out", link), 0);
+    keel_new_file *f;
+    assert_int_equal(keel_new_file_create(&f, link), KEEL_EIO);
+    assert_non_null(
+        strstr(keel_error(), "link: cannot be created: it is a link that leads nowhere"));
+    must(keel_file_write(path, "old", 3));
+    must(keel_file_write(link, "new", 3));
+    same("new");
+    assert_int_equal(lstat(link, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_int_equal(names(), 2);
+    remove(link);
+}
+
+static void a_file_keeps_the_permissions_of_the_one_before(void **state)
+{
+    (void)state;
+    struct stat st;
+    must(keel_file_write(path, "old", 3));
+    assert_int_equal(chmod(path, 0600), 0);
+    must(keel_file_write(path, "new", 3));
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+}
+
 static void a_folder_that_is_gone_is_an_error_that_names_the_file(void **state)
 {
     (void)state;
@@ -127,6 +158,8 @@ int main(void)
         TEST(a_killed_process_leaves_nothing),
         TEST(a_file_takes_the_place_of_another_when_it_is_complete),
         TEST(a_file_that_is_given_up_leaves_what_was_there),
+        TEST(where_a_link_has_the_name_the_file_that_it_leads_to_is_replaced),
+        TEST(a_file_keeps_the_permissions_of_the_one_before),
         TEST(a_folder_that_is_gone_is_an_error_that_names_the_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -175,7 +175,8 @@ static void it_is_read(void **state)
 static const struct file {
     const char *what, *text, *error;
 } file[] = {
-    { "a file without a source", "[[stage]]\nname = 'take'\n", "`source` is missing" },
+    { "a file without a source", "[[stage]]\nname = 'take'\n", "`source` is missing: a text" },
+    { "a source that is a list", "source = ['a.npz']\n", "`source` must be a text" },
     { "an unknown key", "source = 'a'\nstages = []\n", "unknown key 'stages'" },
     { "a stage without a name", "source = 'SELF.npy'\n[[stage]]\ncount = 1\n", "has no name" },
     { "a stage that needs C", "source = 'SELF.npy'\n[[stage]]\nname = 'map'\n",

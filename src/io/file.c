@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -110,18 +111,35 @@ out:
     return s;
 }
 
-/* Refuse a device or a pipe: the rename would replace it by a plain file. */
-static keel_status check_place(const char *path)
+/* The file that `path` stands for, to be freed: where a link leads. `mode` is that of a file that
+ * is there. A device or a pipe is refused: the rename would replace it by a plain file. */
+static keel_status find_place(char **place, mode_t *mode, const char *path)
 {
     struct stat st;
-    if (stat(path, &st) != 0 || S_ISREG(st.st_mode)) return KEEL_OK;
-    return keel_fail(KEEL_EIO, "%s: cannot be created: a %s has this name; give another", path,
-                     S_ISDIR(st.st_mode) ? "folder" : "device or pipe");
+    *mode = 0;
+    if (stat(path, &st) != 0) {
+        if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+            return keel_fail(KEEL_EIO, "%s: cannot be created: it is a link that leads nowhere",
+                             path);
+        return (*place = keel_strdup(path)) ? KEEL_OK : KEEL_ENOMEM;
+    }
+    if (!S_ISREG(st.st_mode))
+        return keel_fail(KEEL_EIO, "%s: cannot be created: a %s has this name; give another", path,
+                         S_ISDIR(st.st_mode) ? "folder" : "device or pipe");
+    *mode = st.st_mode & 0777;
+    if (lstat(path, &st) != 0 || !S_ISLNK(st.st_mode))
+        return (*place = keel_strdup(path)) ? KEEL_OK : KEEL_ENOMEM;
+    char *real = realpath(path, NULL);
+    if (!real) return keel_fail(KEEL_EIO, "%s: %s", path, strerror(errno));
+    *place = keel_strdup(real);
+    free(real);
+    return *place ? KEEL_OK : KEEL_ENOMEM;
 }
 
 struct keel_new_file {
     int fd;
     char *path, *temporary; /* "": it has no name */
+    mode_t mode; /* permissions of the file that it takes the place of; 0: there is none */
 };
 
 enum { PROC_NAME = 40, NAMES_MOST = 1000 };
@@ -173,6 +191,13 @@ static keel_status give_name(keel_new_file *f)
     return keel_fail(KEEL_EIO, "%s: cannot be created: %s", f->path, strerror(errno));
 }
 
+/* Other processes of the owner may have to write into it. A file system without permissions has
+ * none to keep. */
+static void keep_mode(const keel_new_file *f)
+{
+    if (f->mode) (void)fchmod(f->fd, f->mode | S_IRUSR | S_IWUSR);
+}
+
 /* Where a file without a name cannot get one after all, it is copied into one that has. */
 static keel_status copy_with_name(keel_new_file *f)
 {
@@ -181,6 +206,7 @@ static keel_status copy_with_name(keel_new_file *f)
     const int from = f->fd;
     f->fd = -1;
     keel_status s = give_name(f);
+    if (s >= 0) keep_mode(f);
     for (off_t at = 0; s >= 0 && (n = pread(from, bytes, sizeof bytes, at)) != 0;) {
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) {
@@ -202,20 +228,18 @@ static keel_status have_name(keel_new_file *f)
 
 keel_status keel_new_file_create(keel_new_file **out, const char *path)
 {
-    keel_status s = KEEL_OK;
-    KEEL_TRY(check_place(path));
     keel_new_file *f = keel_calloc(1, sizeof *f);
     if (!f) return KEEL_ENOMEM;
     f->fd = -1;
-    const size_t size = strlen(path) + 32;
-    f->path = keel_strdup(path);
-    f->temporary = keel_calloc(size, 1);
-    if (!f->path || !f->temporary) {
+    keel_status s = find_place(&f->path, &f->mode, path);
+    if (s < 0) goto out;
+    if (!(f->temporary = keel_calloc(strlen(f->path) + 32, 1))) {
         s = KEEL_ENOMEM;
         goto out;
     }
-    f->fd = open_unnamed(path);
+    f->fd = open_unnamed(f->path);
     if (f->fd < 0 && (s = give_name(f)) < 0) goto out;
+    keep_mode(f);
     *out = f;
     f = NULL;
 out:

@@ -5,7 +5,8 @@
  * file, a read gives an error, but an access to a map kills the process (SIGBUS).
  *
  * A file is written under a temporary name in the same folder, synced and renamed. A reader, or
- * the user after a crash, sees either the old file or the complete new one. */
+ * the user after a crash, sees either the old file or the complete new one. It has the permissions
+ * of the old one; where a link has the name, the file that it leads to is replaced, and not it. */
 #ifndef KEEL_IO_FILE_H
 #define KEEL_IO_FILE_H
 #include "base/error.h"

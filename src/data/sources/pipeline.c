@@ -100,11 +100,12 @@ static keel_status check_keys(const json_t *root, const char *path)
             return keel_fail(KEEL_EARG, "%s: unknown key '%.60s': source and [[stage]] are known",
                              path, key);
     }
+    if (!json_is_string(v = json_object_get(root, "source")))
+        return keel_fail(KEEL_EARG, "%s: `source` %s a text, as --data takes it", path,
+                         v ? "must be" : "is missing:");
     v = json_object_get(root, "stage");
     if (v && !json_is_array(v))
         return keel_fail(KEEL_EARG, "%s: write [[stage]] before each stage", path);
-    if (!json_is_string(json_object_get(root, "source")))
-        return keel_fail(KEEL_EARG, "%s: `source` is missing: a text, as --data takes it", path);
     return check_stages(v, path);
 }
 
