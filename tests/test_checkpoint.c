@@ -833,6 +833,7 @@ static void a_claim_is_of_one_process_at_a_time(void **state)
     char path[300];
     (void)state;
     snprintf(path, sizeof path, "%s-claimed.keras", folder);
+    assert_int_equal(keel_claim_take(&a, ""), KEEL_EARG);
     must(keel_claim_take(&a, path));
     assert_int_equal(keel_claim_take(&b, path), KEEL_EIO);
     assert_null(b);

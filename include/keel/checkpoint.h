@@ -53,7 +53,8 @@ keel_status keel_fit_save(const keel_model *m, const char *path);
  * The claim is a lock on "PATH.lock", which ends with the process in any case.
  *
  * Returns  KEEL_OK, also where the file system has no locks; KEEL_EIO: another process has claimed
- *          the file, or its folder cannot be written; KEEL_ENOMEM
+ *          the file, or its folder cannot be written; KEEL_EARG: out or path is NULL, or path is
+ *          empty; KEEL_ENOMEM
  * Owns     the caller releases *out
  * Threads  any
  * Cost     waits up to a second for the end of another claim: a process that was killed needs a
@@ -66,7 +67,7 @@ keel_status keel_claim_take(keel_claim **out, const char *path);
  * over. First wait up to `seconds` for the file to appear.
  *
  * Returns  KEEL_OK: this process is to write the file, and then to release the claim; KEEL_END: the
- *          file is there; KEEL_EIO, KEEL_ENOMEM: as keel_claim_take
+ *          file is there; KEEL_EIO, KEEL_EARG, KEEL_ENOMEM: as keel_claim_take
  * Owns     the caller releases *out after KEEL_OK
  * Threads  any
  * Cost     waits while another process writes, up to 30 s */

@@ -65,7 +65,8 @@ typedef struct keel_function_options {
 
 /* Create a function. Nothing is traced before its first run.
  *
- * Returns  KEEL_OK; KEEL_EARG: the text names the option; KEEL_ENOMEM
+ * Returns  KEEL_OK; KEEL_EARG: the text names the option; KEEL_EUNSUP: no function computes in this
+ *          dtype, or takes an input of that one; KEEL_ENOMEM
  * Owns     the caller destroys *out, before the models that its step calls
  * Threads  any
  * Source   tf.function */

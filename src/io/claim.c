@@ -85,6 +85,8 @@ static keel_status try_lock(keel_claim *c, const char *path)
 
 keel_status keel_claim_take(keel_claim **out, const char *path)
 {
+    if (!out || !path || !*path)
+        return keel_fail(KEEL_EARG, "claim: out must not be NULL, and path must name a file");
     keel_status s = KEEL_END;
     keel_text name = { 0 };
     keel_claim *c = keel_calloc(1, sizeof *c);
