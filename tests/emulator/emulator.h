@@ -16,7 +16,9 @@ extern "C" {
 #endif
 #include "base/error.h"
 
-void emu_seed(uint32_t seed); /* the order of threads and blocks from now on */
+/* The order of threads and blocks from now on. If the seed is even, launches whose blocks may take
+ * several turns have one to three blocks. */
+void emu_seed(uint32_t seed);
 
 /* `bytes` that nobody has written, aligned to 256, with a gap behind; ends the program where the
  * emulator has no room. The name is kept and stands in reports. */

@@ -46,6 +46,8 @@ static __forceinline__ const emu_place *emu_self()
 #define blockDim  (emu_self()->size)
 #define gridDim   (emu_self()->grid)
 
+int64_t gpu_blocks_most(int64_t most);
+
 /* ---- meetings ---------------------------------------------------------------------------------
  */
 

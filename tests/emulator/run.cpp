@@ -56,6 +56,9 @@ bool left; /* a fault ended the launch */
 char report[600];
 int fail_in;
 int64_t launches;
+int64_t
+    blocks_most; /* of a launch that may have fewer than it asks for; 0: as many as it asks for */
+unsigned times_few;
 
 uint32_t draw(uint32_t n)
 {
@@ -407,6 +410,12 @@ const char *emu_launch(void (*run)(const void *), const void *params, size_t byt
 void emu_seed(uint32_t seed)
 {
     order = seed * 2654435761u + 1;
+    blocks_most = seed % 2 ? 0 : 1 + times_few++ % 3;
+}
+
+int64_t gpu_blocks_most(int64_t most)
+{
+    return blocks_most && blocks_most < most ? blocks_most : most;
 }
 
 const char *emu_report(void)

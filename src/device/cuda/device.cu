@@ -167,7 +167,7 @@ void add(keel_device *d, keel_dtype real, void *to, const void *from, int64_t co
 {
     const int threads = 256;
     const int64_t blocks = (count + threads - 1) / threads;
-    const dim3 grid((unsigned)(blocks < 4096 ? blocks : 4096)), block(threads);
+    const dim3 grid(gpu_blocks(blocks, 4096)), block(threads);
     gpu *g = gpu_of(d);
     const cudaStream_t stream = g->stream[KEEL_COMPUTE_STREAM];
     if (count == 0 || !use(g, "gradients were added")) return;

@@ -37,6 +37,11 @@ static const char *gpu_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_
     const cudaError_t e = cudaGetLastError();
     return e == cudaSuccess ? nullptr : cudaGetErrorString(e);
 }
+
+static inline int64_t gpu_blocks_most(int64_t most)
+{
+    return most;
+}
 #else
 #include <gpu.h> /* tests/emulator/gpu.h */
 #endif
@@ -50,6 +55,14 @@ static const char *gpu_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_
 #define UNROLL
 #define UNROLL_1
 #endif
+
+/* Blocks of a launch with work for `n`, of which each takes several in turn if there are more than
+ * `most`. On the emulator there may be fewer, so that loops over them are tried by small cases. */
+static inline unsigned gpu_blocks(int64_t n, int64_t most)
+{
+    most = gpu_blocks_most(most);
+    return (unsigned)(n < most ? n : most);
+}
 
 static const int GPU_WARP = 32;
 #define GPU_ALL 0xffffffffu /* lanes of a warp */

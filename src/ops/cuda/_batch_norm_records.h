@@ -284,8 +284,7 @@ static row_layout layout_of(int64_t c, int64_t rows, int64_t per_row, int each)
 
 static unsigned grid_of(const row_layout &l)
 {
-    const int64_t most = CUDA_BLOCKS * 8;
-    return (unsigned)(l.blocks < most ? l.blocks : most);
+    return cuda_turns(l.blocks);
 }
 
 /* Bytes of scratch for the sums of pieces. */

@@ -89,9 +89,9 @@ template <int N>
 static void column_ends(const keel_call *c, const column_results<N> &to, const double *from,
                         int64_t n, int64_t pieces, bool adds)
 {
-    const int64_t chunks = (n + ENDS - 1) / ENDS, most = CUDA_BLOCKS * 8;
-    cuda_launch(c, column_ends_kernel<N>, (unsigned)(chunks * N < most ? chunks * N : most),
-                CUDA_THREADS, 0, to, from, n, pieces, chunks, adds);
+    const int64_t chunks = (n + ENDS - 1) / ENDS;
+    cuda_launch(c, column_ends_kernel<N>, cuda_turns(chunks * N), CUDA_THREADS, 0, to, from, n,
+                pieces, chunks, adds);
 }
 
 /* to = the sums of the columns, or +=, as the call's weight gradients, with f by such a kernel.
@@ -101,10 +101,9 @@ static void column_sums(const keel_call *c, const column_results<N> &to, int64_t
                         void (*kernel)(double *, int64_t, int64_t, int64_t, int64_t, F), const F &f)
 {
     const int64_t chunks = (n + GPU_WARP - 1) / GPU_WARP, pieces = column_pieces(places, n);
-    const int64_t blocks = chunks * pieces, most = CUDA_BLOCKS * 8;
     double *room = static_cast<double *>(c->scratch);
-    cuda_launch(c, kernel, (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, 0, room, places,
-                n, pieces, chunks, f);
+    cuda_launch(c, kernel, cuda_turns(chunks * pieces), CUDA_THREADS, 0, room, places, n, pieces,
+                chunks, f);
     column_ends<N>(c, to, room, n, pieces, c->weight_adds);
 }
 

@@ -53,8 +53,8 @@ template <class T, class R>
 void turn(const keel_call *c, R *to, const T *from, int64_t rows, int64_t columns, bool adds)
 {
     const int64_t tiles = ((columns + TILE - 1) / TILE) * ((rows + TILE - 1) / TILE);
-    cuda_launch(c, turn_kernel<T, R>, (unsigned)(tiles < CUDA_BLOCKS ? tiles : CUDA_BLOCKS),
-                CUDA_THREADS, 0, to, from, rows, columns, adds);
+    cuda_launch(c, turn_kernel<T, R>, gpu_blocks(tiles, CUDA_BLOCKS), CUDA_THREADS, 0, to, from,
+                rows, columns, adds);
 }
 
 int64_t channels_of(const keel_node *n) /* of the output */

@@ -348,9 +348,9 @@ template <class T> struct forward_call {
         const float *const *w = reinterpret_cast<const float *const *>(c->weight);
         const int64_t blocks = (s.places + 2 * TOGETHER - 1) / (2 * TOGETHER);
         cuda_launch(c, forward_kernel<TURNS, T>,
-                    dim3((unsigned)(blocks < BLOCKS_MOST ? blocks : BLOCKS_MOST), chunks_of(s)),
-                    THREADS, FORWARD_ROOM<TURNS> * sizeof(T), cuda_out<T>(c), cuda_in<T>(c, 0),
-                    w[0], c->node->n_weight > 1 ? w[1] : nullptr, s);
+                    dim3(gpu_blocks(blocks, BLOCKS_MOST), chunks_of(s)), THREADS,
+                    FORWARD_ROOM<TURNS> * sizeof(T), cuda_out<T>(c), cuda_in<T>(c, 0), w[0],
+                    c->node->n_weight > 1 ? w[1] : nullptr, s);
     }
 };
 

@@ -234,8 +234,7 @@ float *scratch_of(const run_args &r, int64_t at)
 
 unsigned blocks_of(int threads)
 {
-    const int64_t blocks = (threads + TILE_THREADS - 1) / TILE_THREADS;
-    return (unsigned)(blocks > CUDA_BLOCKS ? CUDA_BLOCKS : blocks);
+    return gpu_blocks((threads + TILE_THREADS - 1) / TILE_THREADS, CUDA_BLOCKS);
 }
 
 int threads_of(const tiles &a, int64_t rows)

@@ -469,9 +469,8 @@ template <class T> struct taps_call {
     template <int KW, int S> void run() const
     {
         const tap_sums f = tap_sums_of(s, KW);
-        const int64_t blocks = f.pieces * f.parts * f.chunks, most = CUDA_BLOCKS * 8;
         cuda_launch(c, s.wide ? taps_kernel<KW, S, true, T> : taps_kernel<KW, S, false, T>,
-                    (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, 0,
+                    cuda_turns(f.pieces * f.parts * f.chunks), CUDA_THREADS, 0,
                     static_cast<double *>(c->scratch), x, dy, s, f);
         column_ends<1>(c, { { static_cast<float *>(c->weight_grad[0]) } },
                        static_cast<double *>(c->scratch), s.h.size * s.w.size * s.k, f.pieces,

@@ -33,8 +33,13 @@ static const int64_t CUDA_BLOCKS = 132 * 8 * 4;
 /* Blocks for `n` threads. */
 static inline unsigned cuda_blocks(int64_t n)
 {
-    const int64_t blocks = (n + CUDA_THREADS - 1) / CUDA_THREADS;
-    return (unsigned)(blocks > CUDA_BLOCKS ? CUDA_BLOCKS : blocks);
+    return gpu_blocks((n + CUDA_THREADS - 1) / CUDA_THREADS, CUDA_BLOCKS);
+}
+
+/* Blocks for `n` pieces of work, each of a whole block. */
+static inline unsigned cuda_turns(int64_t n)
+{
+    return gpu_blocks(n, CUDA_BLOCKS * 8);
 }
 
 /* Launches on the call's stream; a failure becomes that of the step. A grid of 0 has nothing to do.

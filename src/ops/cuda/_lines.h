@@ -34,8 +34,7 @@ template <int THREADS> struct line_of_threads {
     }
     static unsigned blocks(int64_t lines)
     {
-        const int64_t n = (lines + LINES - 1) / LINES, most = CUDA_BLOCKS * 8;
-        return (unsigned)(n > most ? most : n);
+        return cuda_turns((lines + LINES - 1) / LINES);
     }
 };
 

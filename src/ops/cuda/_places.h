@@ -91,9 +91,8 @@ static void places_sum(const keel_call *c, float *to, const T *from, int64_t pla
     const places_layout l = places_layout_of(places, k, EACH<T>);
     const bool wide = k % EACH<T> == 0 && fits_pack<EACH<T>>(from);
     double *sums = static_cast<double *>(room);
-    const int64_t blocks = l.pieces * l.chunks, most = CUDA_BLOCKS * 8;
     cuda_launch(c, wide ? places_kernel<T, true> : places_kernel<T, false>,
-                (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, 0, sums, from, l);
+                cuda_turns(l.pieces * l.chunks), CUDA_THREADS, 0, sums, from, l);
     column_ends<1>(c, { { to } }, sums, k, l.pieces, adds);
 }
 

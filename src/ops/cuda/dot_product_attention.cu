@@ -253,11 +253,6 @@ template <class T> attention<T> attention_of(const keel_call *c)
     return a;
 }
 
-unsigned grid_of(int64_t blocks)
-{
-    return (unsigned)(blocks < CUDA_BLOCKS * 8 ? blocks : CUDA_BLOCKS * 8);
-}
-
 /* The blocks of all heads, of which each has `own` of the head's lines. */
 template <class T>
 block_order order_of(const attention<T> &a, int64_t heads, int64_t lines, int64_t own)
@@ -274,7 +269,7 @@ template <int W, class T> void forward_in_blocks(const keel_call *c, attention<T
     const int64_t blocks = order.heads * order.pieces;
     a.wide_d = wide_lines<4, T>(a.d, { a.q, a.k });
     a.wide_e = wide_lines<4, T>(a.e, { a.v, y });
-    cuda_launch(c, block_forward_kernel<W, T>, grid_of(blocks), BLOCK_THREADS,
+    cuda_launch(c, block_forward_kernel<W, T>, cuda_turns(blocks), BLOCK_THREADS,
                 sizeof(float) * block_forward_room(W), y,
                 c->node->n_saved ? static_cast<float *>(c->saved[0]) : nullptr, a, order, blocks);
 }
@@ -294,9 +289,9 @@ template <int W, class T> void forward_by_tensor_cores(const keel_call *c, atten
 template <int R, class T> void forward_as(const keel_call *c, const attention<T> &a)
 {
     const int64_t blocks = a.rows * a.outer * a.heads * ((a.t + OWN - 1) / OWN);
-    cuda_launch(c, forward_kernel<R, T>, grid_of(blocks), CUDA_THREADS, attention_shared(a.d, a.e),
-                cuda_out<T>(c), c->node->n_saved ? static_cast<float *>(c->saved[0]) : nullptr, a,
-                blocks);
+    cuda_launch(c, forward_kernel<R, T>, cuda_turns(blocks), CUDA_THREADS,
+                attention_shared(a.d, a.e), cuda_out<T>(c),
+                c->node->n_saved ? static_cast<float *>(c->saved[0]) : nullptr, a, blocks);
 }
 
 /* What backward reads and writes, beside the inputs. */
@@ -309,7 +304,7 @@ template <class T> struct gradients {
 
 template <class T> void find_means(const keel_call *c, const attention<T> &a, const gradients<T> &x)
 {
-    cuda_launch(c, mean_kernel<T>, grid_of((a.rows * a.lines + OWN - 1) / OWN), CUDA_THREADS, 0,
+    cuda_launch(c, mean_kernel<T>, cuda_turns((a.rows * a.lines + OWN - 1) / OWN), CUDA_THREADS, 0,
                 x.mean, cuda_out<T>(c), x.g, a);
 }
 
@@ -323,11 +318,11 @@ void backward_in_blocks(const keel_call *c, attention<T> a, const gradients<T> &
     a.wide_e = wide_lines<4, T>(a.e, { a.v, x.g, x.dv });
     find_means(c, a, x);
     if (x.dq)
-        cuda_launch(c, block_query_kernel<W, T>, grid_of(queries), BLOCK_THREADS,
+        cuda_launch(c, block_query_kernel<W, T>, cuda_turns(queries), BLOCK_THREADS,
                     sizeof(float) * block_query_room(W), x.dq, x.g, x.saved, x.mean, a, of_q,
                     queries, c->in_adds[QUERY]);
     if (x.dk || x.dv)
-        cuda_launch(c, block_key_kernel<W, T>, grid_of(keys), BLOCK_THREADS,
+        cuda_launch(c, block_key_kernel<W, T>, cuda_turns(keys), BLOCK_THREADS,
                     sizeof(float) * block_key_room(W), x.dk, x.dv, x.g, x.saved, x.mean, a, of_k,
                     keys, c->in_adds[KEY], c->in_adds[VALUE]);
 }
@@ -349,8 +344,8 @@ void backward_by_tensor_cores(const keel_call *c, attention<T> a, const gradient
     a.wide_e = wide_lines<8, T>(a.e, { a.v, y, x.g, x.dv });
     if (a.masks.window > TENSOR_MOST) a.masks.window = TENSOR_MOST;
     cuda_launch(c, tensor_mean_kernel<W, T>,
-                grid_of(a.rows * a.lines / (CUDA_THREADS / W * 32) + 1), CUDA_THREADS, 0, x.mean, y,
-                x.g, a);
+                cuda_turns(a.rows * a.lines / (CUDA_THREADS / W * 32) + 1), CUDA_THREADS, 0, x.mean,
+                y, x.g, a);
     if (x.dq)
         cuda_launch(c, tensor_query_kernel<W, T>, queries, TENSOR_THREADS, tensor_room(W), x.dq,
                     x.g, x.saved, x.mean, a, of_q, c->in_adds[QUERY]);
@@ -370,10 +365,10 @@ void backward_as(const keel_call *c, const attention<T> &a, const gradients<T> &
     const size_t shared = attention_shared(a.d, a.e);
     find_means(c, a, x);
     if (x.dq)
-        cuda_launch(c, query_kernel<R, T>, grid_of(queries), CUDA_THREADS, shared, x.dq, x.g,
+        cuda_launch(c, query_kernel<R, T>, cuda_turns(queries), CUDA_THREADS, shared, x.dq, x.g,
                     x.saved, x.mean, a, queries, c->in_adds[QUERY]);
     if (x.dk || x.dv)
-        cuda_launch(c, key_kernel<R, T>, grid_of(keys), CUDA_THREADS, shared, x.dk, x.dv, x.g,
+        cuda_launch(c, key_kernel<R, T>, cuda_turns(keys), CUDA_THREADS, shared, x.dk, x.dv, x.g,
                     x.saved, x.mean, a, keys, c->in_adds[KEY], c->in_adds[VALUE]);
 }
 

@@ -147,12 +147,11 @@ template <class T> void weights(const keel_call *c)
                     table[0]);
     });
     const uint64_t *sorted = sort_keys(c, keys, places);
-    const int64_t blocks = (places * chunks + warps - 1) / warps, most = CUDA_BLOCKS * 8;
     const T *dy = cuda_out_grad<T>(c);
     const bool wide = d % FOUR == 0 && fits_pack<FOUR>(dy);
     cuda_launch(c, wide ? weights_kernel<T, true> : weights_kernel<T, false>,
-                (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, 0, dw, dy, sorted, places,
-                d, chunks);
+                cuda_turns((places * chunks + warps - 1) / warps), CUDA_THREADS, 0, dw, dy, sorted,
+                places, d, chunks);
 }
 
 keel_status prepare(keel_prepare *p)

@@ -55,18 +55,18 @@ __global__ void __launch_bounds__(CUDA_THREADS)
 template <class T> void forward(const keel_call *c)
 {
     const int64_t *in = c->node->in[0].shape.dim, chunks = (in[1] + GPU_WARP - 1) / GPU_WARP;
-    const int64_t blocks = c->rows * chunks, most = CUDA_BLOCKS * 8;
-    cuda_launch(c, forward_kernel<T>, (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, 0,
-                cuda_out<T>(c), cuda_in<T>(c, 0), cuda_in<T>(c, 1), in[0], in[1], chunks, blocks);
+    const int64_t blocks = c->rows * chunks;
+    cuda_launch(c, forward_kernel<T>, cuda_turns(blocks), CUDA_THREADS, 0, cuda_out<T>(c),
+                cuda_in<T>(c, 0), cuda_in<T>(c, 1), in[0], in[1], chunks, blocks);
 }
 
 template <class T> void backward(const keel_call *c)
 {
-    const int64_t *in = c->node->in[0].shape.dim, most = CUDA_BLOCKS * 8;
+    const int64_t *in = c->node->in[0].shape.dim;
     if (c->in_grad[0])
-        cuda_launch(c, backward_kernel<T>, (unsigned)(c->rows < most ? c->rows : most),
-                    CUDA_THREADS, 0, cuda_in_grad<T>(c, 0), cuda_in<T>(c, 1), cuda_out_grad<T>(c),
-                    in[0], in[1], c->rows, c->in_adds[0]);
+        cuda_launch(c, backward_kernel<T>, cuda_turns(c->rows), CUDA_THREADS, 0,
+                    cuda_in_grad<T>(c, 0), cuda_in<T>(c, 1), cuda_out_grad<T>(c), in[0], in[1],
+                    c->rows, c->in_adds[0]);
     no_gradient<T>(c, 1);
 }
 } // namespace

@@ -62,9 +62,7 @@ template <class T> void go(const keel_call *c, T *to, const T *from, const move_
     t.tiles_across = (b.dim[t.across] + TILE - 1) / TILE;
     t.tiles_along = (b.dim[last] + TILE - 1) / TILE;
     t.tiles = b.count / (b.dim[t.across] * b.dim[last]) * t.tiles_across * t.tiles_along;
-    cuda_launch(c, turn_kernel<T>,
-                (unsigned)(t.tiles < CUDA_BLOCKS * 8 ? t.tiles : CUDA_BLOCKS * 8), CUDA_THREADS, 0,
-                to, from, t, adds);
+    cuda_launch(c, turn_kernel<T>, cuda_turns(t.tiles), CUDA_THREADS, 0, to, from, t, adds);
 }
 
 /* In the order of the output's dims, or of the input's, which the gradient goes to. */

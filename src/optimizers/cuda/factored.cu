@@ -254,7 +254,7 @@ const char *REAL_(factor)(cudaStream_t stream, const keel_device_factored *f)
         { REAL_(columns_kernel), columns },
         { REAL_(means_kernel), means },
         { REAL_(spread_kernel), x.at.tiles },
-        { REAL_(move_kernel), all < MOVES_MOST ? all : MOVES_MOST },
+        { REAL_(move_kernel), gpu_blocks(all, MOVES_MOST) },
     };
     const char *why = nullptr;
     for (int i = 0; i < 5 && !why; i++)

@@ -93,7 +93,7 @@ void REAL_(add)(REAL_(batch) * to, const keel_device_move *m, int first)
     x->g = static_cast<const REAL *>(m->g);
     for (int k = 0; k < KEEL_MOVE_SLOTS; k++) x->slot[k] = static_cast<REAL *>(m->slot[k]);
     x->first = first;
-    x->blocks = (int)(blocks < BLOCKS_MOST ? blocks : BLOCKS_MOST);
+    x->blocks = (int)gpu_blocks(blocks, BLOCKS_MOST);
 }
 
 /* As many of them as one launch may have: *took. */

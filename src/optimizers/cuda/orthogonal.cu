@@ -129,9 +129,8 @@ template <class T> const char *orthogonalize(cudaStream_t stream, const keel_dev
     int now = (int)(o->steps % 2); /* so that the last step ends where it began */
     const char *why = keel_cuda_measure(stream, &m);
     if (!why)
-        why = gpu_launch(divide_kernel<T>, dim3((unsigned)(blocks < 1024 ? blocks : 1024)),
-                         dim3(THREADS), 0, stream, x[now], x[0], count, sums,
-                         (count + o->tile - 1) / o->tile);
+        why = gpu_launch(divide_kernel<T>, dim3(gpu_blocks(blocks, 1024)), dim3(THREADS), 0, stream,
+                         x[now], x[0], count, sums, (count + o->tile - 1) / o->tile);
     for (int64_t s = 0; s < o->steps && !why; s++, now = 1 - now)
         why = iterate(stream, o, x[now], x[1 - now], reinterpret_cast<T *>(at + room.a),
                       reinterpret_cast<T *>(at + room.b));

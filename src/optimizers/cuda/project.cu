@@ -90,7 +90,7 @@ template <class T> const char *project(cudaStream_t stream, const keel_device_pr
     if (n == 0) return nullptr;
     if (p->how.non_negative) {
         const int64_t blocks = (n + most - 1) / most;
-        const char *why = gpu_launch(non_negative_kernel<T>, dim3(blocks < 4096 ? blocks : 4096),
+        const char *why = gpu_launch(non_negative_kernel<T>, dim3(gpu_blocks(blocks, 4096)),
                                      dim3(most), 0, stream, w, n);
         if (why) return why;
     }
