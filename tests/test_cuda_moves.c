@@ -24,6 +24,13 @@ extern const char *keel_cuda_measure(void *stream, const keel_device_measure *m)
 
 enum { ARRAYS = 2 + KEEL_MOVE_SLOTS, MOST = 3000, STEPS = 3 };
 
+/* Before each launch: threads in another order, and every second time few blocks. */
+static void turn(void)
+{
+    static uint32_t orders;
+    emu_seed(++orders);
+}
+
 /* Whether the first slot is a mean or a sum of squares, of which a root is taken. */
 static bool first_is_square(keel_rule rule)
 {
@@ -90,10 +97,12 @@ static void compare(keel_rule rule, keel_dtype real, int64_t count, double clip)
             m.w = at[0];
             m.g = at[1];
             for (int k = 0; k < KEEL_MOVE_SLOTS; k++) m.slot[k] = at[2 + k];
-            if (there)
+            if (there) {
+                turn();
                 assert_null(keel_cuda_move(NULL, &m, 1));
-            else
+            } else {
                 keel_move(&m);
+            }
         }
         assert_null(emu_report());
     }
@@ -125,6 +134,7 @@ static void weights_that_move_together_move_as_alone(void **unused)
         emu_copy_in(m[k].w, start, bytes);
         emu_copy_in((void *)(uintptr_t)m[k].g, start, bytes);
     }
+    turn();
     assert_null(keel_cuda_move(NULL, m, WEIGHTS));
     for (int k = 0; k < WEIGHTS; k++) {
         keel_device_move one = m[k];
@@ -218,6 +228,7 @@ static void sums_are_those_of_the_host(void **unused)
         m.sums = emu_allocate(tiles * 16, "sums");
         m.w = there;
         emu_copy_in(there, host, bytes);
+        turn();
         assert_null(keel_cuda_measure(NULL, &m));
         assert_null(emu_report());
         emu_copy_out(got, m.sums, tiles * 16);
@@ -262,6 +273,7 @@ static void orthogonal_matrices_are_those_of_the_host(void **unused)
         orthogonalize_on_host(&o);
         o.x = there;
         o.scratch = emu_allocate(room, "scratch");
+        turn();
         assert_null(keel_cuda_orthogonalize(NULL, &o));
         assert_null(emu_report());
         emu_copy_out(got, there, bytes);
@@ -321,10 +333,12 @@ static void compare_factored(const factored *x, keel_dtype real)
             f.c = at[C];
             f.v = at[V];
             f.scratch = scratch;
-            if (there)
+            if (there) {
+                turn();
                 assert_null(keel_cuda_factor(NULL, &f));
-            else
+            } else {
                 factor_on_host(&f);
+            }
         }
         assert_null(emu_report());
     }
@@ -392,6 +406,7 @@ static void constraints_are_those_of_the_host(void **unused)
         memcpy(came, host, (size_t)bytes);
         if (count > 0) keel_project(&p.how, &p.shape, real, host);
         if (count > 1) assert_memory_not_equal(came, host, (size_t)bytes);
+        turn();
         assert_null(keel_cuda_project(NULL, &p));
         assert_null(emu_report());
         emu_copy_out(came, p.w, bytes);
@@ -446,6 +461,7 @@ static void votes_are_those_of_the_host(void **unused)
         c.tile = tiles;
         c.g = there;
         c.vote = emu_allocate(sizeof got, "votes");
+        turn();
         assert_null(keel_cuda_check(NULL, &c));
         assert_null(emu_report());
         emu_copy_out(got, c.vote, sizeof got);
