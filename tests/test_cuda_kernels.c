@@ -74,6 +74,8 @@ static void compare_bits(const bench *b, keel_pass pass, const char *what, const
                    sizeof(double));
 }
 
+enum { MANY_BLOCKS = 7, FEW_BLOCKS = 8 }; /* seeds of the emulator */
+
 /* One pass by the kernel, in so many calls, with the threads in the order of a seed. */
 static bool run_pass(bench *b, const keel_kernel *k, keel_pass pass, bool adds, int parts,
                      uint32_t order, const results *forward, results *got)
@@ -98,7 +100,7 @@ static int compare_pass(bench *b, const keel_kernel *k, const char *name, keel_p
         pass_run(b, NULL, KEEL_FORWARD, false, 1, forward);
     }
     cuda_name = name;
-    if (!run_pass(b, k, pass, adds, 1, 1, forward, &got)) {
+    if (!run_pass(b, k, pass, adds, 1, FEW_BLOCKS, forward, &got)) {
         results_free(&got);
         return 0;
     }
@@ -127,12 +129,12 @@ static int compare_pass(bench *b, const keel_kernel *k, const char *name, keel_p
         same_bytes(what, "a row of the table, added up as by the reference,", want.weight_grad[0],
                    got.weight_grad[0], keel_row_count(&b->wide.weight[0]), sizeof(float));
     results_free(&want);
-    /* rows one by one, another order of threads, arrays that no vector fits; gradients of weights
-     * are sums over the rows of a call */
+    /* rows one by one, other blocks and another order of threads, arrays that no vector fits;
+     * gradients of weights are sums over the rows of a call */
     const bool alone = pass == KEEL_WEIGHTS;
     cuda_shift = 4;
     const bool fixed = alone || (on_gpu && k->vendor); /* a library chooses by the number of rows */
-    run_pass(b, k, pass, adds, fixed ? 1 : (int)b->rows, 7, forward, &other);
+    run_pass(b, k, pass, adds, fixed ? 1 : (int)b->rows, MANY_BLOCKS, forward, &other);
     cuda_shift = 0;
     compare_bits(b, pass, what, &got, &other);
     for (int i = 0; alone && i < b->wide.n_weight; i++)
@@ -152,13 +154,14 @@ static void leave_out(bench *b, const keel_kernel *k, const char *name, keel_pas
     results all, some;
     cuda_name = name;
     if (!k->run[pass] || !has_pass(b, pass)) return;
-    if (!run_pass(b, k, pass, false, 1, 3, forward, &all)) { /* the kernel leaves it to others */
+    if (!run_pass(b, k, pass, false, 1, MANY_BLOCKS, forward,
+                  &all)) { /* the kernel leaves it to others */
         results_free(&all);
         return;
     }
     for (int left = 0; left < count; left++) {
         cuda_left_out = left;
-        run_pass(b, k, pass, false, 1, 3, forward, &some);
+        run_pass(b, k, pass, false, 1, FEW_BLOCKS, forward, &some);
         cuda_left_out = -1;
         for (int i = 0; i < count; i++) {
             if (i == left) continue;
@@ -307,7 +310,7 @@ static void a_launch_that_fails_fails_the_step(void **state)
         cuda_expected = KEEL_EDEVICE;
         cuda_name = k->op->name;
         emu_fail_launch(1);
-        if (run_pass(&b, k, KEEL_FORWARD, false, 1, 1, NULL, &got)) {
+        if (run_pass(&b, k, KEEL_FORWARD, false, 1, MANY_BLOCKS, NULL, &got)) {
             assert_non_null(strstr(cuda_error, "a layer"));
             assert_non_null(strstr(cuda_error, k->op->name));
             failed++;

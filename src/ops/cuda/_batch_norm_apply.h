@@ -279,16 +279,17 @@ template <class T> static void backward(const keel_call *c)
 static __global__ void __launch_bounds__(CUDA_THREADS)
     weights_kernel(float *dgamma, float *dbeta, const double *sums, const facts_args f, bool adds)
 {
-    const int64_t k = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x;
-    if (k >= f.c) return;
-    const double sum = sums[k];
-    double product = sums[f.c + k];
-    if (f.renorm) { /* xhat r + d is what gamma is multiplied by */
-        const norm_channel h = norm_channel_of(f, k);
-        product = h.r * product + h.d * sum;
+    const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
+    for (int64_t k = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; k < f.c; k += step) {
+        const double sum = sums[k];
+        double product = sums[f.c + k];
+        if (f.renorm) { /* xhat r + d is what gamma is multiplied by */
+            const norm_channel h = norm_channel_of(f, k);
+            product = h.r * product + h.d * sum;
+        }
+        if (dbeta) dbeta[k] = (float)(adds ? dbeta[k] + sum : sum);
+        if (dgamma) dgamma[k] = (float)(adds ? dgamma[k] + product : product);
     }
-    if (dbeta) dbeta[k] = (float)(adds ? dbeta[k] + sum : sum);
-    if (dgamma) dgamma[k] = (float)(adds ? dgamma[k] + product : product);
 }
 
 template <class T> static void weights(const keel_call *c)

@@ -148,21 +148,22 @@ static __device__ norm_channel norm_channel_of(const facts_args &f, int64_t k)
 static __global__ void __launch_bounds__(CUDA_THREADS)
     facts_kernel(const facts_args f, const facts to, bool backward)
 {
-    const int64_t k = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x;
-    if (k >= f.c) return;
-    const norm_channel h = norm_channel_of(f, k);
-    const double gamma = f.gamma ? f.gamma[k] : 1.0, scale = h.invstd * gamma * h.r;
-    const float mean = (float)h.mean;
-    to.mean[k] = mean;
-    to.scale[k] = (float)scale;
-    to.offset[k] = (float)(gamma * h.d + (f.beta ? f.beta[k] : 0.0) + (mean - h.mean) * scale);
-    if (backward) {
-        const double total = f.forward ? f.forward[0] * f.per_row : 1;
-        const double a = f.forward ? f.merged[1 + k] / total : 0;
-        const double b = f.forward ? f.merged[1 + f.c + k] / total * h.invstd : 0;
-        const double off = mean - h.mean * (1 + f.more / total);
-        to.a[k] = (float)(a + off * b); /* x - mean of a rounded mean */
-        to.b[k] = (float)b;
+    const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
+    for (int64_t k = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; k < f.c; k += step) {
+        const norm_channel h = norm_channel_of(f, k);
+        const double gamma = f.gamma ? f.gamma[k] : 1.0, scale = h.invstd * gamma * h.r;
+        const float mean = (float)h.mean;
+        to.mean[k] = mean;
+        to.scale[k] = (float)scale;
+        to.offset[k] = (float)(gamma * h.d + (f.beta ? f.beta[k] : 0.0) + (mean - h.mean) * scale);
+        if (backward) {
+            const double total = f.forward ? f.forward[0] * f.per_row : 1;
+            const double a = f.forward ? f.merged[1 + k] / total : 0;
+            const double b = f.forward ? f.merged[1 + f.c + k] / total * h.invstd : 0;
+            const double off = mean - h.mean * (1 + f.more / total);
+            to.a[k] = (float)(a + off * b); /* x - mean of a rounded mean */
+            to.b[k] = (float)b;
+        }
     }
 }
 

@@ -83,13 +83,14 @@ template <class T> void masked_partial(const keel_call *c)
 __global__ void __launch_bounds__(CUDA_THREADS)
     record_kernel(double *to, const double *merged, int64_t c)
 {
-    const int64_t k = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x;
-    if (k >= c) return;
-    const double places = merged[1], mean = merged[2 + k];
-    const double divisor = places + COUNTED_MORE, off = mean * COUNTED_MORE / divisor;
-    if (k == 0) to[0] = divisor;
-    to[1 + k] = mean - off;
-    to[1 + c + k] = merged[2 + c + k] + places * off * off;
+    const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
+    for (int64_t k = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; k < c; k += step) {
+        const double places = merged[1], mean = merged[2 + k];
+        const double divisor = places + COUNTED_MORE, off = mean * COUNTED_MORE / divisor;
+        if (k == 0) to[0] = divisor;
+        to[1 + k] = mean - off;
+        to[1 + c + k] = merged[2 + c + k] + places * off * off;
+    }
 }
 
 /* Keras's moments, as a record that has no mask. */
