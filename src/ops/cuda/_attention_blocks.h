@@ -93,7 +93,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, W == 64 ? 5 : 4)
             UNROLL
             for (int i = 0; i < R; i++) tile.scores(x[i], t + i, j, seen >> 4 * i);
             l.weigh(x);
-            __syncthreads(); /* nobody reads keys any more: weights lie in their place */
+            __syncthreads(); /* nobody reads keys any more: weights lie in their place; nor q */
             UNROLL
             for (int i = 0; i < R; i++) {
                 UNROLL
@@ -128,7 +128,6 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, W == 64 ? 5 : 4)
                 s[1] = blind ? 0 : 1 / all;
             }
         }
-        __syncthreads(); /* q is filled again */
     }
 }
 
