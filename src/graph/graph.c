@@ -97,6 +97,19 @@ keel_value keel_graph_input_value(const keel_graph *g, int input)
     return v;
 }
 
+/* The value before it was given another shape, and whole numbers before they were cast for that: a
+ * look-up reads elements one by one, in the type in which they are read. */
+static const keel_graph_value *before_shaped(const keel_graph *g, keel_value v)
+{
+    while (g->value[v].node >= 0) {
+        const keel_graph_node *n = &g->node[g->value[v].node];
+        const bool cast = n->node.op == &keel_op_cast && !keel_dtype_is_real(n->in_spec[0].dtype);
+        if (!cast && n->node.op != &keel_op_reshape) break;
+        v = n->in[0];
+    }
+    return &g->value[v];
+}
+
 keel_status keel_graph_host_input(keel_graph *g, const keel_value *of, int n_of, keel_host_op op,
                                   const void *args, const keel_spec *spec, keel_value *out)
 {
@@ -105,18 +118,21 @@ keel_status keel_graph_host_input(keel_graph *g, const keel_value *of, int n_of,
         return keel_fail(KEEL_EUNSUP, "it is called on %d inputs; at most %d are supported", n_of,
                          KEEL_HOST_INS_MAX);
     for (int i = 0; i < n_of; i++) {
-        const keel_graph_value *from = &g->value[of[i]];
+        const keel_graph_value *from = before_shaped(g, of[i]);
         if (from->node >= 0)
-            return keel_fail(KEEL_EUNSUP, "it must be called on an input of the model itself: what "
-                                          "it does is done where rows are read");
+            return keel_fail(KEEL_EUNSUP, "it must be called on an input of the model itself, at "
+                                          "most in another shape: what it does is done where rows "
+                                          "are read");
         made.of[i] = from->index;
     }
     for (int i = 0; i < g->n_host; i++) {
         const keel_graph_host *h = &g->host[i];
+        const keel_value had = keel_graph_input_value(g, h->input);
         if (h->op != op || h->args != args || h->n_of != n_of ||
-            memcmp(h->of, made.of, sizeof made.of))
+            memcmp(h->of, made.of, sizeof made.of) ||
+            !keel_shape_equal(&keel_graph_spec(g, had)->shape, &spec->shape))
             continue;
-        *out = keel_graph_input_value(g, h->input);
+        *out = had;
         return KEEL_OK;
     }
     KEEL_TRY(reserve((void **)&g->host, g->n_host, sizeof *g->host));
@@ -188,10 +204,12 @@ static keel_status fill(const keel_graph *g, keel_graph_node *n, const keel_node
     for (int i = 0; i < parts->n_in; i++) {
         const keel_spec *s = keel_graph_spec(g, parts->in[i]);
         if (!s) return keel_fail(KEEL_EARG, "%s: input %d is no value", parts->op->name, i);
-        if (s->dtype == KEEL_STRING)
+        const bool texts = s->dtype == KEEL_STRING;
+        if (texts && op != &keel_op_reshape)
             return keel_fail(KEEL_EARG, "its input is of texts, which only a layer that looks them "
-                                        "up takes (StringLookup)");
-        n->in_spec[i] = *s;
+                                        "up takes (StringLookup), or one that changes their shape "
+                                        "(Reshape, expand_dims)");
+        n->in_spec[i] = (keel_spec){ texts ? g->held : s->dtype, s->shape };
         n->in[i] = parts->in[i];
     }
     for (int i = 0; i < parts->n_weight; i++) {
@@ -251,6 +269,13 @@ keel_status keel_graph_add(keel_graph *g, const keel_node_parts *parts, keel_val
     n_value = g->n_value; /* views stay, even if nothing reads them */
     if ((s = fill(g, &n, &own)) < 0) goto out;
     if ((s = keel_node_infer(&n.node)) < 0 || (s = check_outputs(&n.node, n_out)) < 0) goto out;
+    if (n.node.n_in && g->value[n.in[0]].spec.dtype == KEEL_STRING) {
+        /* No kernel moves texts: the value is the input itself, seen in another shape. */
+        const keel_spec texts = { KEEL_STRING, n.node.out[0].shape };
+        s = add_value(g, &texts, -1, g->value[n.in[0]].index, out);
+        if (s >= 0) n_value = g->n_value;
+        goto out;
+    }
     n.out = keel_calloc((size_t)n_out, sizeof *n.out);
     if (!n.out) {
         s = KEEL_ENOMEM;

@@ -99,9 +99,9 @@ void keel_graph_node_free(keel_graph_node *n);
 /* A new input: rows of `spec`. */
 keel_status keel_graph_input(keel_graph *g, const keel_spec *spec, keel_value *out);
 
-/* Adds an input whose rows are computed from those of `of` [n_of], which are inputs themselves. If
- * the same was asked for before, returns the same input. KEEL_EUNSUP: one of them is made by a
- * node, or there are too many. */
+/* Adds an input whose rows are computed from those of `of` [n_of], which are inputs themselves, or
+ * inputs in another shape: `op` gets rows as they are read. If the same was asked for before,
+ * returns the same input. KEEL_EUNSUP: one of them is made by a node, or there are too many. */
 keel_status keel_graph_host_input(keel_graph *g, const keel_value *of, int n_of, keel_host_op op,
                                   const void *args, const keel_spec *spec, keel_value *out);
 

@@ -193,7 +193,8 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
     for (int i = 0; i < e->n_in && s >= 0; i++) {
         held[i] = in[i];
         held[e->n_in + i] = mask[i];
-        if (!l->kind->uncast) s = keel_graph_cast(g, in[i], g->held, &held[i]);
+        const bool texts = keel_graph_spec(g, in[i])->dtype == KEEL_STRING;
+        if (!l->kind->uncast && !texts) s = keel_graph_cast(g, in[i], g->held, &held[i]);
         if (s >= 0 && !l->kind->uncast && mask[i] >= 0)
             s = keel_graph_cast(g, mask[i], g->held, &held[e->n_in + i]);
     }

@@ -91,8 +91,9 @@ static keel_status try_call(keel_model *m, keel_model *maker, int layer,
         made[i].spec = *keel_graph_spec(g, e.out[i]);
         made[i].masked = e.out_mask[i] >= 0;
         if (made[i].masked) made[i].mask = *keel_graph_spec(g, e.out_mask[i]);
-        made[i].spec.dtype = made[i].mask.dtype =
-            m->dtype; /* the policy decides the type they are stored in */
+        made[i].mask.dtype = m->dtype;
+        if (made[i].spec.dtype != KEEL_STRING)
+            made[i].spec.dtype = m->dtype; /* the policy decides the type they are stored in */
     }
     *out = made;
     *n_out = e.n_out;

@@ -237,8 +237,37 @@ def weighted():
     return {k: v.ravel().tolist() for k, v in {**x, "out": out.astype("float64")}.items()}
 
 
+def shaped():
+    """Texts and numbers that are given another shape before they are looked up, as in Keras's example
+    of wide and deep networks; one layer for two shapes. The last layer is the identity, so that the
+    file has a weight."""
+    city = keras.Input((), dtype="string", name="city")
+    tags = keras.Input((6,), dtype="string", name="tags")
+    code = keras.Input((), dtype="int64", name="code")
+    one = L.StringLookup(vocabulary=["a", "b", "c"], output_mode="multi_hot")
+    look = L.StringLookup(vocabulary=["a", "c"])
+    pairs = keras.ops.squeeze(L.Reshape((1, 2, 3))(tags), 1)
+    out = [
+        one(keras.ops.expand_dims(city, -1)),
+        L.Flatten()(keras.ops.cast(look(pairs), "float32")),
+        keras.ops.cast(look(tags), "float32"),
+        L.IntegerLookup(vocabulary=[7, 2**40 + 1], output_mode="one_hot")(keras.ops.expand_dims(code, -1)),
+        L.HashedCrossing(5, output_mode="one_hot")([L.Reshape((1,))(city), keras.ops.expand_dims(code, 1)]),
+    ]
+    h = L.Concatenate()(out)
+    m = keras.Model([city, tags, code], L.Dense(h.shape[-1], use_bias=False, kernel_initializer="identity")(h))
+    m.save("lookups_shaped.keras")
+    x = {
+        "city": np.array(["a", "zz", "c", "b"]),
+        "tags": np.array(["a", "b", "c", "c", "a", "", "zz", "a", "a", "b", "c", "c"] * 2).reshape(4, 6),
+        "code": np.array([7, 2**40 + 1, 2**40, 8]),
+    }
+    y = m.predict({k: tf.constant(v.tolist(), tf.int64 if k == "code" else None) for k, v in x.items()}, verbose=0)
+    return {k: v.ravel().tolist() for k, v in {**x, "out": y.astype("float64")}.items()}
+
+
 data = {"cases": [case(*c) for c in CASES], "crossed": CROSSED, "hashes": list(hashes()), "training": training(),
-        "weighted": weighted()}
+        "weighted": weighted(), "shaped": shaped()}
 text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
 with open("lookups.json", "w") as f:
     f.write(text.replace('{"class"', '\n{"class"').replace('],["', '],\n["').replace('{"args"', '\n{"args"') + "\n")
