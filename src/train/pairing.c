@@ -154,14 +154,16 @@ static keel_status pair_inputs(keel_pairing *p, const keel_model *m, const keel_
                              keel_model_name(m), want);
         }
         const keel_dtype takes = keel_model_spec(m, m->input[i])->dtype;
-        if ((takes == KEEL_STRING) != (f->dtype == KEEL_STRING))
+        const bool texts = f->dtype == KEEL_STRING;
+        if ((takes == KEEL_STRING) != texts)
             return keel_fail(KEEL_EDATA,
-                             "%s: field '%s' has %s, but input '%s' of model '%s' takes "
-                             "%s",
-                             keel_dataset_name(d), f->path,
-                             f->dtype == KEEL_STRING ? "texts" : "numbers",
+                             "%s: field '%s' has %s, but input '%s' of model '%s' takes %s",
+                             keel_dataset_name(d), f->path, texts ? "texts" : "numbers",
                              keel_model_input_name(m, i), keel_model_name(m),
-                             takes == KEEL_STRING ? "texts" : "numbers");
+                             texts ? "numbers: a stage of a pipeline file makes them of texts "
+                                     "(TextVectorization, StringLookup), or of a column of a "
+                                     "table --vocabulary"
+                                   : "texts");
         const keel_dtype dtype = fed_type(m, takes, f->dtype);
         p->want[p->input[i]] = dtype;
         p->input_spec[i] = (keel_spec){ .dtype = dtype, .shape = shape };
