@@ -125,6 +125,8 @@ static const struct {
     { WIRED(I "," DENSE("d", TENSOR("i", 0)) "," DENSE("e", TENSOR("i", 0))), KEEL_EARG,
       "'e' leads to no output" },
 
+    { COMPILED_WITH(LAYER("Lambda", "twice", "", ""), "{}"), KEEL_EUNSUP,
+      "a Lambda holds Python code" },
     { COMPILED("7"), KEEL_EARG, "compile_config" },
     { COMPILED("{\"optimizer\":7}"), KEEL_EARG, "optimizer" },
     { COMPILED("{\"optimizer\":\"adamant\"}"), KEEL_EUNSUP, "adamant" },

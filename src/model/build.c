@@ -194,6 +194,10 @@ keel_status keel_model_new_layer(keel_model *m, const char *class_name, const js
     keel_layer_common common;
     const keel_model_mark mark = keel_model_where(m);
     keel_model_layer l = { .kind = keel_layer_find(class_name) };
+    if (!l.kind && !strcmp(class_name, "Lambda"))
+        return keel_fail(KEEL_EUNSUP, "a Lambda holds Python code, which cannot run here; "
+                                      "operations between layers need none: x * 2, or "
+                                      "keras.ops.mean(x, 1)");
     if (!l.kind)
         return keel_fail(KEEL_EUNSUP,
                          "there is no layer class '%.100s'; 'keel layers' lists all of them",

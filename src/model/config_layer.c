@@ -55,8 +55,9 @@ keel_status keel_model_read_layer(keel_model *m, const json_t *v, int *layer)
         const char *module = strchr(custom, '>') ? NULL : text_at(v, "module");
         return keel_fail(
             KEEL_EUNSUP,
-            "layer class '%.100s'%s%.60s is not one of Keras's; a program can register "
-            "it (keel_register_layer of keel/custom.h)",
+            "layer class '%.100s'%s%.60s is not one of Keras's; a function of Keras's layers and "
+            "keras.ops does without a class, or a program can register it (keel_register_layer of "
+            "keel/custom.h)",
             custom, module ? " of the module " : "", module ? module : "");
     }
     if (custom) return keel_model_new_layer(m, custom, config, layer);
