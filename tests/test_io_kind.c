@@ -8,6 +8,7 @@
 #include "data_files.h"
 #include "io/zip.h"
 #include "keel/model.h"
+#include <string.h>
 
 static int begin(void **state)
 {
@@ -77,6 +78,32 @@ static void a_wrong_file_is_told_by_its_first_bytes(void **state)
     refused(files_path("m.zip"), "no config.json in it; a model is a .keras file");
 }
 
+/* Keras 3 reads few archives of Keras 2, so who saved one must hear what to do. */
+static void an_archive_of_keras_2_that_is_not_read_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *metadata;
+        bool told;
+    } cases[] = {
+        { "{\"keras_version\": \"2.15.0\"}", true },
+        { "{\"keras_version\": \"3.0.5\"}", false },
+        { "{\"keras_version\": 2}", false },
+        { "{\"keras_version\"", false },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const keel_zip_member all[] = {
+            { "config.json", "{}", 2 },
+            { "metadata.json", cases[i].metadata, strlen(cases[i].metadata) },
+        };
+        const char *path = files_path("m.keras");
+        assert_int_equal(keel_zip_write(path, all, 2), KEEL_OK);
+        refused(path, "config.json: ");
+        if (!strstr(keel_error(), "; Keras 2.15.0 saved it") == cases[i].told)
+            fail_msg("%s: %s", cases[i].metadata, keel_error());
+    }
+}
+
 static void a_saved_model_folder_is_told_from_others(void **state)
 {
     (void)state;
@@ -93,6 +120,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wrong_file_is_told_by_its_first_bytes),
+        cmocka_unit_test(an_archive_of_keras_2_that_is_not_read_is_told),
         cmocka_unit_test(a_saved_model_folder_is_told_from_others),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -222,6 +222,32 @@ static keel_status read_config(keel_model *m, keel_zip *zip)
     return (s = keel_model_read_root(m)) < 0 ? keel_fail_within(s, "config.json") : KEEL_OK;
 }
 
+/* Keras 2.12 to 2.15 wrote archives with a config.json of their own, of which Keras 3 reads few. */
+static keel_status fail_of_keras_2(keel_status s, keel_zip *zip)
+{
+    void *text = NULL;
+    size_t n_bytes;
+    json_t *metadata = NULL;
+    const char *version = NULL;
+    char *why = s == KEEL_ENOMEM ? NULL : keel_strdup(keel_error());
+    if (!why) return KEEL_ENOMEM;
+    if (keel_zip_find(zip, "metadata.json") >= 0 &&
+        keel_zip_read(zip, "metadata.json", KEEL_EXTRA_BYTES_MAX, &text, &n_bytes) >= 0 &&
+        keel_model_parse(text, n_bytes, "metadata.json", &metadata) >= 0)
+        version = json_string_value(json_object_get(metadata, "keras_version"));
+    if (version && !strncmp(version, "2.", 2))
+        keel_fail(s,
+                  "%s; Keras %.16s saved it, and Keras 3 reads few of its .keras files: there, "
+                  "save the model as .h5",
+                  why, version);
+    else
+        keel_fail(s, "%s", why);
+    json_decref(metadata);
+    keel_free(text);
+    keel_free(why);
+    return s;
+}
+
 static keel_status read_extra(keel_model *m, keel_zip *zip)
 {
     void *text = NULL;
@@ -293,6 +319,7 @@ static keel_status read_archive(keel_model *m, const char *path)
         goto out;
     }
     s = read_config(m, zip);
+    if (s < 0) s = fail_of_keras_2(s, zip);
     if (s >= 0) s = read_extra(m, zip);
     if (s >= 0) s = keel_model_read_assets(m, zip);
     if (s >= 0) s = read_weights(m, zip);
