@@ -20,10 +20,11 @@
     } while (0)
 
 static const char *const files[] = {
-    "sequential_adam",      "sequential_plain",  "sequential_dropout",    "functional_sgd",
-    "functional_adamw",     "functional_nested", "functional_operations", "functional_attention",
-    "functional_recurrent", "functional_words",  "sequential_masked",     "functional_reversible",
-    "functional_merged",    "functional_blocks"
+    "sequential_adam",       "sequential_plain",     "sequential_dropout",
+    "functional_sgd",        "functional_adamw",     "functional_nested",
+    "functional_operations", "functional_attention", "functional_recurrent",
+    "functional_words",      "sequential_masked",    "functional_reversible",
+    "functional_merged",     "functional_blocks",    "keras_3_0"
 };
 
 static const char *scratch_path(const char *name)
