@@ -258,6 +258,7 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
     if (code < 0 && o->class_names)
         code = split_names(&folders_text, &folders, &d->folder_count, o->class_names);
     d->folders = folders;
+    d->sample_weight = o->sample_weight;
     if (m) name_as_model(&inputs, spec, m, true);
     if (m && !o->label) name_as_model(&targets, spec, m, false);
     for (int64_t i = 0; names && i < n; i++) names[i] = keel_model_class_name(m, i);

@@ -66,6 +66,7 @@ int keel_setup_unread(const char *spec, const keel_dataset *d, const keel_data_o
         { o->no_header, arrays | folders, "no-header", "CSV files" },
         { o->missing, arrays | folders, "missing", "tables" },
         { o->vocabulary, arrays | folders, "vocabulary", "tables" },
+        { o->sample_weight, PAIRS | folders, "sample-weight", "data whose parts have names" },
         { o->label, PAIRS, "label", "data whose parts have names, and here a file is the target" },
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)

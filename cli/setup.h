@@ -91,6 +91,7 @@ int keel_setup_model(keel_model **out, const char *path, const char *weights, in
 
 typedef struct keel_data_options {
     const char *data, *image_size, *label, *inputs, *features, *missing, *vocabulary;
+    const char *sample_weight;
     const char *labels, *class_names; /* of directories */
     const char *skip_list;
     int64_t audio_length, sampling_rate, max_length;
@@ -182,6 +183,11 @@ int keel_setup_input_memory(int64_t *out, const char *text);
                         "features and endings: 'left=array', 'x=jpg' (default: those with the "    \
                         "names of the model's inputs, else all columns except the label; x, or "   \
                         "x_0, x_1; the images of a tar)"),                                         \
+        KEEL_OPTION_ROW(T, member.sample_weight, "sample-weight", 0, false, KEEL_OPTION_ONCE,      \
+                        "COLUMN", NULL,                                                            \
+                        "column of a table with the weight of each row; for an .npz an array, "    \
+                        "for TFRecord files a feature (default: sample_weight, and none of a "     \
+                        "table)"),                                                                 \
         KEEL_OPTION_ROW(T, member.features, "features", 0, false, KEEL_OPTION_ONCE, "LIST", NULL,  \
                         "types and shapes of TFRecord features, which the file does not have: "    \
                         "'image=uint8(28,28,1)' for raw bytes, 'tokens=(128)' or "                 \

@@ -187,6 +187,16 @@ grep -q 'val_accuracy' out.txt || fail "no val_accuracy with --validation-split"
 want 0 'val_loss' "${fit[@]}" --validation t.csv -o v.keras
 want 0 'saved' "${fit[@]}" --class-weight 1,2 --optimizer adamw --learning-rate 0.002 -o v.keras
 want 0 'AdamW, learning rate 0.002' inspect v.keras
+# a column of weights: rows of weight 0 add nothing to the sum of losses, which is divided by all rows
+awk -F, 'NR == 1 { print $0 ",w" } NR > 1 { print $0 "," (NR % 3 != 0) }' t.csv >w.csv
+awk 'NR == 1 || NR % 3' t.csv >rest.csv
+want 0 '^rows ' evaluate v.keras --data w.csv --label kind --sample-weight w
+cp out.txt weighted.txt
+want 0 '^rows ' evaluate v.keras --data rest.csv --label kind
+awk '$1 == "loss" || $1 == "rows"' weighted.txt out.txt |
+    awk '{ v[NR] = $2 } END { a = v[1] * v[2]; b = v[3] * v[4]; exit !(v[4] < v[2] && a > b * 0.9999 && a < b * 1.0001) }' ||
+    fail "rows of weight 0 count: $(cat weighted.txt out.txt)"
+want 2 'sample-weight is for data whose parts have names' fit cnn.keras --data x.npy,y.npy --sample-weight w -o v.keras
 for mode in fma fast; do want 0 '^float32 +(fma|fast)' "${fit[@]}" --float32 $mode -o v.keras; done
 want 0 'saved' "${fit[@]}" -o v.keras
 ! grep '^float32 *fma' out.txt || fail "float32 is spoken of where there is nothing to choose"

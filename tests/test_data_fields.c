@@ -312,6 +312,78 @@ static void arrays_of_an_npz_are_found_by_name_or_number(void **state)
     files_end();
 }
 
+/* Of a column, key or array, as sample_weight of Keras's fit; it is no input by itself. */
+static void weights_of_rows_are_found_by_name(void **state)
+{
+    const char *const files[] = { "t.csv", "t.jsonl" };
+    keel_dataset_options o = options();
+    o.label = "kind";
+    o.sample_weight = "w";
+    files_begin();
+    files_text("t.csv", "a,w,kind\n1,0.5,0\n2,1,1\n3,0,1\n");
+    files_text("t.jsonl", "{\"a\": 1, \"w\": 0.5, \"kind\": 0}\n{\"a\": 2, \"w\": 1, \"kind\": 1}\n"
+                          "{\"a\": 3, \"w\": 0, \"kind\": 1}\n");
+    write_npz("t.npz", (member[]){ { "a", 4 }, { "w", 5 }, { "kind", 6 } }, 3);
+    for (size_t i = 0; i < COUNT(files); i++) {
+        keel_dataset *d = opened(files[i], &o);
+        assert_int_equal(keel_dataset_field_count(d), 3);
+        check_named(d, 0, "x", KEEL_ROLE_INPUT, KEEL_FLOAT32, (double[]){ 1, 2, 3 }, 3);
+        check_named(d, 1, "y", KEEL_ROLE_TARGET, KEEL_INT32, (double[]){ 0, 1, 1 }, 3);
+        check_named(d, 2, "sample_weight", KEEL_ROLE_WEIGHT, KEEL_FLOAT32, (double[]){ 0.5, 1, 0 },
+                    3);
+        keel_dataset_destroy(d);
+    }
+    o.inputs = LIST("x=a");
+    o.n_input = 1;
+    keel_dataset *d = opened("t.npz", &o);
+    char got[256] = "";
+    describe(got, sizeof got, d);
+    assert_string_equal(got, "x=4 y=6 sample_weight=5 ");
+    keel_dataset_destroy(d);
+    o.inputs = NULL;
+    o.n_input = 0;
+    o.label_mode = KEEL_LABEL_NONE; /* as for predict: neither is read, and neither is an input */
+    for (size_t i = 0; i < COUNT(files); i++) {
+        d = opened(files[i], &o);
+        assert_int_equal(keel_dataset_field_count(d), 1);
+        keel_dataset_destroy(d);
+    }
+    const struct {
+        const char *name, *text, *weight, *says;
+        keel_status status;
+    } wrong[] = {
+        { "t.csv", "a,w,kind\n1,1,0\n", "v", "no column 'v'; there are 'a', 'w', 'kind'",
+          KEEL_EARG },
+        { "t.csv", "a,w,kind\n1,1,0\n", "kind", "column 'kind' is requested twice", KEEL_EARG },
+        { "t.csv", "a,w,kind\n1,,0\n", "w",
+          "t.csv:2: column 'w' has '', a missing value, which is not a number; weights are not "
+          "filled",
+          KEEL_EFORMAT },
+        { "t.csv", "a,w,kind\n1,heavy,0\n", "w", "'heavy'", KEEL_EFORMAT },
+        { "t.jsonl", "{\"a\": 1, \"w\": [1, 2], \"kind\": 0}\n", "w",
+          "t.jsonl:1: key 'w' has a list; the weight of a row is one number", KEEL_EFORMAT },
+        { "t.jsonl", "{\"a\": 1, \"w\": 1, \"kind\": 0}\n", "kind", "key 'kind' is requested twice",
+          KEEL_EARG },
+    };
+    o.label_mode = KEEL_LABEL_INT;
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        files_text(wrong[i].name, wrong[i].text);
+        o.sample_weight = wrong[i].weight;
+        refused(wrong[i].name, &o, wrong[i].status, wrong[i].says);
+    }
+    o.inputs = LIST("x=a");
+    o.n_input = 1;
+    o.sample_weight = "v";
+    refused("t.npz", &o, KEEL_EFORMAT, "no array named v");
+    o.no_header = true;
+    o.label = "0";
+    o.inputs = LIST("x=1");
+    o.sample_weight = "2-3";
+    files_text("t.csv", "0,1,1,1\n");
+    refused("t.csv", &o, KEEL_EARG, "the weight of a row is one column, not several");
+    files_end();
+}
+
 static void a_csv_without_a_header_does_not_lose_its_first_row(void **state)
 {
     files_begin();
@@ -605,6 +677,7 @@ int main(void)
         cmocka_unit_test(whole_numbers_of_a_csv_are_exact),
         cmocka_unit_test(texts_of_a_csv_and_an_npz_are_a_field_of_strings),
         cmocka_unit_test(arrays_of_an_npz_are_found_by_name_or_number),
+        cmocka_unit_test(weights_of_rows_are_found_by_name),
         cmocka_unit_test(a_csv_without_a_header_does_not_lose_its_first_row),
         cmocka_unit_test(a_column_with_a_comma_is_named_in_quotes),
         cmocka_unit_test(the_separator_is_found_in_the_first_line),

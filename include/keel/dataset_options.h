@@ -148,6 +148,10 @@ typedef struct keel_dataset_options {
      * rows by their numbers, which those that stay keep. A stream is refused. NULL: none. */
     const char *skip_list;
     const keel_input_watch *watch; /* over opening it; borrowed; NULL: none */
+    /* The column of a table, array of an .npz or HDF5 file, feature of TFRecord files or ending of
+     * tar shards that is the weight of each row, 0 or more. NULL: sample_weight, and none of a
+     * table. */
+    const char *sample_weight;
 } keel_dataset_options;
 
 #define KEEL_DATASET_OPTIONS ((keel_dataset_options){ .size = sizeof(keel_dataset_options) })

@@ -106,12 +106,15 @@ static keel_status choose_role(keel_named *c, const names *s, const keel_choice 
                                                 : KEEL_OK;
 }
 
-/* sample_weight, or sample_weight_ and the number or name of a target. */
-static keel_status choose_weights(keel_named *c, const names *s)
+/* The weights that were asked for, else sample_weight, or sample_weight_ and the number or name of
+ * a target. */
+static keel_status choose_weights(keel_named *c, const names *s, const char *asked)
 {
     const char *const all = "sample_weight";
     char name[NAME];
     int k = 0;
+    if (asked && find(s, asked) < 0) return no_array(s, asked);
+    if (asked) return add(c, find(s, asked), all, KEEL_ROLE_WEIGHT, -1, s->what);
     if (find(s, all) >= 0) return add(c, find(s, all), all, KEEL_ROLE_WEIGHT, -1, s->what);
     for (int i = 0, n = c->n; i < n; i++) {
         const char *target = c->field[i].path;
@@ -162,7 +165,7 @@ keel_status keel_named_choose(keel_named *out, const char *const *list, int64_t 
     if (r >= 0) r = keel_choices_targets(&targets, &n_target, o);
     if (r >= 0) r = choose_role(&c, &s, inputs, o->n_input, "x", KEEL_ROLE_INPUT);
     if (r >= 0) r = choose_role(&c, &s, targets, n_target, "y", KEEL_ROLE_TARGET);
-    if (r >= 0 && !c.held_out) r = choose_weights(&c, &s);
+    if (r >= 0 && !c.held_out) r = choose_weights(&c, &s, o->sample_weight);
     if (r >= 0 && !c.held_out) r = check_weights(&c, &s);
     keel_choices_free(inputs, o->n_input);
     keel_choices_free(targets, n_target);

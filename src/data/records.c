@@ -104,12 +104,15 @@ static keel_status add_role(keel_record_fields *f, const keel_record_parts *p, c
     return input && n < 2 ? no_part(p, stem ? stem : name, advice) : KEEL_OK;
 }
 
-/* Weights: sample_weight, or sample_weight_ and the name or number of a target. */
-static keel_status add_weights(keel_record_fields *f, const keel_record_parts *p)
+/* The weights that were asked for, else sample_weight, or sample_weight_ and the name or number of
+ * a target. */
+static keel_status add_weights(keel_record_fields *f, const keel_record_parts *p, const char *asked)
 {
     const char *const all = "sample_weight";
     char part[NAME];
     int k = 0;
+    if (asked && !p->has(p->arg, asked)) return no_part(p, asked, "");
+    if (asked) return add(f, p, asked, all, KEEL_ROLE_WEIGHT, 0);
     if (p->has(p->arg, all)) return add(f, p, all, all, KEEL_ROLE_WEIGHT, 0);
     for (int i = 0, n = f->n; i < n; i++) {
         const char *target = f->at[i].field.path;
@@ -134,7 +137,7 @@ keel_status keel_records_choose(keel_record_fields *f, const keel_dataset_option
     if (s >= 0) s = add_role(f, p, inputs, o->n_input, KEEL_ROLE_INPUT);
     if (s >= 0 && o->label_mode != KEEL_LABEL_NONE)
         s = add_role(f, p, targets, n_target, KEEL_ROLE_TARGET);
-    if (s >= 0 && o->label_mode != KEEL_LABEL_NONE) s = add_weights(f, p);
+    if (s >= 0 && o->label_mode != KEEL_LABEL_NONE) s = add_weights(f, p, o->sample_weight);
     keel_choices_free(inputs, o->n_input);
     keel_choices_free(targets, n_target);
     return s;

@@ -318,8 +318,11 @@ static bool has_words(const keel_table *t, const keel_table_field *f, int64_t at
 /* Missing values that are not left out; "" if they may be filled. */
 static const char *why_not_filled(const keel_table *t, const keel_table_field *f, int64_t at)
 {
-    if (f->role != KEEL_ROLE_INPUT)
+    if (f->role == KEEL_ROLE_TARGET)
         return "; targets are not filled; such rows are left out with "
+               "--missing drop";
+    if (f->role == KEEL_ROLE_WEIGHT)
+        return "; weights are not filled; such rows are left out with "
                "--missing drop";
     if (f->cells == KEEL_CELLS_TEXTS)
         return "; texts are not filled; such rows are left out with "

@@ -72,17 +72,17 @@ static keel_status take_field(keel_table *t, int i, int target, keel_tensor *out
     return KEEL_OK;
 }
 
-/* Inputs first. */
+/* Inputs first, then targets and weights. */
 static keel_status make(keel_dataset **out, keel_table *t)
 {
     keel_array_field f[KEEL_FIELDS_MAX] = { 0 };
     keel_classes classes = { 0 };
     keel_status s = KEEL_OK;
     int n = 0;
-    for (int role = KEEL_ROLE_INPUT; role <= KEEL_ROLE_TARGET; role++)
+    for (int role = KEEL_ROLE_INPUT; role <= KEEL_ROLE_WEIGHT; role++)
         for (int i = 0, target = 0; s >= 0 && i < t->n_field; i++) {
             if ((int)t->field[i].role != role) continue;
-            if (role == KEEL_ROLE_TARGET && t->o->label_mode == KEEL_LABEL_NONE) continue;
+            if (role != KEEL_ROLE_INPUT && t->o->label_mode == KEEL_LABEL_NONE) continue;
             f[n] = (keel_array_field){ .path = t->field[i].path, .role = t->field[i].role };
             s = take_field(t, i, target++, &f[n].array, &classes);
             n += s >= 0;

@@ -55,8 +55,8 @@ keel_status keel_model_read_layer(keel_model *m, const json_t *v, int *layer)
         const char *module = strchr(custom, '>') ? NULL : text_at(v, "module");
         return keel_fail(
             KEEL_EUNSUP,
-            "layer class '%.100s'%s%.60s is not one of Keras's; a function of Keras's layers and "
-            "keras.ops does without a class, or a program can register it (keel_register_layer of "
+            "layer class '%.100s'%s%.60s is not one of Keras's; write it as a function of Keras's "
+            "layers and keras.ops, or register it in a C program (keel_register_layer of "
             "keel/custom.h)",
             custom, module ? " of the module " : "", module ? module : "");
     }

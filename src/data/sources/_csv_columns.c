@@ -1,5 +1,6 @@
 /* Which column of a CSV becomes which field. By default one column is the label and all others are
- * the features of x; options->inputs and targets choose several fields. */
+ * the features of x; options->inputs and targets choose several fields, and sample_weight that of
+ * the weights. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/choice.h"
@@ -8,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A column may be of an input and of a target: what an autoencoder learns is its input. */
+/* A column may be of an input and of a target: what an autoencoder learns is its input. Weights are
+ * as targets: no input by themselves. */
 enum { AS_INPUT, AS_TARGET, WAYS };
 
 typedef struct chosen {
@@ -58,7 +60,7 @@ static keel_status find_column(const keel_csv_reader *r, const char *name, int64
 static keel_status take_column(chosen *c, int64_t i, int g)
 {
     keel_csv_group *group = &c->r->group[g];
-    const int way = group->role == KEEL_ROLE_TARGET ? AS_TARGET : AS_INPUT;
+    const int way = group->role == KEEL_ROLE_INPUT ? AS_INPUT : AS_TARGET;
     if (c->group[way][i] >= 0 || (c->implied && c->group[AS_TARGET][i] >= 0))
         return keel_fail(KEEL_EARG, "%s: column '%s' is requested twice", c->r->first,
                          c->r->name[i]);
@@ -144,6 +146,16 @@ static keel_status choose_targets(chosen *c, const char *label, const keel_choic
     return take_part(c, label, r->n_group - 1);
 }
 
+static keel_status choose_weights(chosen *c)
+{
+    keel_csv_reader *r = c->r;
+    if (!r->o->sample_weight) return KEEL_OK;
+    KEEL_TRY(add_group(r, "sample_weight", KEEL_ROLE_WEIGHT, false));
+    KEEL_TRY(take_part(c, r->o->sample_weight, r->n_group - 1));
+    if (r->group[r->n_group - 1].width == 1) return KEEL_OK;
+    return keel_fail(KEEL_EARG, "%s: the weight of a row is one column, not several", r->first);
+}
+
 static keel_status choose_inputs(chosen *c, const keel_choice *inputs)
 {
     keel_csv_reader *r = c->r;
@@ -165,13 +177,14 @@ static keel_status add_fields(keel_csv_reader *r)
     for (int i = 0; i < r->n_group; i++) {
         const keel_csv_group *g = &r->group[i];
         const keel_shape row = { 1, { g->width } }, number = { 0 };
+        const bool single = g->labels || g->role == KEEL_ROLE_WEIGHT;
         KEEL_TRY(keel_table_add(
             &r->table,
             &(keel_table_field){ .path = g->path,
                                  .column = r->name[g->column],
                                  .role = g->role,
                                  .cells = g->labels ? KEEL_CELLS_LABELS : KEEL_CELLS_NUMBERS,
-                                 .shape = g->labels ? number : row,
+                                 .shape = single ? number : row,
                                  .width = g->width }));
         r->undecided |= g->may_be_text;
     }
@@ -205,6 +218,7 @@ static keel_status choose(chosen *c, const char *label, const keel_choice *input
         for (int64_t i = 0; i < n; i++) c->group[way][i] = -1;
     }
     KEEL_TRY(choose_targets(c, label, targets));
+    KEEL_TRY(choose_weights(c));
     KEEL_TRY(choose_inputs(c, inputs));
     KEEL_TRY(add_fields(c->r));
     return list_uses(c);

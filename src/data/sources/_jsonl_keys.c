@@ -109,19 +109,31 @@ static keel_status choose_targets(keel_jsonl_reader *r, const char *label, const
     return add_part(r, label ? label : "y");
 }
 
+static keel_status choose_weights(keel_jsonl_reader *r)
+{
+    const char *key = r->o->sample_weight;
+    if (!key) return KEEL_OK;
+    if (is_taken(r, key, KEEL_ROLE_TARGET, r->n_part))
+        return keel_fail(KEEL_EARG, "%s: key '%s' is requested twice", r->table.name, key);
+    KEEL_TRY(add_field(r, "sample_weight", KEEL_ROLE_WEIGHT));
+    return add_part(r, key);
+}
+
 /* All keys that are not taken; copied, since the first object does not last. */
 static keel_status take_the_rest(keel_jsonl_reader *r, const json_t *first)
 {
     const char *key;
     json_t *value, *object = (json_t *)first; /* the macro has no const */
-    const int64_t targets = r->n_part;        /* the inputs behind them may be many */
+    const int64_t n_taken = r->n_part;        /* the inputs behind them may be many */
     size_t size = 0;
     json_object_foreach(object, key, value) size += strlen(key) + 1;
     char *to = r->default_keys = keel_calloc(size + 1, 1);
     if (!to) return KEEL_ENOMEM;
     json_object_foreach(object, key, value)
     {
-        if (is_taken(r, key, KEEL_ROLE_TARGET, targets)) continue;
+        if (is_taken(r, key, KEEL_ROLE_TARGET, n_taken) ||
+            is_taken(r, key, KEEL_ROLE_WEIGHT, n_taken))
+            continue;
         memcpy(to, key, strlen(key) + 1);
         KEEL_TRY(add_part(r, to));
         to += strlen(key) + 1;
@@ -148,6 +160,7 @@ static keel_status choose_inputs(keel_jsonl_reader *r, const json_t *first)
 keel_status keel_jsonl_choose(keel_jsonl_reader *r, const char *label, const json_t *first)
 {
     KEEL_TRY(choose_targets(r, label, first));
+    KEEL_TRY(choose_weights(r));
     return choose_inputs(r, first);
 }
 
@@ -225,10 +238,13 @@ static keel_status finish_field(keel_jsonl_reader *r, keel_table_field *f, int64
         f->width = keel_shape_count(&f->shape);
     }
     f->cells = texts && may_be_text(r, f) ? KEEL_CELLS_TEXTS : KEEL_CELLS_NUMBERS;
-    if (f->role == KEEL_ROLE_TARGET && one && !p->list) {
-        f->cells = KEEL_CELLS_LABELS;
-        f->shape = (keel_shape){ 0 };
-    }
+    if (f->role == KEEL_ROLE_WEIGHT && p->list)
+        return keel_fail(KEEL_EFORMAT,
+                         "%s:%lld: key '%s' has a list; the weight of a row is one "
+                         "number",
+                         p->path, (long long)p->line, p->key);
+    if (f->role != KEEL_ROLE_INPUT && one && !p->list) f->shape = (keel_shape){ 0 };
+    if (f->role == KEEL_ROLE_TARGET && one && !p->list) f->cells = KEEL_CELLS_LABELS;
     return KEEL_OK;
 }
 

@@ -53,7 +53,10 @@ static keel_status no_array(const archive *a, const char *name, keel_data_role r
     const keel_status s =
         keel_fail(KEEL_EFORMAT, "%s: has no array named %s; there %s %s%s%s", a->path, name,
                   n == 1 ? "is" : "are", n ? list.data : "none", n > SHOWN ? " and more" : "",
-                  n ? role == KEEL_ROLE_INPUT ? " (--inputs chooses)" : " (--label chooses)" : "");
+                  !n                         ? ""
+                  : role == KEEL_ROLE_INPUT  ? " (--inputs chooses)"
+                  : role == KEEL_ROLE_TARGET ? " (--label chooses)"
+                                             : "");
     keel_text_free(&list);
     return s;
 }
@@ -169,12 +172,15 @@ static keel_status add_role(archive *a, const keel_choice *c, int n, const char 
                                                           : KEEL_OK;
 }
 
-/* Read sample_weight, or sample_weight_ and the number or name of a target. */
-static keel_status add_weights(archive *a)
+/* Read the weights that were asked for, else sample_weight, or sample_weight_ and the number or
+ * name of a target. */
+static keel_status add_weights(archive *a, const char *asked)
 {
     const char *const all = "sample_weight";
     char member[NAME];
     int k = 0;
+    if (asked && !keel_npz_has(a->zip, asked)) return no_array(a, asked, KEEL_ROLE_WEIGHT);
+    if (asked) return add(a, asked, all, KEEL_ROLE_WEIGHT, 0);
     if (keel_npz_has(a->zip, all)) return add(a, all, all, KEEL_ROLE_WEIGHT, 0);
     for (int i = 0, n = a->n; i < n; i++) {
         const char *target = a->field[i].path;
@@ -199,7 +205,7 @@ static keel_status check_weights(const archive *a)
         bool used = false;
         KEEL_TRY(keel_npz_name(a->zip, i, member, sizeof member));
         if (!strstr(member, "sample_weight")) continue;
-        for (int k = 0; k < a->n; k++) used = used || !strcmp(a->field[k].path, member);
+        for (int k = 0; k < a->n; k++) used = used || !strcmp(a->member[k], member);
         if (!used)
             return keel_fail(KEEL_EFORMAT,
                              "%s: array '%s' is not used: weights are sample_weight, or "
@@ -270,7 +276,7 @@ static keel_status read_arrays(keel_dataset **out, const char *path, const keel_
     if (s >= 0) s = keel_choices_targets(&targets, &n_target, o);
     if (s >= 0) s = add_role(&a, inputs, o->n_input, "x", KEEL_ROLE_INPUT);
     if (s >= 0) s = add_role(&a, targets, n_target, "y", KEEL_ROLE_TARGET);
-    if (s >= 0 && !test) s = add_weights(&a);
+    if (s >= 0 && !test) s = add_weights(&a, o->sample_weight);
     if (s >= 0 && !test) s = check_weights(&a);
     if (s >= 0) s = check_rows(&a);
     if (s >= 0) s = set_labels(&a, &classes, o);
