@@ -773,10 +773,57 @@ static void every_layer_has_a_page_with_all_its_arguments(void **state)
     assert_null(text);
 }
 
+/* Models that need no newer Keras are read by Keras 3.5. */
+static void keys_that_an_older_keras_refuses_are_written_only_where_they_say_something(void **state)
+{
+    static const struct {
+        const char *class_name, *config, *key;
+        bool written;
+    } cases[] = {
+        { "Dense", "{\"units\": 2}", "input_axes", false },
+        { "Dense",
+          "{\"units\": 2, \"kernel_initializer\": {\"class_name\": \"GlorotUniform\", \"config\": "
+          "{\"input_axes\": [0], \"output_axes\": [1]}}}",
+          "output_axes", true },
+        { "BatchNormalization", "{}", "renorm", false },
+        { "BatchNormalization", "{\"renorm\": true}", "\"renorm\": true", true },
+        { "BatchNormalization", "{\"renorm\": true, \"renorm_momentum\": 0.9}",
+          "\"renorm_momentum\": 0.9", true },
+        { "MultiHeadAttention", "{\"num_heads\": 2, \"key_dim\": 2}", "use_gate", false },
+        { "MultiHeadAttention", "{\"num_heads\": 2, \"key_dim\": 2}", "sliding_window", false },
+        { "MultiHeadAttention", "{\"num_heads\": 2, \"key_dim\": 2, \"sliding_window\": 3}",
+          "\"sliding_window\": 3", true },
+        { "Resizing", "{\"height\": 2, \"width\": 2}", "antialias", false },
+        { "Resizing", "{\"height\": 2, \"width\": 2, \"antialias\": true}", "\"antialias\": true",
+          true },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        keel_model *m;
+        int layer;
+        json_t *config = json_loads(cases[i].config, 0, NULL), *written = NULL;
+        must(keel_model_create(&m, "m", KEEL_FLOAT32, 1));
+        must(keel_model_new_layer(m, cases[i].class_name, config, &layer));
+        const keel_model_layer *l = &m->layer[layer];
+        const keel_layer_common common = { .name = l->name, .trainable = true };
+        must(keel_layer_config(l->kind, l->args, &common, &written));
+        char *text = json_dumps(written, 0);
+        assert_non_null(text);
+        if (!!strstr(text, cases[i].key) != cases[i].written)
+            fail_msg("%s %s is written as %s", cases[i].class_name, cases[i].config, text);
+        free(text);
+        json_decref(written);
+        json_decref(config);
+        keel_model_destroy(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_have_keras_shapes_weights_configurations_and_outputs),
+        cmocka_unit_test(
+            keys_that_an_older_keras_refuses_are_written_only_where_they_say_something),
         cmocka_unit_test(same_padding_is_tensorflow_s),
         cmocka_unit_test(what_is_not_there_is_refused_by_name),
         cmocka_unit_test(every_layer_has_a_page_with_all_its_arguments),

@@ -67,6 +67,8 @@ typedef struct keel_field {
     int count;           /* INTS: length of the tuple; 0: any; -1: any, written as n if it is [n];
                             -2: any, written as pairs; -3: any, -1 is written as null */
     bool nullable;       /* null is accepted although it is not the default */
+    bool newer;          /* Keras 3.5 refuses the key: it is not written if it has its default, so
+                            that models which need no newer Keras are read by that one, too */
     const char *choices; /* CHOICE */
     const keel_type *(*find)(const char *name); /* OBJECT */
 } keel_field;

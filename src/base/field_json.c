@@ -98,12 +98,24 @@ static json_t *field_json(const keel_field *f, const void *place)
     }
 }
 
+static bool is_default(const keel_field *f, const json_t *v)
+{
+    json_t *dflt = json_loads(f->dflt, JSON_DECODE_ANY, NULL);
+    const bool same = dflt && json_equal(dflt, v);
+    json_decref(dflt);
+    return same;
+}
+
 json_t *keel_fields_json(const keel_type *type, const void *args)
 {
     json_t *all = json_object();
     for (const keel_field *f = type->fields; all && f && f->key; f++) {
         if (f->kind == KEEL_FIELD_REFUSE || f->kind == KEEL_FIELD_IGNORE) continue;
         json_t *v = field_json(f, keel_field_place_const(f, args));
+        if (v && f->newer && is_default(f, v)) {
+            json_decref(v);
+            continue;
+        }
         if (json_object_set_new(all, f->key, v) == 0) continue; /* fails also if v is NULL */
         json_decref(all);
         all = NULL;

@@ -63,11 +63,12 @@ typedef struct keel_fan_args {
           .dflt = "null",                                                                          \
           .min = -7,                                                                               \
           .max = 7,                                                                                \
+          .newer = true,                                                                           \
           .help = "dims that count for fan_in" },                                                  \
     {                                                                                              \
         .key = "output_axes", .kind = KEEL_FIELD_INTS,                                             \
         .offset = offsetof(args, member output_axes), .dflt = "null", .min = -7, .max = 7,         \
-        .help = "dims that count for fan_out"                                                      \
+        .newer = true, .help = "dims that count for fan_out"                                       \
     }
 /* The args of STFT, with which a layer may begin its own. */
 typedef struct keel_stft_args {

@@ -16,10 +16,20 @@ typedef struct keel_heads_args {
 #define KEEL_HEADS_FIELDS                                                                          \
     KEEL_FLOAT(keel_heads_args, dropout, "0.0", 0, 1, "the fraction of weights that is dropped"),  \
         KEEL_BOOL(keel_heads_args, use_bias, "true", "add a bias to each projection"),             \
-        KEEL_BOOL(keel_heads_args, use_gate, "false",                                              \
-                  "multiply the heads by a sigmoid of the query"),                                 \
-        KEEL_INT(keel_heads_args, sliding_window, "null", 1, 1e15,                                 \
-                 "how far a place sees; null: any distance"),                                      \
+        { .key = "use_gate",                                                                       \
+          .kind = KEEL_FIELD_BOOL,                                                                 \
+          .offset = offsetof(keel_heads_args, use_gate),                                           \
+          .dflt = "false",                                                                         \
+          .newer = true,                                                                           \
+          .help = "multiply the heads by a sigmoid of the query" },                                \
+        { .key = "sliding_window",                                                                 \
+          .kind = KEEL_FIELD_INT,                                                                  \
+          .offset = offsetof(keel_heads_args, sliding_window),                                     \
+          .dflt = "null",                                                                          \
+          .min = 1,                                                                                \
+          .max = 1e15,                                                                             \
+          .newer = true,                                                                           \
+          .help = "how far a place sees; null: any distance" },                                    \
         KEEL_IGNORE("flash_attention", "another way to the same result"), KEEL_KERNEL_FIELDS,      \
         KEEL_IGNORE("seed", "the seed of the run decides")
 

@@ -16,6 +16,7 @@ typedef struct keel_renorm {
       .kind = KEEL_FIELD_BOOL,                                                                     \
       .offset = offsetof(args, member.renorm),                                                     \
       .dflt = "false",                                                                             \
+      .newer = true,                                                                               \
       .help = "correct the batch's statistics by moving ones: batch renormalization" },            \
         { .key = "renorm_clipping",                                                                \
           .kind = KEEL_FIELD_LIST,                                                                 \
@@ -23,11 +24,12 @@ typedef struct keel_renorm {
           .dflt = "null",                                                                          \
           .count = KEEL_A_DICTIONARY,                                                              \
           .nullable = true,                                                                        \
+          .newer = true,                                                                           \
           .help = "bounds of the correction: a dictionary of rmin, rmax and dmax" },               \
     {                                                                                              \
         .key = "renorm_momentum", .kind = KEEL_FIELD_FLOAT,                                        \
         .offset = offsetof(args, member.renorm_momentum), .dflt = "0.99", .min = 0, .max = 1,      \
-        .help = "of the moving statistics that correct"                                            \
+        .newer = true, .help = "of the moving statistics that correct"                             \
     }
 
 /* Reads the arguments; KEEL_EARG: a bound that is not known, no number, or out of order. */

@@ -35,8 +35,10 @@ typedef struct keel_aspect {
                           "what borders are"),                                                     \
         KEEL_ASPECT_FIELD(args, member, KEEL_FIELD_FLOAT, fill_value, "0.0", NULL,                 \
                           "what fill_mode constant fills with"),                                   \
-        KEEL_ASPECT_FIELD(args, member, KEEL_FIELD_BOOL, antialias, "false", NULL,                 \
-                          "see all of an image that becomes smaller")
+    {                                                                                              \
+        .key = "antialias", .kind = KEEL_FIELD_BOOL, .offset = offsetof(args, member.antialias),   \
+        .dflt = "false", .newer = true, .help = "see all of an image that becomes smaller"         \
+    }
 
 /* Input 0, an image, as they say. KEEL_EARG: cropped and padded at once. */
 keel_status keel_emit_aspect(keel_emit *e, const keel_aspect *a, int64_t height, int64_t width);
