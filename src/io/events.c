@@ -2,11 +2,11 @@
  * graph.proto of TensorFlow. */
 #include "io/events.h"
 #include "base/memory.h"
+#include "io/file.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -134,18 +134,6 @@ static keel_status write_event(keel_events *e, int64_t step, int field, bytes *c
     return s;
 }
 
-static keel_status make_folders(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        const bool bad = mkdir(path, 0777) && errno != EEXIST;
-        if (bad) keel_fail(KEEL_EIO, "%s: the folder cannot be made: %s", path, strerror(errno));
-        *slash = '/';
-        if (bad) return KEEL_EIO;
-    }
-    return KEEL_OK;
-}
-
 keel_status keel_events_create(keel_events **out, const char *folder)
 {
     static const char version[] = "brain.Event:2";
@@ -162,7 +150,7 @@ keel_status keel_events_create(keel_events **out, const char *folder)
     if (path.failed) goto out;
     e->path = path.data;
     path = (keel_text){ 0 };
-    if ((s = make_folders(e->path)) < 0) goto out;
+    if ((s = keel_file_folders(e->path)) < 0) goto out;
     errno = 0;
     if (!(e->file = fopen(e->path, "wb"))) {
         s = bad_file(e);

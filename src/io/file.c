@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -363,6 +364,18 @@ void keel_new_file_abort(keel_new_file *f)
     keel_free(f->temporary);
     keel_free(f->path);
     keel_free(f);
+}
+
+keel_status keel_file_folders(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        const bool bad = mkdir(path, 0777) && errno != EEXIST;
+        if (bad) keel_fail(KEEL_EIO, "%s: the folder cannot be made: %s", path, strerror(errno));
+        *slash = '/';
+        if (bad) return KEEL_EIO;
+    }
+    return KEEL_OK;
 }
 
 keel_status keel_file_write(const char *path, const void *data, size_t n_bytes)

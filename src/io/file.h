@@ -54,6 +54,10 @@ keel_status keel_new_file_sync(keel_new_file *f);
 keel_status keel_new_file_commit(keel_new_file *f);
 void keel_new_file_abort(keel_new_file *f); /* removes the temporary file; NULL is allowed */
 
+/* Make the folders that `path` names up to its last slash; those that are there stay. The text is
+ * changed meanwhile, and as it was at the end. KEEL_EIO names the folder and the cause. */
+keel_status keel_file_folders(char *path);
+
 /* Create, write and commit in one call. */
 keel_status keel_file_write(const char *path, const void *data, size_t n_bytes);
 

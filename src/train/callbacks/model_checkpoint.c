@@ -5,11 +5,9 @@
 #include "io/file.h"
 #include "train/callbacks/_monitor.h"
 #include "train/callbacks/_texts.h"
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct args_t {
     keel_monitor watch;
@@ -92,19 +90,6 @@ static keel_status try_pattern(const args_t *a, const keel_moment *at)
     return s;
 }
 
-/* Make the folders of a path. */
-static keel_status make_folders(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        const bool bad = mkdir(path, 0777) && errno != EEXIST;
-        if (bad) keel_fail(KEEL_EIO, "%s: the folder cannot be made: %s", path, strerror(errno));
-        *slash = '/';
-        if (bad) return KEEL_EIO;
-    }
-    return KEEL_OK;
-}
-
 /* Try whether a file can be made in the folder, as far as its name is known now: that it cannot
  * should not be found out after an epoch. */
 static keel_status try_folder(const args_t *a)
@@ -113,7 +98,7 @@ static keel_status try_folder(const args_t *a)
     keel_new_file *file;
     const size_t known = strcspn(a->filepath, "{");
     keel_text_add(&path, "%.*s%s", (int)known, a->filepath, a->filepath[known] ? ".keras" : "");
-    keel_status s = path.failed ? KEEL_ENOMEM : make_folders(path.data);
+    keel_status s = path.failed ? KEEL_ENOMEM : keel_file_folders(path.data);
     if (s >= 0) s = keel_new_file_create(&file, path.data);
     if (s >= 0) keel_new_file_abort(file);
     keel_text_free(&path);
@@ -162,7 +147,7 @@ static keel_status save(keel_watching *w, const keel_moment *at, int64_t batch)
     KEEL_TRY(keel_live_gather(&at->watch->live));
     if (at->watch->rank > 0) return KEEL_OK; /* one process writes for all */
     keel_status s = keel_python_format(&path, a->filepath, at->epoch + 1, batch, at->logs);
-    if (s >= 0) s = make_folders(path.data);
+    if (s >= 0) s = keel_file_folders(path.data);
     if (s >= 0)
         s = a->save_weights_only ? keel_model_save_weights(at->model, path.data)
                                  : keel_model_save(at->model, path.data);
