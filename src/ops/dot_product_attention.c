@@ -164,6 +164,8 @@ const keel_op keel_op_dot_product_attention = {
                                   { "4,2,3|5,2,3|5,2,2|1,4,1|2,1,5", NULL, NULL },
                                   { "4,1,3|6,1,3|6,1,2|1,4,6", NULL, "uniform causal" },
                                   { "6,1,3|4,1,3|4,1,2", NULL, "window 2 uniform" },
+                                  { "38,1,66|34,1,66|34,1,65", NULL, "window 2 uniform" },
+                                  { "3,1,66|34,1,66|34,1,65", NULL, "rate 0.3" },
                                   { "4,2,3|5,2,3|5,2,2|1,1,5", NULL, "causal less 3 rate 0.25" },
                                   { NULL, NULL, NULL } },
     .args_for_case = args_for_case,

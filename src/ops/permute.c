@@ -67,6 +67,7 @@ const keel_op keel_op_permute = {
     .backward = REALS(backward),
     .cases = (const keel_case[]){ { "4,5", NULL, "from 1,0" },
                                   { "2,3,4", NULL, "from 2,0,1" },
+                                  { "9,10", NULL, "from 1,0" },
                                   { NULL, NULL, NULL } },
     .args_for_case = args_for_case,
 };
