@@ -116,23 +116,18 @@ out:
  * is there. A device or a pipe is refused: the rename would replace it by a plain file. */
 static keel_status find_place(char **place, mode_t *mode, const char *path)
 {
-    struct stat st;
-    *mode = 0;
-    if (stat(path, &st) != 0) {
-        if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
-            return keel_fail(KEEL_EIO, "%s: cannot be created: it is a link that leads nowhere",
-                             path);
-        return (*place = keel_strdup(path)) ? KEEL_OK : KEEL_ENOMEM;
-    }
-    if (!S_ISREG(st.st_mode))
+    struct stat st, link;
+    const bool there = stat(path, &st) == 0;
+    const bool linked = lstat(path, &link) == 0 && S_ISLNK(link.st_mode);
+    if (linked && !there)
+        return keel_fail(KEEL_EIO, "%s: cannot be created: it is a link that leads nowhere", path);
+    if (there && !S_ISREG(st.st_mode))
         return keel_fail(KEEL_EIO, "%s: cannot be created: a %s has this name; give another", path,
                          S_ISDIR(st.st_mode) ? "folder" : "device or pipe");
-    *mode = st.st_mode & 0777;
-    if (lstat(path, &st) != 0 || !S_ISLNK(st.st_mode))
-        return (*place = keel_strdup(path)) ? KEEL_OK : KEEL_ENOMEM;
-    char *real = realpath(path, NULL);
-    if (!real) return keel_fail(KEEL_EIO, "%s: %s", path, strerror(errno));
-    *place = keel_strdup(real);
+    char *real = linked ? realpath(path, NULL) : NULL;
+    if (linked && !real) return keel_fail(KEEL_EIO, "%s: %s", path, strerror(errno));
+    *mode = there ? st.st_mode & 0777 : 0;
+    *place = keel_strdup(real ? real : path);
     free(real);
     return *place ? KEEL_OK : KEEL_ENOMEM;
 }
