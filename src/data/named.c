@@ -113,9 +113,9 @@ static keel_status choose_weights(keel_named *c, const names *s, const char *ask
     const char *const all = "sample_weight";
     char name[NAME];
     int k = 0;
-    if (asked && find(s, asked) < 0) return no_array(s, asked);
-    if (asked) return add(c, find(s, asked), all, KEEL_ROLE_WEIGHT, -1, s->what);
-    if (find(s, all) >= 0) return add(c, find(s, all), all, KEEL_ROLE_WEIGHT, -1, s->what);
+    const char *one = asked ? asked : all;
+    if (find(s, one) >= 0) return add(c, find(s, one), all, KEEL_ROLE_WEIGHT, -1, s->what);
+    if (asked) return no_array(s, asked);
     for (int i = 0, n = c->n; i < n; i++) {
         const char *target = c->field[i].path;
         if (c->field[i].role != KEEL_ROLE_TARGET) continue;

@@ -111,9 +111,9 @@ static keel_status add_weights(keel_record_fields *f, const keel_record_parts *p
     const char *const all = "sample_weight";
     char part[NAME];
     int k = 0;
-    if (asked && !p->has(p->arg, asked)) return no_part(p, asked, "");
-    if (asked) return add(f, p, asked, all, KEEL_ROLE_WEIGHT, 0);
-    if (p->has(p->arg, all)) return add(f, p, all, all, KEEL_ROLE_WEIGHT, 0);
+    const char *one = asked ? asked : all;
+    if (p->has(p->arg, one)) return add(f, p, one, all, KEEL_ROLE_WEIGHT, 0);
+    if (asked) return no_part(p, asked, "");
     for (int i = 0, n = f->n; i < n; i++) {
         const char *target = f->at[i].field.path;
         if (f->at[i].field.role != KEEL_ROLE_TARGET) continue;

@@ -205,12 +205,12 @@ keel_status keel_model_outputs(keel_model *m, const keel_symbol *out, int n_out)
     KEEL_TRY(ready(m, false));
     if (n_out < 1 || n_out > KEEL_OUTPUTS_MAX)
         return keel_fail(KEEL_EARG, "%d outputs: there must be 1 to %d", n_out, KEEL_OUTPUTS_MAX);
-    for (int i = 0; i < n_out; i++)
+    for (int i = 0; i < n_out; i++) {
         if (out[i] < 0 || out[i] >= m->n_symbol)
             return keel_fail(KEEL_EARG, "output %d is no symbol of this model", i);
-    for (int i = 0; i < n_out; i++)
         if (m->symbol[out[i]].spec.dtype == KEEL_STRING)
             return keel_fail(KEEL_EUNSUP, "output %d is of texts: a layer must look them up", i);
+    }
     if ((s = keel_model_put_symbols(&m->output, &m->n_output, out, n_out)) < 0) return s;
     if ((s = keel_model_keras_order(m)) >= 0) s = keel_model_number(m);
     if (s >= 0) s = keel_model_name_outputs(m);

@@ -161,7 +161,7 @@ static keel_status pair_inputs(keel_pairing *p, const keel_model *m, const keel_
                              keel_dataset_name(d), f->path, texts ? "texts" : "numbers",
                              keel_model_input_name(m, i), keel_model_name(m),
                              texts ? "numbers; TextVectorization or StringLookup in a pipeline "
-                                     "file makes them, or --vocabulary, of a column of a table"
+                                     "file makes them, or --vocabulary for a column of a table"
                                    : "texts");
         const keel_dtype dtype = fed_type(m, takes, f->dtype);
         p->want[p->input[i]] = dtype;

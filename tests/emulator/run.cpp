@@ -56,8 +56,7 @@ bool left; /* a fault ended the launch */
 char report[600];
 int fail_in;
 int64_t launches;
-int64_t
-    blocks_most; /* of a launch that may have fewer than it asks for; 0: as many as it asks for */
+int64_t blocks_most; /* of launches by gpu_blocks; 0: any number */
 unsigned times_few;
 
 uint32_t draw(uint32_t n)

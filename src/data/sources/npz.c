@@ -179,9 +179,9 @@ static keel_status add_weights(archive *a, const char *asked)
     const char *const all = "sample_weight";
     char member[NAME];
     int k = 0;
-    if (asked && !keel_npz_has(a->zip, asked)) return no_array(a, asked, KEEL_ROLE_WEIGHT);
-    if (asked) return add(a, asked, all, KEEL_ROLE_WEIGHT, 0);
-    if (keel_npz_has(a->zip, all)) return add(a, all, all, KEEL_ROLE_WEIGHT, 0);
+    const char *one = asked ? asked : all;
+    if (keel_npz_has(a->zip, one)) return add(a, one, all, KEEL_ROLE_WEIGHT, 0);
+    if (asked) return no_array(a, asked, KEEL_ROLE_WEIGHT);
     for (int i = 0, n = a->n; i < n; i++) {
         const char *target = a->field[i].path;
         if (a->field[i].role != KEEL_ROLE_TARGET) continue;

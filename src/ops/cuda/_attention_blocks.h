@@ -93,7 +93,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, W == 64 ? 5 : 4)
             UNROLL
             for (int i = 0; i < R; i++) tile.scores(x[i], t + i, j, seen >> 4 * i);
             l.weigh(x);
-            __syncthreads(); /* nobody reads keys any more: weights lie in their place; nor q */
+            __syncthreads(); /* keys and queries have been read: weights lie in the keys' place */
             UNROLL
             for (int i = 0; i < R; i++) {
                 UNROLL

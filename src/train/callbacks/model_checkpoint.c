@@ -90,8 +90,8 @@ static keel_status try_pattern(const args_t *a, const keel_moment *at)
     return s;
 }
 
-/* Try whether a file can be made in the folder, as far as its name is known now: that it cannot
- * should not be found out after an epoch. */
+/* Try whether a file can be made in the folder, as far as its name is known now. Otherwise a fit
+ * would fail only after its first epoch. */
 static keel_status try_folder(const args_t *a)
 {
     keel_text path = { 0 };
