@@ -1,4 +1,4 @@
-/* Keras's compile_config: read into objects, and written back with the current learning rate.
+/* Keras's compile_config: read into objects, and written back.
  *
  * Losses and metrics have many forms: one for all outputs, a list by output, or an object by the
  * output's name. Each is a name, {"class_name", "config"}, or a "function" with its name. */
@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "model/parts.h"
 #include "optimizers/multi.h"
-#include "optimizers/schedules/rate.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,17 +13,16 @@
 
 enum { NESTED_MAX = 4 };
 
-static const char *class_of(const json_t *v)
+const char *keel_compiled_class(const json_t *v)
 {
     return json_string_value(json_object_get(v, "class_name"));
 }
 
-/* The name of an entry: a string, or the name of a function or class. */
-static const char *name_in(const json_t *v)
+const char *keel_compiled_name(const json_t *v)
 {
     const char *name = json_string_value(v);
     if (!name) name = json_string_value(json_object_get(v, "config"));
-    return name ? name : class_of(v);
+    return name ? name : keel_compiled_class(v);
 }
 
 /* ---- what there is --------------------------------------------------------------------------- */
@@ -52,7 +50,7 @@ const keel_kind keel_kind_metric = { "metric", keel_metric_find, nth_metric,
 keel_status keel_kind_read(keel_object *o, const json_t *v, const keel_kind *kind)
 {
     const keel_status s = keel_object_read(o, v, kind->find, kind->what);
-    const char *name = name_in(v), *custom = keel_custom_name(v);
+    const char *name = keel_compiled_name(v), *custom = keel_custom_name(v);
     char known[600] = "";
     size_t n = 0;
     if (s == KEEL_EUNSUP && custom && kind->registers && !kind->find(custom))
@@ -72,7 +70,7 @@ keel_status keel_kind_read(keel_object *o, const json_t *v, const keel_kind *kin
 /* A list; Keras writes a tuple as an object. */
 static const json_t *list_of(const json_t *v)
 {
-    const char *name = class_of(v);
+    const char *name = keel_compiled_class(v);
     if (json_is_array(v)) return v;
     if (!name || (strcmp(name, "__tuple__") && strcmp(name, "__list__"))) return NULL;
     const json_t *items = json_object_get(json_object_get(v, "config"), "items");
@@ -99,7 +97,7 @@ static const json_t *at_output(const keel_model *m, const json_t *v, int output)
     {
         const json_t *list = list_of(v);
         const char *key = json_string_value(step);
-        if (key && json_is_object(v) && !class_of(v))
+        if (key && json_is_object(v) && !keel_compiled_class(v))
             v = json_object_get(v, key);
         else if (!key && list)
             v = json_array_get(list, (size_t)json_integer_value(step));
@@ -150,7 +148,7 @@ static keel_status check_below(const keel_model *m, const json_t *v, const char 
     if (is_nested(m)) {
         json_array_foreach(list_of(v), i, value) KEEL_TRY(check_below(m, value, what, depth + 1));
     }
-    if (!json_is_object(v) || class_of(v)) return KEEL_OK;
+    if (!json_is_object(v) || keel_compiled_class(v)) return KEEL_OK;
     json_object_foreach((json_t *)v, key, value)
     {
         if (!is_key(m, key, depth))
@@ -188,7 +186,7 @@ static keel_status only_loss(const keel_model *m, int output, const json_t **ent
 
 static keel_status read_losses(const keel_model *m, const json_t *loss, keel_model_compiled *c)
 {
-    const bool one = json_is_string(loss) || (class_of(loss) && !list_of(loss));
+    const bool one = json_is_string(loss) || (keel_compiled_class(loss) && !list_of(loss));
     KEEL_TRY(check_names(m, loss, "loss"));
     for (int i = 0; given(loss) && i < m->n_output; i++) {
         const json_t *entry = loss;
@@ -244,7 +242,8 @@ static keel_status name_metric(const json_t *v, keel_model_metric *metric)
  * argument is the reason. */
 static keel_status leave_out(const json_t *v, keel_model_compiled *c)
 {
-    const char *name = name_in(v), *why = name && keel_metric_find(name) ? keel_error() : NULL;
+    const char *name = keel_compiled_name(v),
+               *why = name && keel_metric_find(name) ? keel_error() : NULL;
     keel_text text = { 0 };
     for (int i = 0; why && i < 2; i++) { /* without "metric: AUC: " */
         const char *before = i ? name : "metric";
@@ -267,11 +266,13 @@ static keel_status leave_out(const json_t *v, keel_model_compiled *c)
  */
 static const char *function_of(const json_t *v)
 {
-    const char *class_name = class_of(v);
+    const char *class_name = keel_compiled_class(v);
     if (class_name && !strcmp(class_name, "MeanMetricWrapper"))
         v = json_object_get(json_object_get(v, "config"), "fn");
-    return class_of(v) && !strcmp(class_of(v), "function") && !keel_custom_name(v) ? name_in(v)
-                                                                                   : NULL;
+    return keel_compiled_class(v) && !strcmp(keel_compiled_class(v), "function") &&
+                   !keel_custom_name(v)
+               ? keel_compiled_name(v)
+               : NULL;
 }
 
 /* A function of Keras's is the metric that is its mean, and what else stands beside it in a
@@ -280,10 +281,11 @@ static keel_status read_metric(const json_t *v, keel_object *out)
 {
     const char *function = function_of(v);
     const json_t *config = json_object_get(v, "config");
-    const bool wrapper = class_of(v) && !strcmp(class_of(v), "MeanMetricWrapper");
+    const bool wrapper =
+        keel_compiled_class(v) && !strcmp(keel_compiled_class(v), "MeanMetricWrapper");
     if (!wrapper && (!function || !keel_metric_function(function)))
         return keel_kind_read(out, v, &keel_kind_metric);
-    const char *other = name_in(json_object_get(config, "fn"));
+    const char *other = keel_compiled_name(json_object_get(config, "fn"));
     if (!function)
         return keel_fail(KEEL_EUNSUP,
                          "metric: MeanMetricWrapper of '%.60s', which is no function of Keras's",
@@ -317,7 +319,8 @@ static keel_status add_metric(const json_t *v, int output, bool weighted, keel_m
         return keel_fail(KEEL_EUNSUP, "more than %d metrics", 2 * KEEL_METRICS_MAX);
     keel_status s = KEEL_OK;
     if (!waits_for_target(json_string_value(v))) s = read_metric(v, &metric.metric);
-    const bool known = name_in(v) && keel_metric_find(name_in(v)); /* but not with such arguments */
+    const bool known = keel_compiled_name(v) &&
+                       keel_metric_find(keel_compiled_name(v)); /* but not with such arguments */
     if (c->by_file && (s == KEEL_EUNSUP || (s == KEEL_EARG && known))) return leave_out(v, c);
     if (s < 0) return s;
     s = name_metric(v, &metric);
@@ -341,7 +344,7 @@ static keel_status add_metrics(const json_t *v, int output, bool weighted, keel_
             KEEL_TRY(add_metrics(entry, output, weighted, c, depth + 1));
         return KEEL_OK;
     }
-    if (json_is_object(v) && !class_of(v)) { /* by name, for one output */
+    if (json_is_object(v) && !keel_compiled_class(v)) { /* by name, for one output */
         json_object_foreach((json_t *)v, key, entry)
             KEEL_TRY(add_metrics(entry, output, weighted, c, depth + 1));
         return KEEL_OK;
@@ -367,117 +370,6 @@ static keel_status read_metrics(const keel_model *m, const json_t *v, bool weigh
     return KEEL_OK;
 }
 
-/* ---- the optimizer --------------------------------------------------------------------------- */
-
-/* A schedule that Keel does not have is kept by name only. */
-static keel_status read_rate(const json_t *rate, keel_model_optimizer *o)
-{
-    if (!keel_rate_find(o->schedule)) return KEEL_OK;
-    KEEL_TRY(keel_object_read(&o->rate, rate, keel_rate_find, "learning_rate"));
-    const keel_rate *of = (const keel_rate *)o->rate.type;
-    return of->check ? of->check(o->rate.args) : KEEL_OK;
-}
-
-/* The optimizer, with a schedule in place of its learning rate. */
-static keel_status read_scheduled(const json_t *v, const json_t *rate, keel_model_optimizer *o)
-{
-    keel_status s = KEEL_ENOMEM;
-    json_t *plain = json_deep_copy(v);
-    const char *name = class_of(rate);
-    if (!plain) return keel_fail(s, "out of memory reading compile_config");
-    if (!(o->schedule = keel_strdup(name ? name : "?"))) goto out;
-    if ((s = read_rate(rate, o)) < 0) goto out;
-    json_object_del(json_object_get(plain, "config"), "learning_rate");
-    s = keel_kind_read(&o->optimizer, plain, &keel_kind_optimizer);
-out:
-    json_decref(plain);
-    return s;
-}
-
-/* The arguments of a LossScaleOptimizer. */
-static keel_status read_loss_scale(const json_t *v, keel_model_compiled *c)
-{
-    keel_object o = { 0 };
-    if (v)
-        KEEL_TRY(keel_object_read(&o, v, keel_loss_scale_find, "optimizer"));
-    else
-        KEEL_TRY(keel_object_default(&o, &keel_loss_scale_type));
-    c->loss_scale_args = *(const keel_loss_scale_args *)o.args;
-    keel_object_free(&o);
-    return KEEL_OK;
-}
-
-/* Adds an optimizer that moves what the pattern names. */
-static keel_status add_optimizer(const json_t *v, const char *pattern, keel_model_compiled *c)
-{
-    const json_t *rate = json_object_get(json_object_get(v, "config"), "learning_rate");
-    keel_model_optimizer *list = keel_grow(c->optimizer, (size_t)c->n_optimizer + 1, sizeof *list),
-                         *o;
-    if (!list) return KEEL_ENOMEM;
-    c->optimizer = list;
-    o = &list[c->n_optimizer++]; /* from here on freed with c */
-    *o = (keel_model_optimizer){ 0 };
-    if (pattern && !(o->pattern = keel_strdup(pattern))) return KEEL_ENOMEM;
-    if (json_is_object(rate))
-        KEEL_TRY(read_scheduled(v, rate, o));
-    else
-        KEEL_TRY(keel_kind_read(&o->optimizer, v, &keel_kind_optimizer));
-    o->learning_rate = ((const keel_optimizer_common *)o->optimizer.args)->learning_rate;
-    return KEEL_OK;
-}
-
-/* The places of an OptimizerMap in the JSON of a MultiOptimizer. */
-static json_t *map_of(const json_t *multi)
-{
-    json_t *map = json_object_get(json_object_get(multi, "config"), "optimizer_map");
-    return json_object_get(map, "config");
-}
-
-static keel_status add_inner(const json_t *v, const char *pattern, keel_model_compiled *c)
-{
-    const char *name = name_in(v);
-    if (name && (keel_multi_find(name) || keel_loss_scale_find(name)))
-        return keel_fail(KEEL_EARG, "MultiOptimizer: it cannot hold a %s", name);
-    return add_optimizer(v, pattern, c);
-}
-
-/* Keras also takes a Python function that gives the optimizer of a weight. */
-static keel_status read_multi(const json_t *v, keel_model_compiled *c)
-{
-    const json_t *map = json_object_get(json_object_get(v, "config"), "optimizer_map"), *inner;
-    const char *name = class_of(map), *pattern;
-    keel_object ignored = { 0 };
-    KEEL_TRY(keel_object_read(&ignored, v, keel_multi_find, "optimizer"));
-    if (!name || !keel_optimizer_map_find(name))
-        return keel_fail(KEEL_EUNSUP, "MultiOptimizer: optimizer_map is no OptimizerMap but Python "
-                                      "code");
-    KEEL_TRY(keel_object_read(&ignored, map, keel_optimizer_map_find, "MultiOptimizer"));
-    c->multi = true;
-    json_object_foreach(json_object_get(map_of(v), "optimizer_map"), pattern, inner)
-        KEEL_TRY(add_inner(inner, pattern, c));
-    return add_inner(json_object_get(map_of(v), "default_optimizer"), NULL, c);
-}
-
-static keel_status read_optimizer(const json_t *v, keel_model_compiled *c)
-{
-    const char *name = name_in(v);
-    const json_t *inner = json_object_get(json_object_get(v, "config"), "inner_optimizer");
-    c->wrapped = name && keel_loss_scale_find(name);
-    KEEL_TRY(read_loss_scale(c->wrapped ? v : NULL, c));
-    if (name && keel_multi_find(name)) return read_multi(v, c);
-    if (!c->wrapped) return add_optimizer(v, NULL, c);
-    if (!json_is_object(inner))
-        return keel_fail(KEEL_EARG, "LossScaleOptimizer: inner_optimizer must be given, with its "
-                                    "class_name and config");
-    if (class_of(inner) && keel_multi_find(class_of(inner))) return read_multi(inner, c);
-    return add_optimizer(inner, NULL, c);
-}
-
-keel_status keel_compiled_optimizer(const json_t *v, keel_model_compiled *c)
-{
-    return read_optimizer(v, c);
-}
-
 /* ---- what is missing ------------------------------------------------------------------------- */
 
 typedef struct teller {
@@ -489,11 +381,11 @@ static void try_one(const teller *t, const json_t *v, const keel_kind *kind)
 {
     char what[192];
     keel_model_compiled c = { 0 };
-    const char *name = name_in(v), *custom = keel_custom_name(v);
+    const char *name = keel_compiled_name(v), *custom = keel_custom_name(v);
     keel_status s;
     if (kind == &keel_kind_metric && waits_for_target(json_string_value(v))) return;
     if (kind == &keel_kind_optimizer)
-        s = read_optimizer(v, &c);
+        s = keel_compiled_optimizer(v, &c);
     else if (kind == &keel_kind_metric)
         s = read_metric(v, &c.loss[0]);
     else
@@ -501,7 +393,7 @@ static void try_one(const teller *t, const json_t *v, const keel_kind *kind)
     keel_compiled_free(&c);
     if (s != KEEL_EUNSUP) return;
     if (kind == &keel_kind_optimizer && name && keel_loss_scale_find(name))
-        name = name_in(json_object_get(json_object_get(v, "config"), "inner_optimizer"));
+        name = keel_compiled_name(json_object_get(json_object_get(v, "config"), "inner_optimizer"));
     if (custom && kind->registers && !kind->find(custom))
         snprintf(what, sizeof what, "%s '%.100s' (see %s)", kind->what, custom, kind->registers);
     else if (name && !kind->find(name) && !keel_multi_find(name) &&
@@ -521,7 +413,7 @@ static void try_all(const teller *t, const json_t *v, const keel_kind *kind, int
     if (!given(v) || depth > NESTED_MAX) return;
     if (list) {
         json_array_foreach(list, i, entry) try_all(t, entry, kind, depth + 1);
-    } else if (json_is_object(v) && !class_of(v)) {
+    } else if (json_is_object(v) && !keel_compiled_class(v)) {
         json_object_foreach((json_t *)v, key, entry) try_all(t, entry, kind, depth + 1);
     } else {
         try_one(t, v, kind);
@@ -554,7 +446,7 @@ keel_status keel_compiled_from_config(keel_model *m, const json_t *compile_confi
     }
     if (m->n_output > KEEL_OUTPUTS_MAX)
         return keel_fail(KEEL_EUNSUP, "a compiled model of more than %d outputs", KEEL_OUTPUTS_MAX);
-    if ((s = read_optimizer(optimizer, &c)) < 0) goto out;
+    if ((s = keel_compiled_optimizer(optimizer, &c)) < 0) goto out;
     if ((s = read_losses(m, json_object_get(compile_config, "loss"), &c)) < 0) goto out;
     if ((s = read_weights(m, json_object_get(compile_config, "loss_weights"), &c)) < 0) goto out;
     s = read_metrics(m, json_object_get(compile_config, "metrics"), false, &c);
@@ -573,66 +465,10 @@ out:
     return s == KEEL_EUNSUP ? keel_compile_list_missing(compile_config) : s;
 }
 
-/* The optimizer with its current learning rate: a new reference, NULL: no memory. */
-static json_t *optimizer_config(const keel_model_optimizer *o, json_t *written)
-{
-    json_t *config = json_incref(written);
-    if (!json_is_object(json_object_get(config, "config"))) { /* a bare name */
-        json_decref(config);
-        config = keel_object_json(&o->optimizer);
-    }
-    json_t *args = json_object_get(config, "config");
-    const json_t *rate = json_object_get(args, "learning_rate");
-    bool failed = !config;
-    if (!failed && !o->schedule && (!rate || json_number_value(rate) != o->learning_rate))
-        failed = json_object_set_new(args, "learning_rate", json_real(o->learning_rate)) != 0;
-    if (!failed && o->scheduled)
-        failed = json_object_set_new(args, "learning_rate", keel_object_json(&o->rate)) != 0;
-    if (!failed) return config;
-    json_decref(config);
-    return NULL;
-}
-
-/* Writes the optimizers of a MultiOptimizer into its config. */
-static bool put_optimizers(const keel_model_compiled *c, json_t *multi)
-{
-    bool ok = true;
-    for (int i = 0; i < c->n_optimizer && ok; i++) {
-        const keel_model_optimizer *o = &c->optimizer[i];
-        json_t *in = o->pattern ? json_object_get(map_of(multi), "optimizer_map") : map_of(multi);
-        const char *key = o->pattern ? o->pattern : "default_optimizer";
-        ok = json_object_set_new(in, key, optimizer_config(o, json_object_get(in, key))) == 0;
-    }
-    return ok;
-}
-
-/* Keras writes the optimizer without the LossScaleOptimizer that its compile put around it, and
- * finds it again only if the policy of the whole program is mixed_float16; else it drops the state.
- * So Keel writes what trains. */
-static bool put_optimizer(const keel_model *m, json_t *config)
-{
-    const keel_model_compiled *c = &m->compiled;
-    json_t *outer = json_object_get(config, "optimizer"), *args = json_object_get(outer, "config");
-    json_t *trains = c->wrapped ? json_object_get(args, "inner_optimizer") : outer, *inner;
-    if (c->multi && !put_optimizers(c, trains)) return false;
-    inner = c->multi ? json_incref(trains) : optimizer_config(&c->optimizer[0], trains);
-    if (c->wrapped || !keel_model_scales_loss(m))
-        return c->wrapped ? json_object_set_new(args, "inner_optimizer", inner) == 0
-                          : json_object_set_new(config, "optimizer", inner) == 0;
-    return json_object_set_new(
-               config, "optimizer",
-               json_pack("{s:s,s:s,s:{s:s,s:o,s:f,s:I},s:n}", "module", keel_loss_scale_type.module,
-                         "class_name", keel_loss_scale_type.name, "config", "name",
-                         "loss_scale_optimizer", "inner_optimizer", inner, "initial_scale",
-                         c->loss_scale_args.initial_scale, "dynamic_growth_steps",
-                         (json_int_t)c->loss_scale_args.dynamic_growth_steps, "registered_name")) ==
-           0;
-}
-
 keel_status keel_compiled_config(const keel_model *m, json_t **out)
 {
     json_t *config = json_deep_copy(m->compiled.config);
-    if (!config || !put_optimizer(m, config)) {
+    if (!config || !keel_compiled_put_optimizer(m, config)) {
         json_decref(config);
         return keel_fail(KEEL_ENOMEM, "out of memory writing compile_config");
     }

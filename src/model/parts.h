@@ -142,8 +142,14 @@ typedef struct keel_kind {
 } keel_kind;
 extern const keel_kind keel_kind_optimizer, keel_kind_loss, keel_kind_metric;
 keel_status keel_kind_read(keel_object *o, const json_t *v, const keel_kind *kind);
-/* The optimizer of that JSON, into an empty *c; after a failure the caller frees it. */
+/* The class of an entry of compile_config, and its name: a text, or that of a function or class.
+ * NULL: it has none. */
+const char *keel_compiled_class(const json_t *v);
+const char *keel_compiled_name(const json_t *v);
+/* compile_optimizer.c. The optimizer of that JSON, into an empty *c; after a failure the caller
+ * frees it. And that of m, as it trains now, into a compile_config; false: no memory. */
 keel_status keel_compiled_optimizer(const json_t *v, keel_model_compiled *c);
+bool keel_compiled_put_optimizer(const keel_model *m, json_t *config);
 /* compile.c: an optimizer or a loss by a call from C. KEEL_EUNSUP: an optimizer of several. On
  * failure there is nothing to free. */
 keel_status keel_named_optimizer(const keel_named *n, keel_model_compiled *out);
@@ -174,9 +180,6 @@ keel_status keel_model_read_assets(keel_model *m, keel_zip *zip);
 keel_status keel_model_list_assets(const keel_model *m, keel_zip_member **out, int64_t *count);
 void keel_model_free_assets(keel_zip_member *members, int64_t count);
 /* The numbers that Keras keeps among the weights as "idf_weights": reading, writing, counting. */
-/* The weight of a file for weight i; *out NULL: there is none. */
-keel_status keel_model_stored_weight(const keel_model *m, const keel_weights *file, int i,
-                                     const keel_weight **out);
 keel_status keel_model_read_idf(const keel_model *m, keel_weights *file);
 keel_status keel_model_add_idf(const keel_model *m, keel_weights *file);
 keel_status keel_model_count_idf(const keel_model *m, int64_t *count);
@@ -185,8 +188,14 @@ keel_status keel_model_count_idf(const keel_model *m, int64_t *count);
 keel_status keel_model_read_root(keel_model *m);
 /* Parses the text of a configuration; `what` names it in errors. */
 keel_status keel_model_parse(const char *text, size_t n_bytes, const char *what, json_t **out);
+
+/* stored_weights.c. The weight of a file for weight i; *out NULL: there is none. */
+keel_status keel_model_stored_weight(const keel_model *m, const keel_weights *file, int i,
+                                     const keel_weight **out);
 /* Takes the weights of a model that was read, and what its optimizer keeps, from that list. */
 keel_status keel_model_take_weights(keel_model *m, keel_weights *file);
+/* The bytes of model.weights.h5, which the caller frees with keel_free. */
+keel_status keel_model_weights_image(const keel_model *m, void **image, size_t *n_bytes);
 
 /* legacy_file.c: a whole model in the older HDF5 format. */
 bool keel_is_legacy_file(const char *path);
