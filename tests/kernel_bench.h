@@ -30,6 +30,14 @@ typedef struct kernel_case {
 /* Beside the ops' own cases: tried with every kernel of the op, in every pass it has. */
 static const kernel_case kernel_cases[] = {
     { "scale", { "9,15,37", "37", NULL } },
+    /* sums over a line and over columns, by more than a stretch; ties; dims that stay between */
+    { "reduce", { "3,1100", NULL, "to 1 over 1" } },
+    { "reduce", { "3,37", NULL, "to 2 over 1" } },
+    { "reduce", { "150,37", NULL, "to 0 over 0 keepdims" } },
+    { "reduce", { "3,70,37", NULL, "to 3 over 1" } },
+    { "reduce", { "2,5,7,3", NULL, "to 2 over 1,2" } },
+    { "reduce", { "3,4,5", NULL, "to 0 over 0,2" } },
+    { "reduce", { "4100", NULL, "to 3 over 0" } },
     { "conv2d", { "28,28,1", "3,3,1,32|32", NULL } },
     { "conv2d", { "13,13,32", "3,3,32,64|64", NULL } },
     { "conv2d", { "14,15,20", "3,3,20,30", "strides 2,2 pad 1,1,1,1" } },
