@@ -31,6 +31,15 @@ typedef struct kernel_case {
 static const kernel_case kernel_cases[] = {
     { "scale", { "9,15,37", "37", NULL } },
     /* sums over a line and over columns, by more than a stretch; ties; dims that stay between */
+    { "log1p", { "70", NULL, "positive" } },
+    { "expm1", { "70", NULL, NULL } },
+    { "noise", { "3,47", NULL, NULL } }, /* more blocks than a vector has */
+    { "noise", { "200", NULL, "multiplies" } },
+    { "compare", { "7,9,33|1,1,33", NULL, "is 0" } },
+    { "compare", { "7,9,33|7,9,1", NULL, "is 1" } },
+    { "compare", { "200|200", NULL, "is 3" } },
+    { "compare", { "9,3|9,3", NULL, "is 5" } },
+    { "compare", { "200", NULL, "left 0.5 is 2" } },
     { "reduce", { "3,1100", NULL, "to 1 over 1" } },
     { "reduce", { "3,37", NULL, "to 2 over 1" } },
     { "reduce", { "150,37", NULL, "to 0 over 0 keepdims" } },
@@ -265,6 +274,9 @@ static const kernel_case kernel_cases[] = {
     { "layer_norm", { "3,1027", "1027|1027", NULL } },
     { "add_layer_norm", { "2,1100|2,1100", "1100|1100", NULL } },
     { "masked_softmax", { "3,1100|1,1100", NULL, NULL } },
+    { "permute", { "5,3,4,2", NULL, "from 1,0,2,3" } },
+    { "permute", { "3,2,5,9", NULL, "from 2,0,1,3" } },
+    { "permute", { "6,7", NULL, "from 0,1" } },
     { "permute", { "9,70,3", NULL, "from 2,0,1" } },
     { "permute", { "3,40,37", NULL, "from 0,2,1" } },
     { "upsample", { "5,7,33", NULL, "axis 1 factor 3 between" } },

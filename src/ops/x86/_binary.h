@@ -2,10 +2,11 @@
  * operand has all elements of the output; the other one, too, or it is a constant, or it repeats
  * along neighbouring dims: it is [outer, 1, inner] beside [outer, mid, inner].
  *
- * A file gives value(a, b) and the two gradients of a sum of dy value(a, b), names this file as
- * VALUE_FILE, and ends with VECTOR_BOTH(stem, binary_prepare). Backward goes through memory once,
- * for both gradients. The gradient of what repeats is summed over bands of lines in registers, in
- * an order that only the shape decides. */
+ * A file gives value(args, a, b) and the two gradients of a sum of dy value(a, b), names this file
+ * as VALUE_FILE, and ends with VECTOR_BOTH(stem, binary_prepare); BINARY_FORWARD_ONLY, defined
+ * before, leaves out the gradients. Backward goes through memory once, for both gradients. The
+ * gradient of what repeats is summed over bands of lines in registers, in an order that only the
+ * shape decides. */
 #ifndef VALUE
 #ifndef KEEL_OPS_X86_BINARY_H
 #define KEEL_OPS_X86_BINARY_H
@@ -60,16 +61,19 @@ static inline keel_status binary_prepare(keel_prepare *p)
 
 #endif
 #else
-/* y = value(a, b) of n neighbours; an operand that is NULL is `one` throughout. */
-static inline void VALUE_(values)(VALUE *y, const VALUE *a, const VALUE *b, vf one, int64_t n)
+/* y = value(args, a, b) of n neighbours; an operand that is NULL is `one` throughout. */
+static inline void VALUE_(values)(const void *args, VALUE *y, const VALUE *a, const VALUE *b,
+                                  vf one, int64_t n)
 {
     if (a && b)
-        VECTOR_EACH(i, n, m,
-                    vx_store_some(m, y + i, value(vx_load_some(m, a + i), vx_load_some(m, b + i))));
+        VECTOR_EACH(i, n, m, {
+            const vf v = value(args, vx_load_some(m, a + i), vx_load_some(m, b + i));
+            vx_store_some(m, y + i, v);
+        });
     else if (a)
-        VECTOR_EACH(i, n, m, vx_store_some(m, y + i, value(vx_load_some(m, a + i), one)));
+        VECTOR_EACH(i, n, m, vx_store_some(m, y + i, value(args, vx_load_some(m, a + i), one)));
     else
-        VECTOR_EACH(i, n, m, vx_store_some(m, y + i, value(one, vx_load_some(m, b + i))));
+        VECTOR_EACH(i, n, m, vx_store_some(m, y + i, value(args, one, vx_load_some(m, b + i))));
 }
 
 static inline vf VALUE_(first_of)(const VALUE *x)
@@ -84,27 +88,29 @@ static void VALUE_(forward)(const keel_call *c)
     VALUE *y = c->out[0];
     const binary_way w = binary_way_of(n);
     if (w.small < 0) {
-        VALUE_(values)(y, a, b, vf_zero(), c->rows * keel_row_count(&n->out[0]));
+        VALUE_(values)(n->args, y, a, b, vf_zero(), c->rows * keel_row_count(&n->out[0]));
         return;
     }
     if (w.constant) {
         const vf one = vf_set((float)((const keel_binary_args *)n->args)->constant);
-        VALUE_(values)(y, w.small ? a : NULL, w.small ? NULL : a, one, c->rows * w.mid);
+        VALUE_(values)(n->args, y, w.small ? a : NULL, w.small ? NULL : a, one, c->rows * w.mid);
         return;
     }
     const VALUE *whole = w.small ? a : b, *small = w.small ? b : a;
     for (int64_t o = 0; o < c->rows * w.outer; o++, small += w.inner) {
         if (w.inner == 1) {
             VALUE_(values)
-            (y, w.small ? whole : NULL, w.small ? NULL : whole, VALUE_(first_of)(small), w.mid);
+            (n->args, y, w.small ? whole : NULL, w.small ? NULL : whole, VALUE_(first_of)(small),
+             w.mid);
             y += w.mid, whole += w.mid;
             continue;
         }
         for (int64_t i = 0; i < w.mid; i++, y += w.inner, whole += w.inner) VALUE_(values)
-        (y, w.small ? whole : small, w.small ? small : whole, vf_zero(), w.inner);
+        (n->args, y, w.small ? whole : small, w.small ? small : whole, vf_zero(), w.inner);
     }
 }
 
+#ifndef BINARY_FORWARD_ONLY
 static inline void VALUE_(put)(vm m, VALUE *dx, vf g, bool adds)
 {
     vx_store_some(m, dx, adds ? vf_add(g, vx_load_some(m, dx)) : g);
@@ -232,4 +238,5 @@ static void VALUE_(backward)(const keel_call *c)
     else
         VALUE_(backward_spread)(c, &w);
 }
+#endif
 #endif

@@ -28,6 +28,14 @@ static inline vd vd_high(vf x)
 {
     return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
 }
+static inline vd vd_low_of(vi x) /* unsigned */
+{
+    return _mm512_cvtepu32_pd(_mm512_castsi512_si256(x));
+}
+static inline vd vd_high_of(vi x)
+{
+    return _mm512_cvtepu32_pd(_mm512_extracti64x4_epi64(x, 1));
+}
 static inline vf vf_of_doubles(vd low, vd high)
 {
     const __m512 l = _mm512_castps256_ps512(_mm512_cvtpd_ps(low));
@@ -87,6 +95,16 @@ static inline vd vd_low(vf x)
 static inline vd vd_high(vf x)
 {
     return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
+}
+static inline vd vd_low_of(vi x) /* unsigned */
+{
+    const __m256i less = vi_xor(x, vi_set(INT32_MIN));
+    return _mm256_cvtepi32_pd(_mm256_castsi256_si128(less)) + 0x1p31;
+}
+static inline vd vd_high_of(vi x)
+{
+    const __m256i less = vi_xor(x, vi_set(INT32_MIN));
+    return _mm256_cvtepi32_pd(_mm256_extracti128_si256(less, 1)) + 0x1p31;
 }
 static inline vf vf_of_doubles(vd low, vd high)
 {
@@ -217,7 +235,7 @@ static inline vd vd_twice_atanh(vd s)
     return 2 * (s + s * z * p);
 }
 
-/* log(1 + e) for 0 <= e <= 1. */
+/* log(1 + e) for -1/2 <= e <= 1. */
 static inline vd vd_log1p(vd e)
 {
     return vd_twice_atanh(e / (e + 2));

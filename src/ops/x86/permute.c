@@ -1,5 +1,6 @@
-/* The dims of a row in another order: the last dims of both sides make a matrix, which is turned by
- * tiles of TILE x TILE. Where the last dim stays the last, the reference is as quick. */
+/* The dims of a row in another order. Last dims that stay where they are make lines, which are
+ * moved whole. Else the last dims of both sides make a matrix, which is turned by tiles of TILE x
+ * TILE. */
 #include "ops/args.h"
 #include "ops/x86/_turn.h"
 #include "ops/x86/_vector.h"
@@ -10,16 +11,14 @@ enum { TILE = 8 };
 
 static keel_status prepare(keel_prepare *p)
 {
-    const keel_permute_args *a = p->node->args;
-    const int last = p->node->in[0].shape.rank - 1;
     KEEL_TRY(vector_prepare(p));
-    return last > 0 && a->from[last] != last ? KEEL_OK : KEEL_EUNSUP;
+    return p->node->in[0].shape.rank > 0 ? KEEL_OK : KEEL_EUNSUP;
 }
 
 /* The dims of the output: their lengths, and how far apart their elements lie in the input and in
- * the output. `turned` is the one that is last in the input. */
+ * the output. `turned` is the one that is last in the input; those from `line` on stay. */
 typedef struct sides {
-    int rank, turned;
+    int rank, turned, line;
     int64_t dim[KEEL_RANK_MAX], in[KEEL_RANK_MAX], out[KEEL_RANK_MAX];
 } sides;
 
@@ -27,7 +26,8 @@ static sides sides_of(const keel_node *n)
 {
     const keel_permute_args *a = n->args;
     const keel_shape *in = &n->in[0].shape;
-    sides s = { .rank = in->rank };
+    sides s = { .rank = in->rank, .line = in->rank };
+    while (s.line > 0 && a->from[s.line - 1] == s.line - 1) s.line--;
     int64_t step = 1;
     for (int d = in->rank - 1; d >= 0; d--) {
         s.dim[d] = in->dim[a->from[d]];
@@ -79,23 +79,44 @@ static void move(const sides *s, float *to, const float *from, bool back, bool a
         }
 }
 
-/* All such matrices of all rows. back: from the order of the output to that of the input. */
+/* The lines of dims d and on. */
+static void move_lines(const sides *s, int d, float *to, const float *from, bool back, bool adds)
+{
+    const int64_t to_step = back ? s->in[d] : s->out[d], from_step = back ? s->out[d] : s->in[d];
+    if (d == s->line) {
+        VECTOR_MOVE(to, from, s->dim[d] * s->out[d], adds);
+        return;
+    }
+    for (int64_t i = 0; i < s->dim[d]; i++)
+        move_lines(s, d + 1, to + i * to_step, from + i * from_step, back, adds);
+}
+
+/* All such matrices of a row. */
+static void move_matrices(const sides *s, float *to, const float *from, bool back, bool adds)
+{
+    const int64_t count = s->dim[0] * s->out[0], size = s->dim[s->turned] * s->dim[s->rank - 1];
+    for (int64_t k = 0; k < count / size; k++) {
+        int64_t left = k, in = 0, out = 0;
+        for (int d = s->rank - 2; d >= 0; d--) {
+            if (d == s->turned) continue;
+            in += left % s->dim[d] * s->in[d];
+            out += left % s->dim[d] * s->out[d];
+            left /= s->dim[d];
+        }
+        move(s, to + (back ? in : out), from + (back ? out : in), back, adds);
+    }
+}
+
+/* back: from the order of the output to that of the input. */
 static void run(const keel_call *c, float *to, const float *from, bool back, bool adds)
 {
     const sides s = sides_of(c->node);
     const int64_t count = keel_row_count(&c->node->out[0]);
-    const int64_t size = s.dim[s.turned] * s.dim[s.rank - 1];
-    for (int64_t row = 0; row < c->rows; row++)
-        for (int64_t k = 0; k < count / size; k++) {
-            int64_t left = k, in = row * count, out = row * count;
-            for (int d = s.rank - 2; d >= 0; d--) {
-                if (d == s.turned) continue;
-                in += left % s.dim[d] * s.in[d];
-                out += left % s.dim[d] * s.out[d];
-                left /= s.dim[d];
-            }
-            move(&s, to + (back ? in : out), from + (back ? out : in), back, adds);
-        }
+    for (int64_t row = 0; row < c->rows; row++, to += count, from += count)
+        if (s.line < s.rank)
+            move_lines(&s, 0, to, from, back, adds);
+        else
+            move_matrices(&s, to, from, back, adds);
 }
 
 static void forward(const keel_call *c)

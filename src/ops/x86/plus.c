@@ -1,7 +1,7 @@
 /* y = a + b. */
 #include "ops/x86/_binary.h"
 
-static inline vf value(vf a, vf b)
+static inline vf value(const void *args __attribute__((unused)), vf a, vf b)
 {
     return vf_add(a, b);
 }
