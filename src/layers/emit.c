@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "layers/layer.h"
 #include "ops/args.h"
+#include "tensor/narrow.h"
 #include <string.h>
 
 const keel_spec *keel_emit_in(const keel_emit *e, int i)
@@ -18,6 +19,11 @@ keel_status keel_emit_one(keel_emit *e, const keel_op *op, const void *args)
 {
     const keel_node_parts parts = { .op = op, .args = args, .n_in = e->n_in, .in = e->in };
     return keel_emit_op(e, &parts, e->out);
+}
+
+double keel_emit_constant(const keel_emit *e, double x)
+{
+    return keel_real_as(e->graph->held, x);
 }
 
 keel_status keel_emit_on(keel_emit *e, const keel_op *op, const void *args, const keel_value *in,

@@ -102,6 +102,8 @@ typedef struct keel_layer {
     bool supports_masking; /* as in Keras: masks pass through it */
     bool takes_masks;      /* calls that Keras runs after it see its inputs without masks */
     bool operation;        /* of keras.ops: no weights, no policy, no `trainable` */
+    bool wide_alone;       /* an operation that takes its only value as float32 if it is narrow:
+                              beside a number, as Keras's equal does, or because it gives places */
     bool by_arguments;     /* its calls have named arguments, which keel_emit.call holds */
     const char *aliases;   /* other names of the class in Keras: "MaxPool2D|..."; NULL: none */
     const char
@@ -204,6 +206,9 @@ keel_status keel_emit_weighted(keel_emit *e, const keel_op *op, const void *args
 keel_status keel_emit_weighted_on(keel_emit *e, const keel_op *op, const void *args,
                                   const keel_value *in, int n_in, const keel_weights *w,
                                   keel_value *out);
+/* A number as Keras takes it beside values of the call: in their type. Only so is 0.1 equal to a
+ * value of 0.1. */
+double keel_emit_constant(const keel_emit *e, double x);
 /* A value whose rows are computed from those of the inputs when rows are read; `op` gets the
  * layer's args. KEEL_EUNSUP: one of them is neither an input of the model nor computed in this way.
  */

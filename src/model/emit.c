@@ -163,15 +163,18 @@ static keel_status stream_of(keel_model_chances *c, const keel_model_layer *l, u
 static keel_dtype held_of(const keel_model_layer *l, const keel_emit *e)
 {
     const keel_graph *g = e->graph;
-    bool narrow = false;
+    keel_dtype held = KEEL_FLOAT32;
     if (g->real != KEEL_FLOAT32) return g->real;
     if (!l->kind->operation || e->n_in == 0) return l->compute;
+    if (l->kind->wide_alone && e->n_in == 1) return KEEL_FLOAT32;
     for (int i = 0; i < e->n_in; i++) {
         const keel_spec *spec = keel_graph_spec(g, e->in[i]);
-        if (spec && spec->dtype == KEEL_FLOAT32) return KEEL_FLOAT32;
-        narrow = narrow || (spec && keel_dtype_is_narrow(spec->dtype));
+        if (!spec || (spec->dtype != KEEL_FLOAT32 && !keel_dtype_is_narrow(spec->dtype))) continue;
+        if (held != KEEL_FLOAT32 && spec->dtype != held) return KEEL_FLOAT32;
+        held = spec->dtype;
+        if (held == KEEL_FLOAT32) return held;
     }
-    return narrow ? l->compute : KEEL_FLOAT32;
+    return held;
 }
 
 static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer, keel_emit *e,

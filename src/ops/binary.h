@@ -95,7 +95,8 @@ static inline void keel_binary_for_case(void *args, const char *text)
     BINARY_RUN(float, f32, value, slope_a, slope_b)                                                \
     BINARY_RUN(double, f64, value, slope_a, slope_b)
 
-/* The operand of a run: its elements `at` if it advances; else its one value. */
+/* The operand of a run: its elements `at` if it advances; else its one value. A constant has the
+ * type of the other operand, as in Keras: a float32 of 0.1 equals 0.1. */
 #define BINARY_OPERAND(type, suffix)                                                               \
     typedef struct operand_##suffix {                                                              \
         const type *at;                                                                            \
@@ -106,7 +107,8 @@ static inline void keel_binary_for_case(void *args, const char *text)
     {                                                                                              \
         const keel_node *n = c->node;                                                              \
         if (keel_binary_constant(n, which))                                                        \
-            return (operand_##suffix){ NULL, ((const keel_binary_args *)n->args)->constant };      \
+            return (operand_##suffix){ NULL,                                                       \
+                                       (type)((const keel_binary_args *)n->args)->constant };      \
         const int k = keel_binary_input(n, which);                                                 \
         const type *x = (const type *)c->in[k] + row * keel_row_count(&n->in[k]);                  \
         x += keel_binary_index(n, which, i);                                                       \

@@ -22,3 +22,15 @@ void keel_narrow_write(void *to, keel_dtype type, const float *from, int64_t n)
     else
         memcpy(to, from, (size_t)n * sizeof *from);
 }
+
+double keel_real_as(keel_dtype type, double x)
+{
+    float single = (float)x;
+    uint16_t narrow;
+    if (type == KEEL_FLOAT64) return x;
+    if (keel_dtype_is_narrow(type)) {
+        keel_narrow_write(&narrow, type, &single, 1);
+        keel_narrow_read(&single, type, &narrow, 1);
+    }
+    return single;
+}

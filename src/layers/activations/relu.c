@@ -21,7 +21,7 @@ static keel_status emit(keel_emit *e)
     const keel_relu_args op = { .capped = capped,
                                 .max_value = capped ? a->max_value : 0,
                                 .negative_slope = a->negative_slope,
-                                .threshold = a->threshold };
+                                .threshold = keel_emit_constant(e, a->threshold) };
     return keel_emit_one(e, &keel_op_relu, &op);
 }
 

@@ -45,6 +45,7 @@ static inline keel_status emit_place(keel_emit *e, bool smallest)
         .min_inputs = 1,                                                                           \
         .max_inputs = 1,                                                                           \
         .operation = true,                                                                         \
+        .wide_alone = true,                                                                        \
         .emit = emit,                                                                              \
     };
 

@@ -141,7 +141,7 @@ keel_status keel_emit_binary(keel_emit *e, const keel_op *op, void *args)
     if (x[0].value >= 0 && x[1].value >= 0)
         return keel_emit_on(e, op, args, (keel_value[]){ x[0].value, x[1].value }, 2, e->out);
     a->left = x[0].value < 0;
-    a->constant = x[a->left ? 0 : 1].constant;
+    a->constant = keel_emit_constant(e, x[a->left ? 0 : 1].constant);
     return keel_emit_on(e, op, args, &x[a->left ? 1 : 0].value, 1, e->out);
 }
 

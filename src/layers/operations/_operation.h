@@ -54,24 +54,24 @@ keel_status keel_emit_scaled(keel_emit *e, keel_value in, double scale, double o
     .name = class_, .module = "keras.src.ops." module_, .help = help_
 
 /* The tables of operations: without arguments, and with those of the file (args_t, fields).
- * `inputs_`: how many values they take at most; -1: any number. */
-#define KEEL_PLAIN_OPERATION(stem, class_, module_, inputs_, help_)                                \
-    const keel_layer keel_layer_##stem = {                                                         \
-        .type = { KEEL_OPERATION_HEAD(class_, module_, help_) },                                   \
-        .min_inputs = 1,                                                                           \
-        .max_inputs = inputs_,                                                                     \
-        .operation = true,                                                                         \
-        .emit = emit,                                                                              \
-    };
-#define KEEL_ARGS_OPERATION(stem, class_, module_, inputs_, help_)                                 \
-    const keel_layer keel_layer_##stem = {                                                         \
-        .type = { KEEL_OPERATION_HEAD(class_, module_, help_), .args_size = sizeof(args_t),        \
-                  .fields = fields },                                                              \
-        .min_inputs = 1,                                                                           \
-        .max_inputs = inputs_,                                                                     \
-        .operation = true,                                                                         \
-        .emit = emit,                                                                              \
-    };
+ * `inputs_`: how many values they take at most; -1: any number. `...`: other members. */
+#define KEEL_PLAIN_OPERATION(stem, class_, module_, inputs_, help_, ...)                           \
+    const keel_layer keel_layer_##stem = { .type = { KEEL_OPERATION_HEAD(class_, module_,          \
+                                                                         help_) },                 \
+                                           .min_inputs = 1,                                        \
+                                           .max_inputs = inputs_,                                  \
+                                           .operation = true,                                      \
+                                           .emit = emit,                                           \
+                                           __VA_ARGS__ };
+#define KEEL_ARGS_OPERATION(stem, class_, module_, inputs_, help_, ...)                            \
+    const keel_layer keel_layer_##stem = { .type = { KEEL_OPERATION_HEAD(class_, module_, help_),  \
+                                                     .args_size = sizeof(args_t),                  \
+                                                     .fields = fields },                           \
+                                           .min_inputs = 1,                                        \
+                                           .max_inputs = inputs_,                                  \
+                                           .operation = true,                                      \
+                                           .emit = emit,                                           \
+                                           __VA_ARGS__ };
 
 /* An operation that is one pointwise op; args is NULL or a pointer. */
 #define KEEL_UNARY_OPERATION(stem, class_, module_, op_, args_, help_)                             \
@@ -87,19 +87,20 @@ keel_status keel_emit_scaled(keel_emit *e, keel_value in, double scale, double o
         .emit = emit,                                                                              \
     };
 
-#define KEEL_BINARY_OPERATION(stem, class_, op_, help_)                                            \
+/* `...`: other members of the table. */
+#define KEEL_BINARY_OPERATION(stem, class_, op_, help_, ...)                                       \
     static keel_status emit(keel_emit *e)                                                          \
     {                                                                                              \
         keel_binary_args args = { 0 };                                                             \
         return keel_emit_binary(e, &keel_op_##op_, &args);                                         \
     }                                                                                              \
-    const keel_layer keel_layer_##stem = {                                                         \
-        .type = { KEEL_OPERATION_HEAD(class_, "numpy", help_) },                                   \
-        .min_inputs = 1,                                                                           \
-        .max_inputs = 2,                                                                           \
-        .operation = true,                                                                         \
-        .emit = emit,                                                                              \
-    };
+    const keel_layer keel_layer_##stem = { .type = { KEEL_OPERATION_HEAD(class_, "numpy",          \
+                                                                         help_) },                 \
+                                           .min_inputs = 1,                                        \
+                                           .max_inputs = 2,                                        \
+                                           .operation = true,                                      \
+                                           .emit = emit,                                           \
+                                           __VA_ARGS__ };
 
 #define KEEL_COMPARE_OPERATION(stem, class_, is_, help_)                                           \
     static keel_status emit(keel_emit *e)                                                          \
@@ -113,6 +114,7 @@ keel_status keel_emit_scaled(keel_emit *e, keel_value in, double scale, double o
         .max_inputs = 2,                                                                           \
         .operation = true,                                                                         \
         .emit = emit,                                                                              \
+        .wide_alone = true,                                                                        \
     };
 
 /* The arguments of an operation over axes with keepdims, and the operation. */

@@ -9,4 +9,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_scaled(e, above, -1, (double)n, e->out);
 }
 
-KEEL_PLAIN_OPERATION(ops_digitize, "Digitize", "numpy", 1, "Which bin each number is in.")
+KEEL_PLAIN_OPERATION(ops_digitize, "Digitize", "numpy", 1, "Which bin each number is in.",
+                     .wide_alone = true)

@@ -13,4 +13,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_pair(e, &keel_op_multiply, sign, y, e->out);
 }
 
-KEEL_PLAIN_OPERATION(ops_fmod, "Fmod", "numpy", 2, "The remainder, with the dividend's sign.")
+KEEL_PLAIN_OPERATION(ops_fmod, "Fmod", "numpy", 2, "The remainder, with the dividend's sign.",
+                     .wide_alone = true)

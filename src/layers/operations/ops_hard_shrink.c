@@ -13,7 +13,7 @@ static const keel_field fields[] = {
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
-    const keel_threshold_args op = { .threshold = a->threshold };
+    const keel_threshold_args op = { .threshold = keel_emit_constant(e, a->threshold) };
     return keel_emit_unary(e, &keel_op_hard_shrink, &op);
 }
 

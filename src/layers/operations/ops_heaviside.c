@@ -11,4 +11,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_choice(e, below, KEEL_OF_NUMBER(0), KEEL_OF_VALUE(y), e->out);
 }
 
-KEEL_PLAIN_OPERATION(ops_heaviside, "Heaviside", "numpy", 2, "0 below 0, 1 above it.")
+KEEL_PLAIN_OPERATION(ops_heaviside, "Heaviside", "numpy", 2, "0 below 0, 1 above it.",
+                     .wide_alone = true)

@@ -12,4 +12,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_sqrt, NULL, &x[0], 1, e->out);
 }
 
-KEEL_PLAIN_OPERATION(ops_hypot, "Hypot", "numpy", 2, "The length of a vector of two.")
+KEEL_PLAIN_OPERATION(ops_hypot, "Hypot", "numpy", 2, "The length of a vector of two.",
+                     .wide_alone = true)

@@ -65,5 +65,6 @@ const keel_layer keel_layer_ops_isclose = {
     .min_inputs = 1,
     .max_inputs = 2,
     .operation = true,
+    .wide_alone = true,
     .emit = emit,
 };

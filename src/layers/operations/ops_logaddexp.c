@@ -17,4 +17,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_PLAIN_OPERATION(ops_logaddexp, "Logaddexp", "numpy", 2,
-                     "The logarithm of the sum of two powers of e.")
+                     "The logarithm of the sum of two powers of e.", .wide_alone = true)

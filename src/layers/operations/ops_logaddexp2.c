@@ -21,4 +21,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_PLAIN_OPERATION(ops_logaddexp2, "Logaddexp2", "numpy", 2,
-                     "The logarithm to base 2 of the sum of two powers of 2.")
+                     "The logarithm to base 2 of the sum of two powers of 2.", .wide_alone = true)

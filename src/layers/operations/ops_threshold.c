@@ -14,7 +14,7 @@ static const keel_field fields[] = {
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
-    const keel_threshold_args op = { a->threshold, a->default_value };
+    const keel_threshold_args op = { keel_emit_constant(e, a->threshold), a->default_value };
     return keel_emit_unary(e, &keel_op_threshold, &op);
 }
 

@@ -1,4 +1,5 @@
 /* The quotient of two values. */
 #include "layers/operations/_operation.h"
 
-KEEL_BINARY_OPERATION(ops_true_divide, "TrueDivide", divide, "The quotient of two values.")
+KEEL_BINARY_OPERATION(ops_true_divide, "TrueDivide", divide, "The quotient of two values.",
+                      .wide_alone = true)
