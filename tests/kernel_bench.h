@@ -47,6 +47,17 @@ static const kernel_case kernel_cases[] = {
     { "reduce", { "2,5,7,3", NULL, "to 2 over 1,2" } },
     { "reduce", { "3,4,5", NULL, "to 0 over 0,2" } },
     { "reduce", { "4100", NULL, "to 3 over 0" } },
+    /* few filters: blocks and single outputs, groups of taps with some left over, windows that are
+     * larger than the image, that leave places out, and that have holes */
+    { "conv2d", { "7,19,20", "3,3,20,1|1", "pad 1,1,1,1" } },
+    { "conv2d", { "9,21,16", "3,3,16,3|3", "pad 1,1,1,1" } },
+    { "conv2d", { "6,25,37", "5,5,37,2", "pad 2,2,2,2" } },
+    { "conv2d", { "8,17,9", "4,4,9,4|4", "strides 2,3 pad 1,2,0,3" } },
+    { "conv2d", { "4,5,24", "9,9,24,5|5", "pad 4,4,4,4" } },
+    { "conv2d", { "11,13,8", "2,3,8,6", "dilation 3,2 pad 1,0,2,2" } },
+    { "conv2d", { "5,14,33", "3,1,33,7|7", NULL } },
+    { "conv2d", { "3,40,18", "1,7,18,8|8", "pad 0,0,6,0" } },
+    { "conv2d", { "2,3,16", "1,1,16,1", "pad 2,1,1,2" } },
     { "conv2d", { "28,28,1", "3,3,1,32|32", NULL } },
     { "conv2d", { "13,13,32", "3,3,32,64|64", NULL } },
     { "conv2d", { "14,15,20", "3,3,20,30", "strides 2,2 pad 1,1,1,1" } },
