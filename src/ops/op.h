@@ -335,12 +335,14 @@ typedef enum keel_priority {
     KEEL_PRIORITY_OWN_AVX2,
     /* Convolutions by Winograd: tiles of 2x2 outputs; with strides; over one dim; tiles of 4x4,
      * which need the fewest products. All with 16 lanes come before those with 8. In between come
-     * the kernel for few filters and the weight gradient for images with few channels. */
+     * the kernels for few filters and those for images with few channels. */
     KEEL_PRIORITY_WINOGRAD_AVX2,
     KEEL_PRIORITY_WINOGRAD_STRIDED_AVX2,
     KEEL_PRIORITY_WINOGRAD_1D_AVX2,
     KEEL_PRIORITY_FEW_FILTERS_AVX2,
     KEEL_PRIORITY_FEW_FILTERS_AVX512,
+    KEEL_PRIORITY_FEW_CHANNELS_BACK_AVX2,
+    KEEL_PRIORITY_FEW_CHANNELS_BACK_AVX512,
     KEEL_PRIORITY_FEW_CHANNELS_AVX512,
     KEEL_PRIORITY_WINOGRAD4_AVX2,
     KEEL_PRIORITY_OWN_AVX512,

@@ -1,60 +1,19 @@
-/* conv2d to very few filters, the last layer's: an image, a mask. Other kernels have filters in the
- * lanes of a vector, which are then mostly idle; here the lanes are channels.
- *
- * Forward, an output is a product along taps and channels, and its lanes are added at the end: a
- * block of neighbouring outputs reads each vector of weights once. The weights' gradient of some
- * taps is summed in registers along a line of outputs, and then added to that of the lines before.
- *
- * Sums are in float32 and in an order that only the shape decides. */
+/* conv2d to very few filters, the last layer's: an image, a mask, a score. Forward: see _few.h. The
+ * weights' gradient of some taps is summed in registers along a line of outputs, and then added to
+ * that of the lines before, with channels in the lanes, too. */
 #ifndef VALUE
-#include "ops/args.h"
-#include "ops/window.h"
-#include "ops/x86/_vector.h"
+#include "ops/x86/_few.h"
 
 KEEL_USES_OP(conv2d);
 
-enum { FILTERS_MOST = 8, NARROW_FILTERS_MOST = 6, CHANNELS_LEAST = 8, TAPS_MOST = 1024 };
-
-/* How many outputs are in a block and how many taps in a group, by the number of filters: their
- * sums stay in registers. */
+/* How many taps are in a group, by the number of filters: their sums stay in registers. */
 #ifdef __AVX512F__
-enum { OUTS_1 = 16, OUTS_2 = 10, OUTS_3 = 8, OUTS_4 = 6, OUTS_5 = 4, OUTS_6 = 4, OUTS_7 = 3 };
 enum { TAPS_1 = 9, TAPS_2 = 9, TAPS_3 = 5, TAPS_4 = 5, TAPS_5 = 3, TAPS_6 = 3, TAPS_7 = 3 };
-enum { OUTS_8 = 3, TAPS_8 = 3 };
+enum { TAPS_8 = 3 };
 #else
-enum { OUTS_1 = 8, OUTS_2 = 5, OUTS_3 = 4, OUTS_4 = 3, OUTS_5 = 2, OUTS_6 = 2, OUTS_7 = 1 };
 enum { TAPS_1 = 9, TAPS_2 = 5, TAPS_3 = 3, TAPS_4 = 3, TAPS_5 = 2, TAPS_6 = 2, TAPS_7 = 1 };
-enum { OUTS_8 = 1, TAPS_8 = 1 };
+enum { TAPS_8 = 1 };
 #endif
-
-/* run(n_f, outs or taps) of the number of filters, with constants. */
-#define BY_FILTERS(run, kind, n_f)                                                                 \
-    switch (n_f) {                                                                                 \
-    case 1:                                                                                        \
-        run(1, kind##_1);                                                                          \
-        break;                                                                                     \
-    case 2:                                                                                        \
-        run(2, kind##_2);                                                                          \
-        break;                                                                                     \
-    case 3:                                                                                        \
-        run(3, kind##_3);                                                                          \
-        break;                                                                                     \
-    case 4:                                                                                        \
-        run(4, kind##_4);                                                                          \
-        break;                                                                                     \
-    case 5:                                                                                        \
-        run(5, kind##_5);                                                                          \
-        break;                                                                                     \
-    case 6:                                                                                        \
-        run(6, kind##_6);                                                                          \
-        break;                                                                                     \
-    case 7:                                                                                        \
-        run(7, kind##_7);                                                                          \
-        break;                                                                                     \
-    default:                                                                                       \
-        run(8, kind##_8);                                                                          \
-        break;                                                                                     \
-    }
 
 typedef struct shape {
     keel_window v;
@@ -79,11 +38,7 @@ static keel_status prepare(keel_prepare *p)
     KEEL_TRY(vector_prepare(p));
     const shape s = shape_of(p->node);
     if ((p->pass != KEEL_FORWARD && p->pass != KEEL_WEIGHTS) || a->groups != 1 ||
-        s.f > FILTERS_MOST || s.c < CHANNELS_LEAST || s.taps > TAPS_MOST)
-        return KEEL_EUNSUP;
-    /* products of bfloat16 pairs win from there on, and tiles may from one filter on */
-    const bool narrow = p->node->held == KEEL_BFLOAT16;
-    if (narrow && (s.f > NARROW_FILTERS_MOST || keel_cpu_level() >= KEEL_CPU_AMX))
+        !few_pays(p->node, s.f, s.c, s.taps))
         return KEEL_EUNSUP;
     if (p->pass == KEEL_WEIGHTS && s.taps == 1) return KEEL_EUNSUP; /* sums would wait for adders */
     p->scratch = s.taps * s.f * s.apart * (int64_t)sizeof(float);
@@ -112,27 +67,8 @@ static int64_t taps_inside(const keel_window *v, int d, int64_t o, int64_t *firs
     return end > *first ? end - *first : 0;
 }
 
-/* A value as float32; a weight as products take it beside such values. */
-static inline float wide_f32(float x)
-{
-    return x;
-}
-
-static inline float wide_bf16(keel_bf16 x)
-{
-    return keel_bf16_wide(x);
-}
-
-static inline float factor_f32(float weight)
-{
-    return weight;
-}
-
-static inline float factor_bf16(float weight)
-{
-    return keel_bf16_wide(keel_bf16_round(weight));
-}
-
+#define VALUE_FILE "ops/x86/_few.h"
+#include "ops/x86/_values.h"
 #define VALUE_FILE "ops/x86/conv2d_few_filters.c"
 #include "ops/x86/_values.h"
 
@@ -160,71 +96,42 @@ static void VALUE_(turn_weights)(const shape *s, float *to, const float *w)
             }
 }
 
-/* `outs` neighbouring outputs, all of which have the taps from `first` on, n of them in each line
- * of the window. x: of the first output's tap (0, 0), which may be outside. */
-static inline __attribute__((always_inline)) void
-VALUE_(make_outs)(const shape *s, const VALUE *x, const float *w, const float *bias, VALUE *y,
-                  const int64_t first[2], const int64_t n[2], int n_f, int outs)
+/* The taps that outputs of line h of an image see. */
+static int VALUE_(list_taps)(const shape *s, const VALUE *image, const float *w, int64_t h,
+                             VALUE_(tap) * tap)
 {
     const keel_window *v = &s->v;
-    const int64_t apart = v->stride[1] * s->c;
-    vf sum[OUTS_1][FILTERS_MOST];
-    EACH(o, outs)
-        EACH(f, n_f) sum[o][f] = vf_zero();
-    for (int64_t i = first[0]; i < first[0] + n[0]; i++)
-        for (int64_t j = first[1]; j < first[1] + n[1]; j++) {
-            const VALUE *at = x + (i * v->dilation[0] * v->in[1] + j * v->dilation[1]) * s->c;
-            const float *weight = w + (i * v->size[1] + j) * n_f * s->apart;
-            VECTOR_EACH(c, s->c, m, {
-                vf of[FILTERS_MOST];
-                EACH(f, n_f) of[f] = vf_load(weight + f * s->apart + c);
-                EACH(o, outs) {
-                    const vf some = vx_load_some(m, at + o * apart + c);
-                    EACH(f, n_f) sum[o][f] = vf_fma(some, of[f], sum[o][f]);
-                }
-            });
+    int n = 0;
+    for (int64_t i = 0; i < v->size[0]; i++) {
+        const int64_t line = keel_window_in(v, 0, h, i);
+        for (int64_t j = 0; line >= 0 && j < v->size[1]; j++) {
+            const int64_t place = j * v->dilation[1] - v->pad[1];
+            tap[n++] = (VALUE_(tap)){ image + (line * v->in[1] + place) * s->c, place,
+                                      w + (i * v->size[1] + j) * s->f * s->apart };
         }
-    EACH(o, outs)
-        EACH(f, n_f) {
-            const float all = vf_sum(sum[o][f]) + (bias ? bias[f] : 0);
-            vx_store_some(vm_first(1), y + o * n_f + f, vf_set(all));
-        }
-}
-
-/* A line of outputs: blocks of them where all taps are inside, one by one where some are not. */
-static inline __attribute__((always_inline)) void
-VALUE_(make_line)(const shape *s, const VALUE *x, const float *w, const float *bias, VALUE *y,
-                  int64_t first_line, int64_t lines, int n_f, int outs)
-{
-    const keel_window *v = &s->v;
-    const int64_t apart = v->stride[1] * s->c;
-    for (int64_t o = 0; o < v->out[1];) {
-        int64_t first[2] = { first_line, 0 }, last;
-        int64_t n[2] = { lines, taps_inside(v, 1, o, &first[1]) };
-        const bool block = o + outs <= v->out[1] && n[1] == v->size[1] &&
-                           taps_inside(v, 1, o + outs - 1, &last) == v->size[1];
-        if (block)
-            VALUE_(make_outs)(s, x + o * apart, w, bias, y + o * n_f, first, n, n_f, outs);
-        else
-            VALUE_(make_outs)(s, x + o * apart, w, bias, y + o * n_f, first, n, n_f, 1);
-        o += block ? outs : 1;
     }
+    return n;
 }
 
 static void VALUE_(forward)(const keel_call *c)
 {
     const shape s = shape_of(c->node);
     const keel_window *v = &s.v;
-    const float *bias = c->node->n_weight > 1 ? c->weight[1] : NULL, *const w = c->scratch;
+    const few_line l = { .outs = v->out[1],
+                         .y_step = s.f,
+                         .in = v->in[1],
+                         .step = v->stride[1],
+                         .channels = s.c,
+                         .apart = s.apart,
+                         .bias = c->node->n_weight > 1 ? c->weight[1] : NULL };
     VALUE_(turn_weights)(&s, c->scratch, c->weight[0]);
     for (int64_t r = 0; r < c->rows; r++)
         for (int64_t h = 0; h < v->out[0]; h++) {
-            int64_t first;
-            const int64_t lines = taps_inside(v, 0, h, &first);
-            const int64_t from = (h * v->stride[0] - v->pad[0]) * v->in[1] - v->pad[1];
-            const VALUE *x = (const VALUE *)c->in[0] + (r * v->in[0] * v->in[1] + from) * s.c;
+            VALUE_(tap) tap[FEW_TAPS_MOST];
+            const VALUE *image = (const VALUE *)c->in[0] + r * v->in[0] * v->in[1] * s.c;
             VALUE *y = (VALUE *)c->out[0] + (r * v->out[0] + h) * v->out[1] * s.f;
-#define LINE_OF(n_f, outs) VALUE_(make_line)(&s, x, w, bias, y, first, lines, n_f, outs)
+            const int n = VALUE_(list_taps)(&s, image, c->scratch, h, tap);
+#define LINE_OF(n_f, outs) VALUE_(make_line)(&l, tap, n, y, n_f, outs)
             BY_FILTERS(LINE_OF, OUTS, s.f)
 #undef LINE_OF
         }
@@ -243,11 +150,11 @@ typedef struct VALUE_(group) {
 /* sum += x dy of outputs [first, end) for some channels. */
 static inline __attribute__((always_inline)) void
 VALUE_(add_outs)(const shape *s, const VALUE_(group) * g, const VALUE *dy, int64_t first,
-                 int64_t end, vm m, bool inside, vf sum[TAPS_1][FILTERS_MOST], int n_f, int taps)
+                 int64_t end, vm m, bool inside, vf sum[TAPS_1][FEW_MOST], int n_f, int taps)
 {
     const int64_t step = s->v.stride[1], apart = step * s->c;
     for (int64_t o = first; o < end; o++) {
-        vf by[FILTERS_MOST];
+        vf by[FEW_MOST];
         EACH(f, n_f) by[f] = vf_set(VALUE_(wide)(dy[o * n_f + f]));
         EACH(t, taps) {
             const int64_t place = g->place[t] + o * step;
@@ -263,7 +170,7 @@ static inline __attribute__((always_inline)) void VALUE_(add_line)(const shape *
                                                                    const VALUE *dy, int64_t c, vm m,
                                                                    int n_f, int taps)
 {
-    vf sum[TAPS_1][FILTERS_MOST];
+    vf sum[TAPS_1][FEW_MOST];
     EACH(t, taps)
         EACH(f, n_f) sum[t][f] = vf_zero();
     VALUE_(add_outs)(s, g, dy, 0, g->first, m, false, sum, n_f, taps);
