@@ -169,7 +169,7 @@ static keel_dataset *put(keel_dataset *d, const char *text)
                                 (keel_dataset *[]){ d, other }, 2));
         keel_dataset_destroy(other);
     } else if (!strcmp(name, "zip")) {
-        other = range(a);
+        other = b ? put(range(a), "batch 2") : range(a);
         must(keel_dataset_apply(&out, "zip", NULL, (keel_dataset *[]){ d, other }, 2));
         keel_dataset_destroy(other);
     } else if (!strcmp(name, "cache")) {
@@ -293,6 +293,11 @@ static const struct gives {
       KEEL_CARDINALITY_UNKNOWN, "0 1 2 4 5 6 8 " },
     { "batches behind ignore_errors are full", "range 9 | no_3 | ignore_errors 2 | batch 3",
       KEEL_CARDINALITY_UNKNOWN, "0,1,2 4,5,6 8 " },
+    { "zip leaves out batches that differ in rows",
+      "range 5 | batch 2 | zip 9 2 | ignore_errors 1 | take 3", KEEL_CARDINALITY_UNKNOWN,
+      "0,1 2,3 " },
+    { "a last batch that is refused is left out",
+      "range 9 | even | batch 2 error | ignore_errors 1", KEEL_CARDINALITY_UNKNOWN, "0,2 4,6 " },
     { "unbatch gives the rows back", "range 5 | batch 2 | unbatch", KEEL_CARDINALITY_UNKNOWN,
       "0 1 2 3 4 " },
     { "unbatch then batch is another batch size", "range 5 | batch 2 | unbatch | batch 3",

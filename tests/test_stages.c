@@ -127,6 +127,15 @@ static keel_dataset *filtered(keel_dataset *d,
     return out;
 }
 
+static keel_dataset *joined(keel_dataset *a, keel_dataset *b)
+{
+    keel_dataset *out;
+    must(keel_dataset_concatenate(&out, a, b));
+    keel_dataset_destroy(a);
+    keel_dataset_destroy(b);
+    return out;
+}
+
 static keel_dataset *open_rows(const char *spec)
 {
     keel_dataset *d;
@@ -140,6 +149,14 @@ static keel_dataset *array_of(const int64_t *from, int64_t n)
     const keel_tensor x = { KEEL_INT64, { 1, { n } }, (void *)from };
     must(keel_dataset_from_arrays(&d, &x, NULL, NULL));
     return streams ? filtered(d, all_stay) : d;
+}
+
+/* The squares from 0 on modulo 97, of which there are 49. */
+static keel_dataset *squares(int64_t n)
+{
+    static int64_t value[100];
+    for (int64_t i = 0; i < n; i++) value[i] = i * i % 97;
+    return array_of(value, n);
 }
 
 /* Rows of 1 to n numbers, as many as the number is. */
@@ -265,6 +282,7 @@ static keel_dataset *make(int i, const char **what)
     CASE("scan", scanned(open_rows("range:7"), 10, product))
     CASE("scan, twice", TWICE(scanned(open_rows("range:4"), 0, sum)))
     CASE("unique", then(array_of(repeats, 7), "unique", NULL))
+    CASE("unique, more than 32", then(squares(100), "unique", NULL))
     CASE("unique of batches", then(BATCH(array_of(pairs, 7), 2), "unique", NULL))
     CASE("range", open_rows("range:5"))
     CASE("range by steps", open_rows("range:3:10:3"))
@@ -297,6 +315,10 @@ static keel_dataset *make(int i, const char **what)
     CASE("padded_batch, dropped",
          WITH(ragged(5, false), "padded_batch", KEEL_ARG_INT("batch_size", 2),
               KEEL_ARG_BOOL("drop_remainder", true)))
+    CASE("padded_batch of rows that are too long",
+         WITH(WITH(joined(ragged(6, false), ragged(4, false)), "padded_batch",
+                   KEEL_ARG_INT("batch_size", 3), KEEL_ARG_JSON("padded_shapes", "[4]")),
+              "ignore_errors", KEEL_ARG_INT("most", 2)))
     CASE("pad to 3",
          WITH(ragged(5, false), "pad", KEEL_ARG_INT("length", 3), KEEL_ARG_INT("value", 9)))
     CASE("pad before",

@@ -68,6 +68,7 @@ cases = {
     "scan": D.range(7).scan(np.int64(10), lambda s, x: (s + x, s * x)),
     "scan, twice": D.range(4).scan(np.int64(0), lambda s, x: (s + x, s + x)).repeat(2),
     "unique": D.from_tensor_slices([1, 37, 2, 37, 2, 1, 0]).unique(),
+    "unique, more than 32": D.range(100).map(lambda x: x * x % 97).unique(),
     "unique of batches": D.from_tensor_slices([1, 2, 1, 2, 2, 1, 1]).batch(2).unique(),
     "range": D.range(5),
     "range by steps": D.range(3, 10, 3),
@@ -94,6 +95,8 @@ cases = {
     "padded_batch by -1": ragged(5).padded_batch(2, padding_values=np.int64(-1)),
     "padded_batch to 6": ragged(5).padded_batch(3, padded_shapes=[6], padding_values=np.int64(7)),
     "padded_batch, dropped": ragged(5).padded_batch(2, drop_remainder=True),
+    "padded_batch of rows that are too long": ragged(6).concatenate(ragged(4)).padded_batch(
+        3, padded_shapes=[4]).ignore_errors(),
     "pad to 3": D.from_tensor_slices(
         tf.ragged.stack(list(ragged(5))).to_tensor(default_value=9, shape=[None, 3])),
     "pad before": D.from_tensor_slices(tf.keras.utils.pad_sequences(

@@ -75,7 +75,8 @@ static bool leaves_early(const keel_applied *s)
 
 typedef struct batch_iter {
     keel_collect rows;
-    bool ended; /* the parent has; with `wrap` its rows are read again */
+    bool ended;   /* the parent has; with `wrap` its rows are read again */
+    bool refused; /* what is in rows, at the end */
 } batch_iter;
 
 static keel_status begin(keel_iter *it)
@@ -92,7 +93,8 @@ static keel_status at_end(keel_iter *it, batch_iter *w)
         keel_collect_clear(&w->rows);
         return KEEL_END;
     }
-    if (a->end == REFUSE)
+    w->refused = a->end == REFUSE;
+    if (w->refused)
         return keel_fail(KEEL_EDATA,
                          "batch: the last batch has %lld rows of %lld, and the end of the data is "
                          "set to be an error",
@@ -125,6 +127,15 @@ static keel_status next(keel_iter *it, keel_element **out)
         if (kept < 0) return kept;
     }
     return keel_collect_batch(&w->rows, it, out);
+}
+
+static void pass(keel_iter *it)
+{
+    batch_iter *w = it->own;
+    if (w->refused)
+        keel_collect_clear(&w->rows);
+    else
+        keel_iter_pass(it->parent[0]);
 }
 
 static int64_t holds(const keel_applied *s)
@@ -163,5 +174,6 @@ const keel_stage keel_stage_batch = {
     .begin = begin,
     .next = next,
     .end = end,
+    .pass = pass,
     .holds = holds,
 };

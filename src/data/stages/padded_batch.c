@@ -103,6 +103,17 @@ static keel_status next(keel_iter *it, keel_element **out)
     return keel_collect_padded(&w->rows, it, shape, p->at, out);
 }
 
+/* Rows that make no batch are left out together, as in tf.data. */
+static void pass(keel_iter *it)
+{
+    padded_iter *w = it->own;
+    const padded_args *a = it->applied->args;
+    if (w->ended || w->rows.n == a->batch_size)
+        keel_collect_clear(&w->rows);
+    else
+        keel_iter_pass(it->parent[0]);
+}
+
 static int64_t holds(const keel_applied *s)
 {
     return ((const padded_args *)s->args)->batch_size;
@@ -140,6 +151,7 @@ const keel_stage keel_stage_padded_batch = {
     .iter_size = sizeof(padded_iter),
     .next = next,
     .end = end,
+    .pass = pass,
     .release = release,
     .holds = holds,
 };

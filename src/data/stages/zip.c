@@ -97,14 +97,31 @@ typedef struct zip_iter {
     keel_element *at[KEEL_PARENTS_MAX]; /* read already: kept after a failure of another */
 } zip_iter;
 
+static void end(keel_iter *it)
+{
+    zip_iter *w = it->own;
+    for (int k = 0; k < it->n_parent; k++) {
+        keel_element_release(w->at[k]);
+        w->at[k] = NULL;
+    }
+}
+
+/* The first dataset whose element is not there yet; n_parent: all are. */
+static int missing(const keel_iter *it)
+{
+    const zip_iter *w = it->own;
+    int k = 0;
+    while (k < it->n_parent && w->at[k]) k++;
+    return k;
+}
+
 static keel_status next(keel_iter *it, keel_element **out)
 {
     zip_iter *w = it->own;
     const void *data[KEEL_FIELDS_MAX];
     keel_shape shape[KEEL_FIELDS_MAX];
     int n = 0;
-    for (int k = 0; k < it->n_parent; k++) {
-        if (w->at[k]) continue;
+    for (int k = missing(it); k < it->n_parent; k = missing(it)) {
         const keel_status s = keel_iter_next(it->parent[k], &w->at[k]);
         if (s != KEEL_OK) return s;
     }
@@ -119,20 +136,18 @@ static keel_status next(keel_iter *it, keel_element **out)
                              (long long)shape[0].dim[0], (long long)shape[i].dim[0]);
     KEEL_TRY(keel_element_copy(out, it->run->account, it->spec, data, shape));
     (*out)->place = w->at[0]->place;
-    for (int k = 0; k < it->n_parent; k++) {
-        keel_element_release(w->at[k]);
-        w->at[k] = NULL;
-    }
+    end(it);
     return KEEL_OK;
 }
 
-static void end(keel_iter *it)
+/* Elements that do not go together are left out together. */
+static void pass(keel_iter *it)
 {
-    zip_iter *w = it->own;
-    for (int k = 0; k < it->n_parent; k++) {
-        keel_element_release(w->at[k]);
-        w->at[k] = NULL;
-    }
+    const int k = missing(it);
+    if (k < it->n_parent)
+        keel_iter_pass(it->parent[k]);
+    else
+        end(it);
 }
 
 const keel_stage keel_stage_zip = {
@@ -149,5 +164,6 @@ const keel_stage keel_stage_zip = {
     .iter_size = sizeof(zip_iter),
     .next = next,
     .end = end,
+    .pass = pass,
     .release = release,
 };
