@@ -17,6 +17,7 @@
 #include "golden.h"
 #include "io/png_write.h"
 #include "must.h"
+#include "train/callbacks/_texts.h"
 
 enum { ROWS = 10, TESTED = 6, FEATURES = 3, BATCH = 4, LANES = 4 };
 static float x[ROWS * FEATURES], y[ROWS], vx[TESTED * FEATURES], vy[TESTED];
@@ -893,6 +894,47 @@ static void what_a_callback_may_not_do_is_an_error(void **unused)
     }
 }
 
+static void names_are_made_as_by_python(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *pattern;
+        double loss;
+        const char *want; /* pattern.format(epoch=3, loss=loss); NULL: an error, there too */
+    } cases[] = {
+        { "e{epoch}", 0, "e3" },
+        { "{epoch:02d}-{epoch:5}", 0, "03-    3" },
+        { "{epoch:.2f}", 0, "3.00" },
+        { "{epoch:.2d}", 0, NULL },
+        { "{loss:d}", 0, NULL },
+        { "{{{epoch}}}", 0, "{3}" },
+        { "a}b", 0, NULL },
+        { "{loss", 0, NULL },
+        { "{loss}", 0.123456789, "0.123456789" },
+        { "{loss}", 1e-5, "1e-05" },
+        { "{loss}", -2.5e-300, "-2.5e-300" },
+        { "{loss}", 0.0001, "0.0001" },
+        { "{loss}", 1e15, "1000000000000000.0" },
+        { "{loss}", 123456789012345680.0, "1.2345678901234568e+17" },
+        { "{loss}", -INFINITY, "-inf" },
+        { "{loss:.0f}", -1.5, "-2" },
+        { "{loss:06.2f}", -1.5, "-01.50" },
+        { "{loss:12.3e}", -1.5, "  -1.500e+00" },
+        { "{loss:G}", 1e-5, "1E-05" },
+        { "{loss:.f}", 1.5, NULL },
+        { "{loss:.2f}", NAN, "nan" },
+        { "{loss:.2f}", -NAN, "nan" }, /* that of x86 */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const keel_logs logs = { 1, { "loss" }, { cases[i].loss } };
+        keel_text t = { 0 };
+        const keel_status s = keel_python_format(&t, cases[i].pattern, 3, 0, &logs);
+        if ((s < 0) != !cases[i].want || (s >= 0 && strcmp(t.data, cases[i].want) != 0))
+            fail_msg("%s of %g: '%s'", cases[i].pattern, cases[i].loss, s < 0 ? "" : t.data);
+        keel_text_free(&t);
+    }
+}
+
 static void wrong_callbacks_are_refused_before_the_first_step(void **unused)
 {
     (void)unused;
@@ -914,6 +956,7 @@ static void wrong_callbacks_are_refused_before_the_first_step(void **unused)
         { "History", "every fit has one", KEEL_EUNSUP },
         { "EarlyStopping(monitor=val_accuracy)", "they have loss, mae, val_loss", KEEL_OK },
         { "ModelCheckpoint('{epoch:x}.keras')", "not a format", KEEL_OK },
+        { "ModelCheckpoint('{val_loss:10}.keras')", "not a format", KEEL_OK },
         { "ModelCheckpoint('{acc:.2f}.keras')", "{acc}", KEEL_OK },
         { "ModelCheckpoint('{val_loss}.keras', save_freq=2)", "{val_loss}", KEEL_OK },
         { "ModelCheckpoint('{epoch.keras')", "without its }", KEEL_OK },
@@ -1229,6 +1272,7 @@ int main(void)
         cmocka_unit_test(packed_copies_of_weights_follow_what_is_set),
         cmocka_unit_test(a_log_that_a_callback_adds_to_a_validation_is_one_of_the_epoch),
         cmocka_unit_test(what_a_callback_may_not_do_is_an_error),
+        cmocka_unit_test(names_are_made_as_by_python),
         cmocka_unit_test(wrong_callbacks_are_refused_before_the_first_step),
         cmocka_unit_test(wrong_rows_of_the_validation_end_only_it_where_asked),
         cmocka_unit_test(a_value_that_is_not_a_number_is_a_value_as_in_keras),

@@ -46,21 +46,23 @@ static bool is_format(const char *spec, char *letter)
 static keel_status add_number(keel_text *out, const char *spec, const char *field, double value,
                               bool whole)
 {
-    char letter, format[32], number[512];
-    if (!is_format(spec, &letter) || strlen(spec) > 16 || (letter == 'd' && !whole) ||
-        (letter == 0 && strchr(spec, '.')))
-        return keel_fail(KEEL_EARG, "{%s:%s}: not a format for %s; as {epoch:02d}, {loss:.4f}",
-                         field, spec, whole ? "a whole number" : "a number");
-    if (letter == 0 && !whole && !*spec) {
+    char letter = 0, format[32], number[512];
+    const bool known = is_format(spec, &letter) && strlen(spec) <= 16;
+    const int n = (int)strlen(spec) - (letter != 0);
+    if (!*spec && !whole) {
         keel_text_add(out, "%s", keel_python_number(number, value));
         return KEEL_OK;
     }
-    const int n = (int)strlen(spec) - (letter != 0);
-    if (whole && (letter == 'd' || letter == 0)) {
+    if (whole && !letter) letter = 'd';
+    if (!known || !letter || (letter == 'd' && (!whole || strchr(spec, '.'))))
+        return keel_fail(KEEL_EARG, "{%s:%s}: not a format for %s; as {epoch:02d}, {loss:.4f}",
+                         field, spec, whole ? "a whole number" : "a number");
+    if (letter == 'd') {
         snprintf(format, sizeof format, "%%%.*slld", n, spec);
         snprintf(number, sizeof number, format, (long long)value);
     } else {
-        snprintf(format, sizeof format, "%%%.*s%c", n, spec, letter ? letter : 'g');
+        if (isnan(value)) value = fabs(value); /* Python shows no sign of it */
+        snprintf(format, sizeof format, "%%%.*s%c", n, spec, letter);
         keel_snprintf(number, sizeof number, format, value);
     }
     keel_text_add(out, "%s", number);
@@ -95,6 +97,7 @@ keel_status keel_python_format(keel_text *out, const char *pattern, int64_t epoc
             p += 2;
             continue;
         }
+        if (*p == '}') return keel_fail(KEEL_EARG, "'%.100s': a } without its {", pattern);
         if (*p != '{') {
             keel_text_add(out, "%c", *p++);
             continue;
