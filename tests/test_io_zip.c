@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "io/file.h"
 #include "io/zip.h"
+#include "record_files.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -205,6 +206,109 @@ static void members_that_share_bytes_are_refused(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+/* An archive of one member whose numbers are in the fields of zip64. */
+typedef struct large {
+    const char *what;
+    uint32_t size, packed, at; /* of the directory; all ones: the next number of the extra field */
+    int n_extra;
+    uint64_t extra[3];
+    unsigned id;         /* of an extra field before it; 0: none */
+    int64_t end;         /* where the locator says that the end record is, from where it is */
+    const char *refused; /* NULL: the member comes back */
+} large;
+
+enum { ONES = 0xFFFFFFFF };
+
+static record_bytes large_archive(const large *l)
+{
+    record_bytes b = { 0 };
+    const unsigned n = l->id ? 8 : 0, own = (unsigned)l->n_extra * 8;
+    record_le(&b, 0x04034B50, 4);
+    record_le(&b, 45, 2);
+    record_le(&b, 0, 8); /* flags, stored, time and date */
+    record_le(&b, 0x0D4A1185, 4);
+    record_le(&b, 11, 4);
+    record_le(&b, 11, 4);
+    record_le(&b, 1, 4); /* the lengths of the name and of no extra field */
+    record_add(&b, "ahello world", 12);
+    const size_t directory = b.n;
+    record_le(&b, 0x02014B50, 4);
+    record_le(&b, 45 | 45 << 16, 4);
+    record_le(&b, 0, 8);
+    record_le(&b, 0x0D4A1185, 4);
+    record_le(&b, l->packed, 4);
+    record_le(&b, l->size, 4);
+    record_le(&b, 1, 2);
+    record_le(&b, n + 4 + own, 2);
+    record_le(&b, 0, 10);
+    record_le(&b, l->at, 4);
+    record_add(&b, "a", 1);
+    if (n) record_le(&b, l->id | 4 << 16, 4);
+    if (n) record_le(&b, 7, 4);
+    record_le(&b, 1 | own << 16, 4);
+    for (int i = 0; i < l->n_extra; i++) record_le(&b, l->extra[i], 8);
+    const size_t end = b.n;
+    record_le(&b, 0x06064B50, 4);
+    record_le(&b, 44, 8);
+    record_le(&b, 45 | 45 << 16, 4);
+    record_le(&b, 0, 8); /* the numbers of disks */
+    record_le(&b, 1, 8);
+    record_le(&b, 1, 8);
+    record_le(&b, end - directory, 8);
+    record_le(&b, directory, 8);
+    record_le(&b, 0x07064B50, 4);
+    record_le(&b, 0, 4);
+    record_le(&b, end + (uint64_t)l->end, 8);
+    record_le(&b, 1, 4);
+    record_le(&b, 0x06054B50, 4);
+    record_le(&b, 0, 4);
+    for (int i = 0; i < 3; i++) record_le(&b, ONES, 4);
+    record_le(&b, 0, 2);
+    return b;
+}
+
+static void numbers_of_large_archives_are_read(void **state)
+{
+    (void)state;
+    static const large cases[] = {
+        { "all three", ONES, ONES, ONES, 3, { 11, 11, 0 } },
+        { "the sizes", ONES, ONES, 0, 2, { 11, 11 } },
+        { "the place", 11, 11, ONES, 1, { 0 } },
+        { "none", 11, 11, 0, 0, { 0 } },
+        { "behind another extra field", ONES, ONES, ONES, 3, { 11, 11, 0 }, 0x9999 },
+        { "too few numbers", ONES, ONES, ONES, 2, { 11, 11 }, .refused = "no valid size" },
+        { "no number", 11, ONES, 0, 0, { 0 }, .refused = "no valid size" },
+        { "a place behind the end", 11, 11, ONES, 1, { UINT64_MAX }, .refused = "claims 11 bytes" },
+        { "a size of all memory", 11, ONES, 0, 1, { UINT64_MAX }, .refused = "claims 11 bytes" },
+        { "an end record elsewhere", 11, 11, 0, 0, { 0 }, .end = -1, .refused = "is missing" },
+        { "an end record before the file",
+          11,
+          11,
+          0,
+          0,
+          { 0 },
+          .end = INT64_MIN,
+          .refused = "is missing" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const large *l = &cases[i];
+        record_bytes b = large_archive(l);
+        keel_zip *z = NULL;
+        void *bytes = NULL;
+        size_t n = 0;
+        keel_status s = keel_zip_open_memory(&z, b.at, b.n, "large.zip");
+        if (s >= 0) s = keel_zip_read(z, "a", 100, &bytes, &n);
+        if ((s < 0) != !!l->refused || (s < 0 && !strstr(keel_error(), l->refused)))
+            fail_msg("%s: %s", l->what, s < 0 ? keel_error() : "is read");
+        if (s >= 0) assert_int_equal(n, 11);
+        if (s >= 0) assert_memory_equal(bytes, "hello world", 11);
+        keel_free(bytes);
+        keel_zip_close(z);
+        free(b.at);
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 static void each_allocation_may_fail(void **state)
 {
     (void)state;
@@ -239,6 +343,7 @@ int main(void)
         cmocka_unit_test(only_a_plain_file_is_replaced),
         cmocka_unit_test(a_file_that_is_cut_while_it_is_open_is_an_error),
         cmocka_unit_test(members_that_share_bytes_are_refused),
+        cmocka_unit_test(numbers_of_large_archives_are_read),
         cmocka_unit_test(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

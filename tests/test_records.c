@@ -484,6 +484,41 @@ static void members_of_one_key_form_a_row_in_every_format(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+/* Size in GNU's form for 8 GiB and more: a big-endian number behind a byte of 128. */
+static void sizes_in_base_256_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned char byte[12];
+        const char *refused; /* NULL: rows are read */
+    } cases[] = {
+        { { 128, [11] = 3 }, NULL },
+        { { 255, [11] = 3 }, "size" }, /* a negative number */
+        { { 129, [11] = 3 }, "size" }, /* of more than 64 bits */
+        { { 128, [1] = 1, [11] = 3 }, "size" },
+        { { 128, [4] = 127, [11] = 3 }, "cut short" },
+    };
+    files_begin();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        record_bytes b = { 0 };
+        keel_dataset *d = NULL;
+        tar_put(&b, "a.txt", '0', "one", 3);
+        memcpy(b.at + 124, cases[i].byte, 12);
+        tar_sum(b.at);
+        tar_put(&b, "a.cls", '0', "1", 1);
+        tar_end(&b);
+        const keel_dataset_options o = options((words){ "x=txt" }, (words){ 0 }, (words){ 0 });
+        const keel_status s = keel_dataset_open(&d, files_write("a.tar", b.at, b.n), &o);
+        if ((s < 0) != !!cases[i].refused || (s < 0 && !strstr(keel_error(), cases[i].refused)))
+            fail_msg("case %zu: %s", i, s < 0 ? keel_error() : "is read");
+        if (s >= 0) assert_int_equal(keel_dataset_rows(d), 1);
+        keel_dataset_destroy(d);
+        free(b.at);
+    }
+    files_end();
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 static void shards_of_webdataset_are_rows_of_images_texts_and_arrays(void **state)
 {
     (void)state;
@@ -636,6 +671,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_read_is_refused_by_name),
         cmocka_unit_test(in_large_files_a_wrong_record_is_found_with_its_row),
         cmocka_unit_test(members_of_one_key_form_a_row_in_every_format),
+        cmocka_unit_test(sizes_in_base_256_are_read),
         cmocka_unit_test(shards_of_webdataset_are_rows_of_images_texts_and_arrays),
         cmocka_unit_test(a_row_of_a_shard_that_is_not_whole_is_refused),
         cmocka_unit_test(without_memory_nothing_is_left),
