@@ -17,6 +17,7 @@
 #include "golden.h"
 #include "io/png_write.h"
 #include "must.h"
+#include "train/callbacks/_monitor.h"
 #include "train/callbacks/_texts.h"
 
 enum { ROWS = 10, TESTED = 6, FEATURES = 3, BATCH = 4, LANES = 4 };
@@ -935,6 +936,50 @@ static void names_are_made_as_by_python(void **unused)
     }
 }
 
+static void metrics_say_whether_more_of_them_is_better(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *monitor;
+        int mode; /* KEEL_MONITOR_AUTO: it is not known */
+    } cases[] = {
+        { "loss", KEEL_MONITOR_MIN },
+        { "val_loss", KEEL_MONITOR_MIN },
+        { "val_dense_loss", KEEL_MONITOR_MIN },
+        { "mae", KEEL_MONITOR_MIN },
+        { "val_mae", KEEL_MONITOR_MIN },
+        { "val_accuracy", KEEL_MONITOR_MAX },
+        { "CosineSimilarity", KEEL_MONITOR_MAX },
+        { "val_MeanSquaredError", KEEL_MONITOR_MIN },
+        { "F1Score[0]", KEEL_MONITOR_MAX },
+        { "TruePositives", KEEL_MONITOR_AUTO },
+        { "val_lapse", KEEL_MONITOR_AUTO },
+    };
+    keel_model *m = sgd(0.1);
+    must(keel_model_compile(m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "sgd" },
+                                                .loss = { { "mse" } },
+                                                .metrics = { { "mae" },
+                                                             { "accuracy" },
+                                                             { "CosineSimilarity" },
+                                                             { "MeanSquaredError" },
+                                                             { "F1Score" },
+                                                             { "TruePositives" } } }));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        keel_logs logs = { 1, { cases[i].monitor }, { NAN } };
+        const keel_moment at = { .model = m, .logs = &logs };
+        keel_monitor watch = { .monitor = (char *)cases[i].monitor };
+        int mode = KEEL_MONITOR_AUTO;
+        const keel_status s = keel_monitor_begin(&watch, &at, &mode);
+        if ((s < 0) != !cases[i].mode || mode != cases[i].mode)
+            fail_msg("%s: mode %d: %s", cases[i].monitor, mode, s < 0 ? keel_error() : "");
+        if (s < 0) assert_non_null(strstr(keel_error(), "give mode min or max"));
+        watch.mode = KEEL_MONITOR_MAX;
+        must(keel_monitor_begin(&watch, &at, &mode));
+        assert_int_equal(mode, KEEL_MONITOR_MAX);
+    }
+    keel_model_destroy(m);
+}
+
 static void wrong_callbacks_are_refused_before_the_first_step(void **unused)
 {
     (void)unused;
@@ -1273,6 +1318,7 @@ int main(void)
         cmocka_unit_test(a_log_that_a_callback_adds_to_a_validation_is_one_of_the_epoch),
         cmocka_unit_test(what_a_callback_may_not_do_is_an_error),
         cmocka_unit_test(names_are_made_as_by_python),
+        cmocka_unit_test(metrics_say_whether_more_of_them_is_better),
         cmocka_unit_test(wrong_callbacks_are_refused_before_the_first_step),
         cmocka_unit_test(wrong_rows_of_the_validation_end_only_it_where_asked),
         cmocka_unit_test(a_value_that_is_not_a_number_is_a_value_as_in_keras),

@@ -96,6 +96,10 @@ static const struct refused {
     { "buckets where no length differs",
       "bucket_by_sequence_length bucket_boundaries [3] bucket_batch_sizes [2,2]", KEEL_EARG,
       "differ" },
+    { "buckets of batches",
+      "batch batch_size 2 | bucket_by_sequence_length bucket_boundaries [3] bucket_batch_sizes "
+      "[2,2]",
+      KEEL_EUNSUP, "unbatch them first" },
     { "as many batch sizes as boundaries",
       "bucket_by_sequence_length bucket_boundaries [3] bucket_batch_sizes [2]", KEEL_EARG,
       "make 2 buckets" },
@@ -130,6 +134,8 @@ static const struct toml {
       "{\"a\":31,\"b\":5,\"c\":15,\"d\":1000,\"e\":3,\"f\":-2000.0}" },
     { "escapes", "a = \"\\u00e9\\t\\\\\"\nb = 'c:\\d'\n", KEEL_OK,
       "{\"a\":\"\xc3\xa9\\t\\\\\",\"b\":\"c:\\\\d\"}" },
+    { "characters of all lengths", "a = \"\\u0041\\u20ac\\U0001F600\"\n\"a \\u00e9\".'b.c' = 1\n",
+      KEEL_OK, "{\"a\":\"A\xe2\x82\xac\xf0\x9f\x98\x80\",\"a \xc3\xa9\":{\"b.c\":1}}" },
     { "no text at all", "", KEEL_OK, "{}" },
     { "a file of another system",
       "\xef\xbb\xbf"
@@ -149,6 +155,8 @@ static const struct toml {
     { "bytes that are no UTF-8", "a = \"\xff\"\n", KEEL_EFORMAT, "UTF-8" },
     { "a number that is too large", "a = 99999999999999999999\n", KEEL_EFORMAT, "64 bits" },
     { "a number with a leading zero", "a = 012\n", KEEL_EFORMAT, "not a value" },
+    { "a number with two underscores in succession", "a = 1__0\n", KEEL_EFORMAT, "not a value" },
+    { "a number with an underscore at its end", "a = 1_\n", KEEL_EFORMAT, "not a value" },
     { "a date", "a = 2024-01-01\n", KEEL_EUNSUP, "dates" },
     { "a text of several lines", "a = \"\"\"\nx\"\"\"\n", KEEL_EUNSUP, "several lines" },
     { "a list without an end", "a = [1, 2\n", KEEL_EFORMAT, "comma" },

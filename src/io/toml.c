@@ -2,6 +2,7 @@
  */
 #include "io/toml.h"
 #include "base/text.h"
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
@@ -139,8 +140,8 @@ static keel_status word(parser *p, char out[NUMBER_MAX])
     const char *begin = p->at;
     while (is_word(peek(p))) p->at++;
     for (const char *c = begin; c < p->at; c++) {
-        const bool between_digits = c > begin && c + 1 < p->at && c[-1] >= '0' && c[-1] <= 'f' &&
-                                    c[1] >= '0' && c[1] <= 'f';
+        const bool between_digits = c > begin && c + 1 < p->at && isxdigit((unsigned char)c[-1]) &&
+                                    isxdigit((unsigned char)c[1]);
         if (*c == '_' && between_digits) continue;
         if (n == NUMBER_MAX - 1) return wrong(p, "a number is too long");
         out[n++] = *c;
