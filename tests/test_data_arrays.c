@@ -249,6 +249,76 @@ static const char *raw_spec(const char *list, const char *files)
     return spec;
 }
 
+/* "path=number " of every field of a dataset's first row, and for weights ":target". */
+static void describe(char *out, size_t size, const keel_dataset *d)
+{
+    keel_dtype want[KEEL_FIELDS_MAX];
+    for (int i = 0; i < KEEL_FIELDS_MAX; i++) want[i] = KEEL_FLOAT64;
+    const keel_feed_options o = { .real = KEEL_FLOAT64, .want = want, .batch_size = 1 };
+    keel_feed *f = NULL;
+    keel_batch b;
+    size_t at = 0;
+    if (keel_feed_create(&f, d, &o) < 0 || keel_feed_begin_epoch(f, 0) < 0 ||
+        keel_feed_next(f, &b) != KEEL_OK)
+        fail_msg("%s", keel_error());
+    for (int k = 0; k < b.n_field; k++)
+        at += (size_t)snprintf(out + at, size - at, "%s=%g%s%s ", b.spec[k].path,
+                               *(const double *)b.field[k], b.spec[k].target ? ":" : "",
+                               b.spec[k].target ? b.spec[k].target : "");
+    keel_feed_release(f, &b);
+    keel_feed_destroy(f);
+}
+
+static void fields_are_chosen_by_their_names(void **state)
+{
+    /* Two records of six bytes, and of a weight of 0.5. */
+    static const unsigned char bytes[] = { 0,   1,   2,   3,   4,   5,   0, 0, 0, 63,
+                                           100, 101, 102, 103, 104, 105, 0, 0, 0, 63 };
+    static const struct {
+        const char *list, *weight;
+        keel_subset subset;
+        double split;
+        const char *says; /* fields, or the error */
+    } cases[] = {
+        { "x=u1,_=u1(4),y=u1,sample_weight=f4", .says = "x=0 y=5 sample_weight=0.5 " },
+        { "x=u1,_=u1(4),y=u1,w=f4", "w", .says = "x=0 y=5 sample_weight=0.5 " },
+        { "x=u1,_=u1(4),y=u1,w=f4", "v", .says = "no array named v" },
+        { "x=u1,_=u1(4),y=u1,sample_weights=f4", .says = "'sample_weights' is not used" },
+        { "x=u1,_=u1(5),sample_weights=f4", .says = "x=0 " }, /* there is nothing to weigh */
+        { "x_1=u1,x_0=u1,_=u1(2),y_0=u1,y_1=u1,sample_weight_1=f4",
+          .says = "x_0=1 x_1=0 y_0=4 y_1=5 sample_weight_1=0.5:y_1 " },
+        { "x=u1,_=u1(3),y_0=u1,y_1=u1,sample_weight_y_0=f4",
+          .says = "x=0 y_0=4 y_1=5 sample_weight_y_0=0.5:y_0 " },
+        { "x_train=u1,y_train=u1,x_test=u1,y_test=u1,_=u1(6)", .says = "x=0 y=1 " },
+        { "x_train=u1,y_train=u1,x_test=u1,y_test=u1,_=u1(6)", .subset = KEEL_SUBSET_VALIDATION,
+          .says = "x=2 y=3 " },
+        { "x_train=u1,y_train=u1,x_test=u1,y_test=u1,_=u1(6)", .subset = KEEL_SUBSET_VALIDATION,
+          .split = 0.5, .says = "x=100 y=101 " },
+        { "x=u1,y=u1,x_test=u1,y_test=u1,_=u1(6)", .subset = KEEL_SUBSET_TRAINING, .split = 0.5,
+          .says = "x=0 y=1 " },
+    };
+    files_begin();
+    files_write("a.bin", bytes, sizeof bytes);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const int64_t live = keel_memory_live();
+        keel_dataset *d = NULL;
+        char got[256] = "";
+        keel_dataset_options o = KEEL_DATASET_OPTIONS;
+        o.sample_weight = cases[i].weight;
+        o.subset = cases[i].subset;
+        o.validation_split = cases[i].split;
+        if (keel_dataset_open(&d, raw_spec(cases[i].list, "a.bin"), &o) < 0)
+            snprintf(got, sizeof got, "%s", keel_error());
+        if (d) assert_int_equal(keel_dataset_rows(d), cases[i].split > 0 ? 1 : 2);
+        if (d) describe(got, sizeof got, d);
+        keel_dataset_destroy(d);
+        if (d ? !!strcmp(got, cases[i].says) : !strstr(got, cases[i].says))
+            fail_msg("%s: %s", cases[i].list, got);
+        assert_int_equal(keel_memory_live(), live);
+    }
+    files_end();
+}
+
 static void records_are_read_by_their_list(void **state)
 {
     /* Two records: y, then x of [2 channels, 1, 3]. */
@@ -534,6 +604,7 @@ int main(void)
         cmocka_unit_test(an_array_that_cannot_be_read_is_refused_by_name),
         cmocka_unit_test(damaged_files_are_refused_and_hurt_nobody),
         cmocka_unit_test(a_damaged_chunk_is_named),
+        cmocka_unit_test(fields_are_chosen_by_their_names),
         cmocka_unit_test(records_are_read_by_their_list),
         cmocka_unit_test(a_wrong_list_of_records_is_one_clear_line),
         cmocka_unit_test(a_large_npy_is_read_row_by_row),

@@ -231,7 +231,7 @@ static keel_status open_records(keel_dataset **out, const char *spec, const keel
         s = keel_dataset_create(&d, &keel_source_raw, r, &fields, r->path[0]);
     for (int i = 0; s >= 0 && i < r->n; i++) /* the dataset has copied the strings */
         r->column[i].stored.field = d->origin->spec.field[i];
-    if (s >= 0) s = keel_dataset_take_subset(&d, o);
+    if (s >= 0 && !chosen.held_out) s = keel_dataset_take_subset(&d, o);
     keel_named_free(&chosen);
     if (s < 0)
         keel_dataset_destroy(d);
