@@ -159,6 +159,16 @@ static keel_dataset *squares(int64_t n)
     return array_of(value, n);
 }
 
+static keel_dataset *texts(void)
+{
+    static const keel_string text[] = { { "b", 1 },  { "a", 1 }, { "", 0 },  { "b", 1 },
+                                        { "ab", 2 }, { "", 0 },  { "a", 1 }, { "ba", 2 } };
+    keel_dataset *d;
+    const keel_tensor x = { KEEL_STRING, { 1, { 8 } }, (void *)text };
+    must(keel_dataset_from_arrays(&d, &x, NULL, NULL));
+    return streams ? filtered(d, all_stay) : d;
+}
+
 /* Rows of 1 to n numbers, as many as the number is. */
 static keel_dataset *ragged(int64_t n, bool zero_last)
 {
@@ -176,6 +186,61 @@ static keel_dataset *ragged(int64_t n, bool zero_last)
                                  { KEEL_INT64, { 1, { n + 1 } }, splits } };
     must(keel_dataset_from_fields(&d, &x, 1));
     return streams ? filtered(d, all_stay) : d;
+}
+
+/* Each row twice, side by side. */
+static keel_status twice(void *context, const keel_tensor *in, keel_tensor *out,
+                         const keel_element_place *at)
+{
+    (void)context, (void)at;
+    const int64_t n = in->shape.dim[in->shape.rank - 1];
+    const int64_t rows = in->shape.rank > 1 ? in->shape.dim[0] : 1;
+    for (int64_t i = 0; i < 2 * n * rows; i++)
+        ((int64_t *)out->data)[i] = ((int64_t *)in->data)[i / (2 * n) * n + i % n];
+    return KEEL_OK;
+}
+
+static keel_status as_much_again(void *context, const keel_shape *in, keel_shape *out)
+{
+    (void)context;
+    out[0] = in[0];
+    out[0].dim[in[0].rank - 1] *= 2;
+    return KEEL_OK;
+}
+
+static keel_status of_another_rank(void *context, const keel_shape *in, keel_shape *out)
+{
+    (void)context;
+    out[0] = (keel_shape){ in[0].rank + 1, { in[0].dim[0], 1 } };
+    return KEEL_OK;
+}
+
+static keel_status of_less_than_nothing(void *context, const keel_shape *in, keel_shape *out)
+{
+    (void)context, (void)in;
+    out[0].dim[0] = -7;
+    return KEEL_OK;
+}
+
+static keel_status of_no_shape(void *context, const keel_shape *in, keel_shape *out)
+{
+    (void)context, (void)in, (void)out;
+    return keel_error_set(KEEL_EDATA, "it has no shape");
+}
+
+static keel_dataset *lengthened(keel_dataset *d,
+                                keel_status (*shapes)(void *, const keel_shape *, keel_shape *))
+{
+    keel_dataset *out;
+    const keel_data_field x = { "x", KEEL_INT64, { 1, { KEEL_DIM_OPEN } }, KEEL_ROLE_INPUT };
+    must(keel_dataset_map(&out, d,
+                          &(keel_map){ .size = sizeof(keel_map),
+                                       .n_field = 1,
+                                       .field = &x,
+                                       .call = twice,
+                                       .shapes = shapes }));
+    keel_dataset_destroy(d);
+    return out;
 }
 
 static keel_dataset *scanned(keel_dataset *d, int64_t from,
@@ -283,6 +348,8 @@ static keel_dataset *make(int i, const char **what)
     CASE("scan, twice", TWICE(scanned(open_rows("range:4"), 0, sum)))
     CASE("unique", then(array_of(repeats, 7), "unique", NULL))
     CASE("unique, more than 32", then(squares(100), "unique", NULL))
+    CASE("unique of texts", then(texts(), "unique", NULL))
+    CASE("unique of lists of texts", then(TWICE(BATCH(texts(), 2)), "unique", NULL))
     CASE("unique of batches", then(BATCH(array_of(pairs, 7), 2), "unique", NULL))
     CASE("range", open_rows("range:5"))
     CASE("range by steps", open_rows("range:3:10:3"))
@@ -307,6 +374,11 @@ static keel_dataset *make(int i, const char **what)
          grouped((keel_group){ .window_size = 9, .window_size_of = key_and_1 }))
     CASE("group_by_window, rows", grouped((keel_group){ .window_size = 4, .reduce = all_but_one }))
     CASE("padded_batch", WITH(ragged(5, false), "padded_batch", KEEL_ARG_INT("batch_size", 2)))
+    CASE("map to rows of other lengths", WITH(lengthened(ragged(5, false), as_much_again),
+                                              "padded_batch", KEEL_ARG_INT("batch_size", 2)))
+    CASE("map of batches to others",
+         lengthened(WITH(ragged(5, false), "padded_batch", KEEL_ARG_INT("batch_size", 2)),
+                    as_much_again))
     CASE("padded_batch by -1", WITH(ragged(5, false), "padded_batch", KEEL_ARG_INT("batch_size", 2),
                                     KEEL_ARG_INT("padding_values", -1)))
     CASE("padded_batch to 6",
@@ -339,19 +411,22 @@ static keel_dataset *make(int i, const char **what)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* A field as text: numbers joined by , and rows of them by ; */
+/* A field as text: numbers or texts joined by , and rows of them by ; */
 static size_t write_field(char *to, size_t size, const keel_tensor *t)
 {
     size_t at = 0;
     int64_t n = 1;
     for (int d = 0; d < t->shape.rank; d++) n *= t->shape.dim[d];
     const int64_t line = t->shape.rank ? t->shape.dim[t->shape.rank - 1] : 1;
-    for (int64_t i = 0; i < n; i++)
-        at += (size_t)snprintf(to + at, size - at, "%s%lld",
-                               !i         ? ""
-                               : i % line ? ","
-                                          : ";",
-                               (long long)((int64_t *)t->data)[i]);
+    for (int64_t i = 0; i < n; i++) {
+        at += (size_t)snprintf(to + at, size - at, "%s", !i ? "" : i % line ? "," : ";");
+        if (t->dtype == KEEL_STRING) {
+            const keel_string *text = (const keel_string *)t->data + i;
+            at += (size_t)snprintf(to + at, size - at, "%.*s", (int)text->n_bytes, text->data);
+        } else {
+            at += (size_t)snprintf(to + at, size - at, "%lld", (long long)((int64_t *)t->data)[i]);
+        }
+    }
     return at;
 }
 
@@ -526,6 +601,29 @@ static void what_a_function_makes_is_refused_by_what_is_wrong(void **unused)
     }
 }
 
+static void shapes_that_do_not_fit_are_refused(void **unused)
+{
+    (void)unused;
+    const struct {
+        keel_status (*shapes)(void *, const keel_shape *, keel_shape *);
+        keel_status status;
+        const char *says;
+    } some[] = {
+        { of_another_rank, KEEL_ESHAPE, "map: shapes gave (1, 1) for 'x', which is (None,)" },
+        { of_less_than_nothing, KEEL_ESHAPE, "map: shapes gave" },
+        { of_no_shape, KEEL_ECALLBACK, "map: shapes returned KEEL_EDATA: it has no shape" },
+    };
+    for (int kind = 0; kind < 2; kind++)
+        for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+            int n;
+            streams = kind;
+            keel_dataset *d = lengthened(ragged(3, false), some[i].shapes);
+            assert_int_equal(count_elements(d, 2, &n), some[i].status);
+            if (!strstr(keel_error(), some[i].says)) fail_msg("%s", keel_error());
+            keel_dataset_destroy(d);
+        }
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Stage k on a dataset of numbers, of ragged rows or of batches; KEEL_END: there is none. */
@@ -649,7 +747,7 @@ int main(void)
     json_t *golden = golden_load("pipelines.json");
     int n = 0;
     cases = json_object_get(golden, "cases");
-    for (keel_dataset *d; n < MOST - 5; n++) {
+    for (keel_dataset *d; n < MOST - 6; n++) {
         const char *what;
         if (!(d = make(n, &what))) break;
         keel_dataset_destroy(d);
@@ -664,6 +762,7 @@ int main(void)
     test[n++] = (struct CMUnitTest)cmocka_unit_test(numbers_without_end_are_drawn_by_their_seed);
     test[n++] =
         (struct CMUnitTest)cmocka_unit_test(what_a_function_makes_is_refused_by_what_is_wrong);
+    test[n++] = (struct CMUnitTest)cmocka_unit_test(shapes_that_do_not_fit_are_refused);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(every_allocation_may_fail);
     test[n++] = (struct CMUnitTest)cmocka_unit_test_prestate(the_docs_name_every_method_of_tf_data,
                                                              json_object_get(golden, "methods"));

@@ -14,10 +14,10 @@ D = tf.data.Dataset
 
 
 def text_of(value):
-    """Numbers joined by , and rows of them by ;"""
+    """Numbers or texts joined by , and rows of them by ;"""
     value = np.asarray(value)
     if value.ndim == 0:
-        return str(int(value))
+        return str(int(value)) if value.dtype.kind in "iub" else value.item().decode()
     return (";" if value.ndim > 1 else ",").join(text_of(v) for v in value)
 
 
@@ -69,6 +69,9 @@ cases = {
     "scan, twice": D.range(4).scan(np.int64(0), lambda s, x: (s + x, s + x)).repeat(2),
     "unique": D.from_tensor_slices([1, 37, 2, 37, 2, 1, 0]).unique(),
     "unique, more than 32": D.range(100).map(lambda x: x * x % 97).unique(),
+    "unique of texts": D.from_tensor_slices(["b", "a", "", "b", "ab", "", "a", "ba"]).unique(),
+    "unique of lists of texts": D.from_tensor_slices(
+        ["b", "a", "", "b", "ab", "", "a", "ba"]).batch(2).repeat(2).unique(),
     "unique of batches": D.from_tensor_slices([1, 2, 1, 2, 2, 1, 1]).batch(2).unique(),
     "range": D.range(5),
     "range by steps": D.range(3, 10, 3),
@@ -92,6 +95,8 @@ cases = {
     "group_by_window by key": grouped(lambda k, d: d.batch(10), sizes=lambda k: k + 1),
     "group_by_window, rows": grouped(lambda k, d: d.skip(1), size=4),
     "padded_batch": ragged(5).padded_batch(2),
+    "map to rows of other lengths": ragged(5).map(lambda r: tf.concat([r, r], 0)).padded_batch(2),
+    "map of batches to others": ragged(5).padded_batch(2).map(lambda r: tf.concat([r, r], 1)),
     "padded_batch by -1": ragged(5).padded_batch(2, padding_values=np.int64(-1)),
     "padded_batch to 6": ragged(5).padded_batch(3, padded_shapes=[6], padding_values=np.int64(7)),
     "padded_batch, dropped": ragged(5).padded_batch(2, drop_remainder=True),
