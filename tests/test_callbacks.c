@@ -155,6 +155,12 @@ static void hear(listener *l, const char *name, int64_t number, const keel_momen
     if (number != json_integer_value(json_array_get(call, 1)))
         fail_msg("%s: %s of %d, Keras has %d", l->what, name, (int)number,
                  (int)json_integer_value(json_array_get(call, 1)));
+    if (strstr(name, "_batch_")) {
+        const int64_t all = m->training ? ROWS : TESTED, done = m->step * BATCH;
+        assert_int_equal(m->all_rows, all);
+        assert_int_equal(m->steps, (all + BATCH - 1) / BATCH);
+        assert_int_equal(m->rows, done < all ? done : all);
+    }
     names = json_array_get(call, 2);
     values = json_array_get(call, 3);
     if (!strcmp(name, "train_begin") || !strcmp(name, "train_end"))
