@@ -287,13 +287,14 @@ static keel_status list_tar(const char *path, char *names, size_t size)
 static void long_names_and_large_sizes_come_from_special_members(void **state)
 {
     (void)state;
-    char names[4096], longer[201], want[256];
-    memset(longer, 'n', 200);
-    longer[200] = 0;
+    enum { LONG = 2000 };
+    char names[4096], longer[LONG + 1], want[LONG + 100];
+    memset(longer, 'n', LONG);
+    longer[LONG] = 0;
     files_begin();
     record_bytes b = { 0 };
     tar_put(&b, "folder/", '5', "", 0);
-    tar_put(&b, "@LongLink", 'L', longer, 201);
+    tar_put(&b, "@LongLink", 'L', longer, LONG + 1);
     tar_put(&b, "short", '0', "abc", 3);
     tar_put(&b, "p", 'x', "12 path=a=b\n10 size=4\n15 mtime=12.34\n", 37);
     tar_put(&b, "q", '0', "wxyz", 4);
