@@ -272,6 +272,38 @@ static void a_packed_file_gives_the_same_means(void **state)
     files_end();
 }
 
+/* An empty line is a row there, with an empty text, except at the end of the file. */
+static void empty_lines_of_a_single_column_are_rows_in_every_part(void **state)
+{
+    static const int threads[] = { 2, 7 };
+    static const uint64_t parts[] = { 1, 5, 64 };
+    static const char *const ends[] = { "", "\n", "\n\n" };
+    files_begin();
+    for (size_t end = 0; end < COUNT(ends); end++) {
+        text t = { 0 };
+        keel_dataset_options o = KEEL_DATASET_OPTIONS;
+        o.inputs = LIST("w");
+        o.n_input = 1;
+        seed = end;
+        put(&t, "w\n");
+        for (int i = 0; i < 200; i++) put(&t, draw(3) ? "\n" : "word\n");
+        put(&t, "last");
+        put(&t, ends[end]);
+        const char *path = files_write("a.csv", t.data, t.n);
+        keel_dataset *d;
+        seen want = open_by(path, NULL, o, 1, 64);
+        if (keel_csv_open(&d, path, NULL, &o, 7, 5) < 0) fail_msg("%s", keel_error());
+        assert_int_equal(keel_dataset_rows(d), 201);
+        keel_dataset_destroy(d);
+        for (size_t i = 0; i < COUNT(threads); i++)
+            for (size_t k = 0; k < COUNT(parts); k++)
+                same("one column", path, NULL, &o, &want, threads[i], parts[k]);
+        free(want.data);
+        free(t.data);
+    }
+    files_end();
+}
+
 /* ---- errors -----------------------------------------------------------------------------------
  */
 
@@ -395,6 +427,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_threads_and_any_parts_give_the_table_of_one_thread),
         cmocka_unit_test(a_packed_file_gives_the_same_means),
+        cmocka_unit_test(empty_lines_of_a_single_column_are_rows_in_every_part),
         cmocka_unit_test(the_first_wrong_line_is_named),
         cmocka_unit_test(hostile_quotes_cost_little),
         cmocka_unit_test(every_failed_allocation_is_survived),
