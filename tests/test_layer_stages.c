@@ -549,6 +549,22 @@ static void texts_of_any_length_are_looked_up(void **unused)
 
 /* ---- rows that mix --------------------------------------------------------------------------- */
 
+/* What is not `own` in an image of 8 x 9 x 2 fills a box of whole pixels. */
+static void check_box(const float *pixel, float own)
+{
+    int low[2] = { 8, 9 }, high[2] = { 0, 0 }, n = 0;
+    for (int i = 0; i < 8 * 9 * 2; i++) {
+        const int at[2] = { i / 18, i % 18 / 2 };
+        if (pixel[i] == own) continue;
+        n++;
+        for (int k = 0; k < 2; k++) {
+            if (at[k] < low[k]) low[k] = at[k];
+            if (at[k] >= high[k]) high[k] = at[k] + 1;
+        }
+    }
+    if (n) assert_int_equal(n, (high[0] - low[0]) * (high[1] - low[1]) * 2);
+}
+
 /* Image r is r everywhere and label r is class r, so the labels say what the image must be. */
 static void mixed(const char *name, const char *args, double *own, int *alone)
 {
@@ -579,6 +595,7 @@ static void mixed(const char *name, const char *args, double *own, int *alone)
             }
             for (int i = 0; i < PIXELS; i++) seen += (double)image_at[r * PIXELS + i] / PIXELS;
             assert_true(fabs(sum - 1) < 1e-5);
+            if (!strcmp(name, "CutMix")) check_box(image_at + r * PIXELS, (float)r);
             /* a box of CutMix covers whole pixels, and its area is counted in parts of them */
             if (fabs(seen - want) > (strcmp(name, "CutMix") ? 1e-5 : 3 * 0.25))
                 fail_msg("%s: the image has %g, and the labels say %g", name, seen, want);
