@@ -139,7 +139,7 @@ static keel_dataset *put(keel_dataset *d, const char *text)
         const keel_filter f = { .size = sizeof f, .call = even };
         must(keel_dataset_filter(&out, d, &f));
     } else if (!strcmp(name, "concatenate")) {
-        other = range(a);
+        other = b ? put(range(a), "repeat") : range(a);
         must(keel_dataset_concatenate(&out, d, other));
         keel_dataset_destroy(other);
     } else if (!strcmp(name, "batch")) {
@@ -274,6 +274,10 @@ static const struct gives {
     { "take behind repeat of take", "range 4 | take 2 | repeat 3 | take 5", 5, "0 1 0 1 0 " },
     { "concatenate puts one behind the other", "range 2 | concatenate 3", 5, "0 1 0 1 2 " },
     { "concatenate behind nothing", "range 2 | take 0 | concatenate 2", 2, "0 1 " },
+    { "nothing comes behind what has no end", "range 2 | repeat | concatenate 3 | take 5", 5,
+      "0 1 0 1 0 " },
+    { "concatenate ends with what has no end", "range 2 | concatenate 3 1 | take 7", 7,
+      "0 1 0 1 2 0 1 " },
     { "map computes each", "range 4 | map", 4, "0 1 4 9 " },
     { "map computes batches", "range 4 | batch 3 | map", 2, "0,1,4 9 " },
     { "map in order", "range 4 | in_order", 4, "0 1 4 9 " },
