@@ -1,6 +1,7 @@
 /* Files for the tests of data: a folder that is made and removed, and what stands in it. */
 #ifndef TESTS_DATA_FILES_H
 #define TESTS_DATA_FILES_H
+#include <dirent.h>
 #include <fts.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -55,6 +56,17 @@ static inline const char *files_write(const char *name, const void *data, size_t
 static inline const char *files_text(const char *name, const char *text)
 {
     return files_write(name, text, strlen(text));
+}
+
+/* How many files this process has open. */
+static inline int files_open(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    int n = 0;
+    if (!d) abort();
+    while (readdir(d)) n++;
+    closedir(d);
+    return n;
 }
 
 /* Base64, as golden files keep binary data; the caller frees it. */

@@ -700,6 +700,8 @@ static void a_record_that_is_put_off_changes_no_other(void **state)
     }
 }
 
+static int opened_before;
+
 static int begin(void **state)
 {
     (void)state;
@@ -707,6 +709,7 @@ static int begin(void **state)
     golden = golden_load("directories.json");
     npy(), npz(), idx(), tables(), records(), archives(), hdf5(), raw(), images();
     sounds_and_texts(), streams();
+    opened_before = files_open();
     return 0;
 }
 
@@ -715,6 +718,7 @@ static int end(void **state)
     (void)state;
     json_decref(golden);
     files_end();
+    assert_int_equal(files_open(), opened_before); /* what is refused is closed */
     return 0;
 }
 

@@ -124,17 +124,23 @@ static const char *spec_of(const char *spec)
     return text;
 }
 
+static void options_for(keel_dataset_options *o, const struct source *s)
+{
+    *o = KEEL_DATASET_OPTIONS;
+    o->label = s->label;
+    o->audio_length = s->frames;
+    if (s->one_shape) o->height = o->width = SIDE;
+    if (s->input) {
+        o->inputs = &s->input;
+        o->n_input = 1;
+    }
+}
+
 static keel_dataset *open_source(const struct source *s)
 {
     keel_dataset *d;
-    keel_dataset_options o = KEEL_DATASET_OPTIONS;
-    o.label = s->label;
-    o.audio_length = s->frames;
-    if (s->one_shape) o.height = o.width = SIDE;
-    if (s->input) {
-        o.inputs = &s->input;
-        o.n_input = 1;
-    }
+    keel_dataset_options o;
+    options_for(&o, s);
     if (keel_dataset_open(&d, spec_of(s->spec), &o) < 0) fail_msg("%s: %s", s->what, keel_error());
     return d;
 }
@@ -268,6 +274,33 @@ static void each_allocation_that_fails_gives_all_bytes_back(void **state)
             if (!failed) break;
         }
         keel_dataset_destroy(d);
+    }
+}
+
+static void files_are_closed_even_if_an_allocation_fails(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SOURCES; i++) {
+        const int before = files_open();
+        for (int64_t at = 0, failed = 1; failed; at = at < 60 ? at + 1 : at + 1 + at / 8) {
+            keel_dataset_options o;
+            keel_dataset *d = NULL;
+            keel_feed *f = NULL;
+            uint64_t sum;
+            const keel_feed_options feed = options_of(-1, NULL);
+            options_for(&o, &sources[i]);
+            keel_memory_fail_at(at);
+            keel_status s = keel_dataset_open(&d, spec_of(sources[i].spec), &o);
+            if (s >= 0) s = keel_feed_create(&f, d, &feed);
+            if (s >= 0) s = read_all(f, &sum);
+            failed = s < 0;
+            keel_memory_fail_at(-1);
+            keel_feed_destroy(f);
+            keel_dataset_destroy(d);
+            if (files_open() != before)
+                fail_msg("%s, allocation %d: %d files are left open", sources[i].what, (int)at,
+                         files_open() - before);
+        }
     }
 }
 
@@ -422,6 +455,7 @@ int main(void)
         cmocka_unit_test(what_is_allocated_is_taken_first),
         cmocka_unit_test(too_little_is_refused_before_the_first_row),
         cmocka_unit_test(each_allocation_that_fails_gives_all_bytes_back),
+        cmocka_unit_test(files_are_closed_even_if_an_allocation_fails),
         cmocka_unit_test(a_program_whose_batches_grow_beyond_the_limit_is_named),
         cmocka_unit_test(an_image_without_room_is_named_with_the_least_that_works),
         cmocka_unit_test(once_all_rows_were_read_the_least_is_known),
