@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "golden.h"
 #include "io/png_write.h"
+#include "io/tfrecord.h"
 #include "must.h"
 #include "train/callbacks/_monitor.h"
 #include "train/callbacks/_texts.h"
@@ -605,6 +606,93 @@ static void tensorboard_files_have_a_record_for_each_value(void **unused)
     assert_true(has(data, n, "epoch_loss") && has(data, n, "evaluation_mae_vs_iterations"));
     free(data);
     keel_callback_destroy(c);
+    keel_model_destroy(m);
+}
+
+/* Field `number` of a message of a protocol buffer: its bytes, or NULL; *n: how many, or the whole
+ * number that it is. The message must be whole. */
+static const unsigned char *proto(const unsigned char *p, uint64_t n, int number, uint64_t *size)
+{
+    const unsigned char *const end = p + n, *found = NULL;
+    while (p < end) {
+        uint64_t v[2] = { 0 };
+        for (int k = 0; k < 2; k++) {
+            if (k && (v[0] & 7) != 0 && (v[0] & 7) != 2) {
+                v[1] = (v[0] & 7) == 1 ? 8 : 4;
+                continue;
+            }
+            for (int shift = 0; p < end; shift += 7) {
+                v[k] |= (uint64_t)(*p & 127) << shift;
+                if (!(*p++ & 128)) break;
+            }
+        }
+        const uint64_t skip = (v[0] & 7) ? v[1] : 0;
+        assert_true(skip <= (uint64_t)(end - p));
+        if (v[0] >> 3 == (uint64_t)number && !found) {
+            found = p;
+            *size = v[1];
+        }
+        p += skip;
+    }
+    return found;
+}
+
+/* Numbers of fields are those of event.proto, summary.proto and tensor.proto; the reader of
+ * TFRecord looks at checksums. */
+static void tensorboard_has_the_values_of_the_history(void **unused)
+{
+    (void)unused;
+    char text[600], path[500], file[800] = "";
+    keel_callback *c;
+    keel_history h;
+    keel_tfrecord t;
+    keel_scratch scratch = { 0 };
+    keel_model *m = sgd(0.1);
+    int found = 0;
+    snprintf(path, sizeof path, "%s/values", folder);
+    snprintf(text, sizeof text, "TensorBoard(log_dir='%s')", path);
+    must(keel_callback_parse(&c, text));
+    const keel_fit_options o = options(3, KEEL_CALLBACKS(c));
+    must(keel_fit(m, strategy[2], rows, &o, &h));
+    keel_callback_destroy(c);
+    strcat(path, "/train");
+    DIR *d = opendir(path);
+    assert_non_null(d);
+    for (const struct dirent *e; (e = readdir(d));)
+        if (e->d_name[0] != '.') snprintf(file, sizeof file, "%s/%s", path, e->d_name);
+    closedir(d);
+    must(keel_tfrecord_open(&t, file, true, NULL));
+    for (int64_t i = 0; i < t.count; i++) {
+        const unsigned char *data, *sum, *value, *tag, *tensor, *content;
+        size_t n;
+        uint64_t size, step = 0, n_tag, type = 0;
+        double time;
+        must(keel_tfrecord_read(&t, i, &scratch, &data, &n));
+        assert_non_null(sum = proto(data, n, 1, &size));
+        memcpy(&time, sum, 8);
+        assert_true(time > 1.6e9);
+        proto(data, n, 2, &step);
+        if (!(sum = proto(data, n, 5, &size))) continue;
+        assert_non_null(value = proto(sum, size, 1, &size));
+        assert_non_null(tag = proto(value, size, 1, &n_tag));
+        assert_non_null(tensor = proto(value, size, 8, &size));
+        proto(tensor, size, 1, &type);
+        assert_int_equal(type, 1); /* DT_FLOAT */
+        assert_non_null(content = proto(tensor, size, 4, &size));
+        assert_int_equal(size, sizeof(float));
+        float got;
+        memcpy(&got, content, sizeof got);
+        for (int k = 0; k < h.count; k++) {
+            snprintf(text, sizeof text, "epoch_%s", h.name[k]);
+            if (n_tag != strlen(text) || memcmp(tag, text, n_tag)) continue;
+            assert_true(step < 3 && got == (float)h.value[(int64_t)step * h.count + k]);
+            found++;
+        }
+    }
+    assert_int_equal(found, 3 * 2); /* loss and mae; val_ is in another file */
+    keel_scratch_free(&scratch);
+    keel_tfrecord_close(&t);
+    keel_history_free(&h);
     keel_model_destroy(m);
 }
 
@@ -1317,6 +1405,7 @@ int main(void)
         cmocka_unit_test(checkpoints_have_the_names_of_keras_and_the_weights_of_their_moment),
         cmocka_unit_test(the_csv_logger_writes_the_file_of_keras),
         cmocka_unit_test(the_csv_logger_writes_over_no_table_of_data),
+        cmocka_unit_test(tensorboard_has_the_values_of_the_history),
         cmocka_unit_test(tensorboard_files_have_a_record_for_each_value),
         cmocka_unit_test(the_model_is_that_of_the_last_step_and_what_is_set_holds),
         cmocka_unit_test(a_step_after_weights_were_set_is_that_of_a_model_with_them),

@@ -2,6 +2,7 @@
  * graph.proto of TensorFlow. */
 #include "io/events.h"
 #include "base/memory.h"
+#include "io/crc32c.h"
 #include "io/file.h"
 #include <errno.h>
 #include <math.h>
@@ -87,25 +88,6 @@ static void put_message(bytes *b, int field, bytes *inner)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-static uint32_t masked_crc(const void *data, size_t n)
-{
-    static const uint32_t table[16] = { /* CRC-32C of four bits, reflected */
-                                        0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1,
-                                        0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,
-                                        0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9,
-                                        0xc38d26c4, 0xd3d3e1ab, 0xe330a81a, 0xf36e6f75
-    };
-    const unsigned char *p = data;
-    uint32_t c = 0xffffffff;
-    for (size_t i = 0; i < n; i++) {
-        c ^= p[i];
-        c = c >> 4 ^ table[c & 15];
-        c = c >> 4 ^ table[c & 15];
-    }
-    c ^= 0xffffffff;
-    return (c >> 15 | c << 17) + 0xa282ead8;
-}
-
 static keel_status bad_file(const keel_events *e)
 {
     return keel_fail(KEEL_EIO, "%s: %s", e->path, strerror(errno ? errno : EIO));
@@ -123,7 +105,8 @@ static keel_status write_event(keel_events *e, int64_t step, int field, bytes *c
     keel_status s = b.failed ? KEEL_ENOMEM : KEEL_OK;
     if (s >= 0) {
         const uint64_t n = b.n;
-        const uint32_t crc_n = masked_crc(&n, sizeof n), crc = masked_crc(b.at, b.n);
+        const uint32_t crc_n = keel_crc32c_masked(keel_crc32c(&n, sizeof n));
+        const uint32_t crc = keel_crc32c_masked(keel_crc32c(b.at, b.n));
         errno = 0;
         if (fwrite(&n, sizeof n, 1, e->file) != 1 || fwrite(&crc_n, 4, 1, e->file) != 1 ||
             fwrite(b.at, 1, b.n, e->file) != b.n || fwrite(&crc, 4, 1, e->file) != 1 ||
