@@ -601,6 +601,26 @@ static void what_a_function_makes_is_refused_by_what_is_wrong(void **unused)
     }
 }
 
+/* Each time, and not only the first one. */
+static void numbers_without_end_that_choose_nothing_are_refused(void **unused)
+{
+    (void)unused;
+    static const int64_t zero;
+    int n;
+    streams = false;
+    keel_dataset *part[3] = { open_rows("range:2"), open_rows("range:3"),
+                              then(array_of(&zero, 1), "repeat", NULL) },
+                 *d;
+    must(keel_dataset_apply(&d, "choose_from_datasets",
+                            KEEL_ARGS(KEEL_ARG_BOOL("stop_on_empty_dataset", false)), part, 3));
+    for (int i = 0; i < 3; i++) keel_dataset_destroy(part[i]);
+    d = WITH(d, "ignore_errors", KEEL_ARG_INT("most", 2));
+    assert_int_equal(count_elements(d, 2, &n), KEEL_EDATA);
+    assert_int_equal(n, 2);
+    assert_non_null(strstr(keel_error(), "chose datasets that have ended"));
+    keel_dataset_destroy(d);
+}
+
 static void shapes_that_do_not_fit_are_refused(void **unused)
 {
     (void)unused;
@@ -747,7 +767,7 @@ int main(void)
     json_t *golden = golden_load("pipelines.json");
     int n = 0;
     cases = json_object_get(golden, "cases");
-    for (keel_dataset *d; n < MOST - 6; n++) {
+    for (keel_dataset *d; n < MOST - 7; n++) {
         const char *what;
         if (!(d = make(n, &what))) break;
         keel_dataset_destroy(d);
@@ -762,6 +782,8 @@ int main(void)
     test[n++] = (struct CMUnitTest)cmocka_unit_test(numbers_without_end_are_drawn_by_their_seed);
     test[n++] =
         (struct CMUnitTest)cmocka_unit_test(what_a_function_makes_is_refused_by_what_is_wrong);
+    test[n++] =
+        (struct CMUnitTest)cmocka_unit_test(numbers_without_end_that_choose_nothing_are_refused);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(shapes_that_do_not_fit_are_refused);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(every_allocation_may_fail);
     test[n++] = (struct CMUnitTest)cmocka_unit_test_prestate(the_docs_name_every_method_of_tf_data,

@@ -93,7 +93,7 @@ static keel_status next(keel_iter *it, keel_element **out)
             if (s != KEEL_OK) return s;
         }
         if (w->ended[w->chosen]) {
-            if (++w->in_vain == IN_VAIN && it->parent[it->n_parent - 1]->spec->endless)
+            if (++w->in_vain >= IN_VAIN && it->parent[it->n_parent - 1]->spec->endless)
                 return keel_fail(KEEL_EDATA,
                                  "choose_from_datasets: %d numbers in succession chose datasets "
                                  "that have ended, and there is no end of numbers",
