@@ -193,6 +193,15 @@ static const struct file {
     { "`with` that is no list", "source = 'SELF.npy'\n[[stage]]\nname = 'zip'\nwith = 1\n",
       "must be a list" },
     { "a source that is not there", "source = 'nothing.npz'\n", "nothing.npz" },
+    { "a further dataset that is a number",
+      "source = \"range:5\"\n[[stage]]\nname = \"concatenate\"\nwith = [\"range:3\", 3]\n",
+      "stage 1: `with` must be a list of texts" },
+    { "a further dataset that is not there",
+      "source = \"range:5\"\n[[stage]]\nname = \"concatenate\"\nwith = [\"/nowhere.npy\"]\n",
+      "/nowhere.npy: No such file" },
+    { "a further dataset that is the file itself",
+      "source = \"range:5\"\n[[stage]]\nname = \"concatenate\"\nwith = [\"SELF\"]\n",
+      "in a circle" },
 };
 
 /* Replace SELF in a text by a path. */
@@ -233,6 +242,32 @@ static void a_file_is_refused(void **state)
     if (s >= 0 || !strstr(keel_error(), f->error)) fail_msg("%s", s < 0 ? keel_error() : "opened");
     unlink(path);
     unlink(array);
+}
+
+static void further_datasets_are_opened_behind_the_first(void **unused)
+{
+    (void)unused;
+    static const char text[] = "source = \"range:5\"\n"
+                               "[[stage]]\nname = \"concatenate\"\n"
+                               "with = [\"range:10:12\", \"range:20:23\"]\n"
+                               "[[stage]]\nname = \"skip\"\ncount = 4\n";
+    static const int64_t want[] = { 4, 10, 11, 20, 21, 22 };
+    char path[64];
+    keel_dataset *d;
+    keel_reader *r;
+    const keel_tensor *x;
+    snprintf(path, sizeof path, "/tmp/keel-pipeline-%d.toml", (int)getpid());
+    write_to(path, text, sizeof text - 1);
+    must(keel_dataset_open(&d, path, NULL));
+    unlink(path);
+    must(keel_reader_create(&r, d, NULL));
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        must(keel_reader_next(r, &x));
+        assert_int_equal(*(int64_t *)x->data, want[i]);
+    }
+    assert_int_equal(keel_reader_next(r, &x), KEEL_END);
+    keel_reader_destroy(r);
+    keel_dataset_destroy(d);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -293,7 +328,7 @@ int main(void)
         N_TOML = sizeof toml / sizeof *toml,
         N_FILE = sizeof file / sizeof *file
     };
-    static struct CMUnitTest test[N_REFUSED + N_TOML + N_FILE + 1];
+    static struct CMUnitTest test[N_REFUSED + N_TOML + N_FILE + 2];
     int n = 0;
     for (int i = 0; i < N_REFUSED; i++)
         test[n++] =
@@ -303,6 +338,7 @@ int main(void)
     for (int i = 0; i < N_FILE; i++)
         test[n++] =
             (struct CMUnitTest){ file[i].what, a_file_is_refused, NULL, NULL, (void *)&file[i] };
+    test[n++] = (struct CMUnitTest)cmocka_unit_test(further_datasets_are_opened_behind_the_first);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(every_allocation_may_fail);
     return cmocka_run_group_tests(test, NULL, NULL);
 }
