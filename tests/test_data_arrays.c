@@ -5,6 +5,7 @@
 #include "data/feed.h"
 #include "data/source.h"
 #include "io/h5_data.h"
+#include "keel/pipeline.h"
 #include "tensor/shape.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -319,6 +320,25 @@ static void fields_are_chosen_by_their_names(void **state)
     files_end();
 }
 
+static void numbers_that_nobody_wants_are_not_made(void **state)
+{
+    const keel_feed_options o = { .batch_size = 4, .unwanted = 2, .threads = -1 };
+    keel_dataset *d = NULL, *numbered = NULL;
+    keel_feed *f = NULL;
+    keel_batch b;
+    if (keel_dataset_open(&d, "range:10:16", NULL) < 0 ||
+        keel_dataset_apply(&numbered, "enumerate", NULL, &d, 1) < 0 ||
+        keel_feed_create(&f, numbered, &o) < 0 || keel_feed_begin_epoch(f, 0) < 0 ||
+        keel_feed_next(f, &b) != KEEL_OK)
+        fail_msg("%s", keel_error());
+    assert_null(b.field[1]);
+    for (int64_t k = 0; k < 4; k++) assert_int_equal(((int64_t *)b.field[0])[k], k);
+    keel_feed_release(f, &b);
+    keel_feed_destroy(f);
+    keel_dataset_destroy(numbered);
+    keel_dataset_destroy(d);
+}
+
 static void records_are_read_by_their_list(void **state)
 {
     /* Two records: y, then x of [2 channels, 1, 3]. */
@@ -605,6 +625,7 @@ int main(void)
         cmocka_unit_test(damaged_files_are_refused_and_hurt_nobody),
         cmocka_unit_test(a_damaged_chunk_is_named),
         cmocka_unit_test(fields_are_chosen_by_their_names),
+        cmocka_unit_test(numbers_that_nobody_wants_are_not_made),
         cmocka_unit_test(records_are_read_by_their_list),
         cmocka_unit_test(a_wrong_list_of_records_is_one_clear_line),
         cmocka_unit_test(a_large_npy_is_read_row_by_row),
