@@ -139,7 +139,7 @@ static keel_dataset *put(keel_dataset *d, const char *text)
         const keel_filter f = { .size = sizeof f, .call = even };
         must(keel_dataset_filter(&out, d, &f));
     } else if (!strcmp(name, "concatenate")) {
-        other = b ? put(range(a), "repeat") : range(a);
+        other = b ? put(range(a), b > 1 ? "even" : "repeat") : range(a);
         must(keel_dataset_concatenate(&out, d, other));
         keel_dataset_destroy(other);
     } else if (!strcmp(name, "batch")) {
@@ -306,6 +306,8 @@ static const struct gives {
     { "interleave goes on in turn behind what fails",
       "range 9 | no_3 | interleave 6 1 | ignore_errors 2", KEEL_CARDINALITY_UNKNOWN,
       "0 0 1 1 2 2 4 3 5 4 6 5 8 " },
+    { "concatenate goes on behind what fails", "range 9 | no_3 | concatenate 5 2 | ignore_errors 2",
+      KEEL_CARDINALITY_UNKNOWN, "0 1 2 4 5 6 8 0 2 4 " },
     { "zip leaves out batches that differ in rows",
       "range 5 | batch 2 | zip 9 2 | ignore_errors 1 | take 3", KEEL_CARDINALITY_UNKNOWN,
       "0,1 2,3 " },

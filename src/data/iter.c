@@ -437,6 +437,7 @@ void keel_iter_destroy(keel_iter *it)
 keel_status keel_iter_begin(keel_iter *it, uint64_t pass)
 {
     if (it->open) it->kind->end(it);
+    it->failed = false;
     it->open = true; /* also where `begin` fails: `end` frees what it has made */
     it->at.pass = pass;
     it->at.index = 0;
@@ -460,6 +461,7 @@ keel_status keel_iter_next(keel_iter *it, keel_element **out)
     keel_probe_leave(p, m);
     keel_trail_show(t, shown);
     keel_trail_leave(t, before);
+    it->failed = s < 0;
     if (s == KEEL_OK)
         it->at.index++;
     else
@@ -490,5 +492,7 @@ void keel_iter_reseed(keel_iter *it, uint64_t seed)
 
 void keel_iter_pass(keel_iter *it)
 {
-    it->kind->pass(it);
+    const bool failed = it->failed;
+    it->failed = false;
+    if (failed) it->kind->pass(it);
 }

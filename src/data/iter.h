@@ -38,6 +38,7 @@ struct keel_iter {
     int work;         /* the kind of work that it is, for probes */
     keel_position at; /* seed, pass and stages; index: elements given in this pass */
     bool open;        /* `begin` was called */
+    bool failed;      /* what it was asked for last */
     bool left_early;  /* a pass may be left before its end */
     bool exact;       /* a pass may be left before its end, and the next one depends on how far it
                          was read: so nothing is read ahead */
@@ -80,7 +81,8 @@ keel_status keel_iter_next(keel_iter *it, keel_element **out);
 keel_status keel_iter_seek(keel_iter *it, int64_t index);
 /* Let its random stages draw from another seed than the run's: before `begin`. */
 void keel_iter_reseed(keel_iter *it, uint64_t seed);
-/* Leave out the element whose failure was given last. */
+/* Leave out the element whose failure was given last; nothing if none was: stages that have not
+ * failed, and those that were not begun, have nothing to leave out. */
 void keel_iter_pass(keel_iter *it);
 
 /* Row i of a batch as an element of its own, in the fields of `it`. */
