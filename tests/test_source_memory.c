@@ -304,6 +304,34 @@ static void files_are_closed_even_if_an_allocation_fails(void **state)
     }
 }
 
+static void what_a_cache_keeps_is_taken_from_the_run_that_goes_on(void **state)
+{
+    (void)state;
+    keel_dataset *rows = open_source(&sources[5]), *d;
+    keel_account first = { .limit = 64 << 20 }, second = first, before;
+    keel_feed_options o = options_of(-1, &first);
+    keel_feed *f;
+    keel_batch b;
+    uint64_t sum;
+    must(keel_dataset_apply(&d, "cache", NULL, &rows, 1));
+    must(keel_feed_create(&f, d, &o)); /* a run that ends early */
+    must(keel_feed_begin_epoch(f, 0));
+    must(keel_feed_next(f, &b));
+    keel_feed_release(f, &b);
+    keel_feed_destroy(f);
+    assert_int_equal(first.used, 0);
+    before = first;
+    o.account = &second;
+    must(keel_feed_create(&f, d, &o));
+    must(read_all(f, &sum));
+    assert_true(second.used > N * WIDTH * (int64_t)sizeof(float));
+    keel_feed_destroy(f);
+    assert_int_equal(second.used, 0);
+    assert_memory_equal(&first, &before, sizeof first);
+    keel_dataset_destroy(d);
+    keel_dataset_destroy(rows);
+}
+
 static void a_program_whose_batches_grow_beyond_the_limit_is_named(void **state)
 {
     (void)state;
@@ -455,6 +483,7 @@ int main(void)
         cmocka_unit_test(what_is_allocated_is_taken_first),
         cmocka_unit_test(too_little_is_refused_before_the_first_row),
         cmocka_unit_test(each_allocation_that_fails_gives_all_bytes_back),
+        cmocka_unit_test(what_a_cache_keeps_is_taken_from_the_run_that_goes_on),
         cmocka_unit_test(files_are_closed_even_if_an_allocation_fails),
         cmocka_unit_test(a_program_whose_batches_grow_beyond_the_limit_is_named),
         cmocka_unit_test(an_image_without_room_is_named_with_the_least_that_works),
