@@ -334,15 +334,11 @@ typedef enum keel_priority {
     /* Our kernels for ops that a library has, too, but slower. */
     KEEL_PRIORITY_OWN_AVX2,
     /* Convolutions by Winograd: tiles of 2x2 outputs; with strides; over one dim; tiles of 4x4,
-     * which need the fewest products. All with 16 lanes come before those with 8. In between come
-     * the kernels for few filters and those for images with few channels. */
+     * which need the fewest products. All with 16 lanes come before those with 8. In between comes
+     * the kernel for images with few channels. */
     KEEL_PRIORITY_WINOGRAD_AVX2,
     KEEL_PRIORITY_WINOGRAD_STRIDED_AVX2,
     KEEL_PRIORITY_WINOGRAD_1D_AVX2,
-    KEEL_PRIORITY_FEW_FILTERS_AVX2,
-    KEEL_PRIORITY_FEW_FILTERS_AVX512,
-    KEEL_PRIORITY_FEW_CHANNELS_BACK_AVX2,
-    KEEL_PRIORITY_FEW_CHANNELS_BACK_AVX512,
     KEEL_PRIORITY_FEW_CHANNELS_AVX512,
     KEEL_PRIORITY_WINOGRAD4_AVX2,
     KEEL_PRIORITY_OWN_AVX512,
@@ -350,6 +346,11 @@ typedef enum keel_priority {
     KEEL_PRIORITY_WINOGRAD_STRIDED_AVX512,
     KEEL_PRIORITY_WINOGRAD_1D_AVX512,
     KEEL_PRIORITY_WINOGRAD4_AVX512,
+    /* Convolutions to few filters and from few channels: take nothing else. */
+    KEEL_PRIORITY_FEW_FILTERS_AVX2,
+    KEEL_PRIORITY_FEW_FILTERS_AVX512,
+    KEEL_PRIORITY_FEW_CHANNELS_BACK_AVX2,
+    KEEL_PRIORITY_FEW_CHANNELS_BACK_AVX512,
     /* Convolutions that are depthwise: take nothing else. */
     KEEL_PRIORITY_DEPTHWISE_AVX2,
     KEEL_PRIORITY_DEPTHWISE_AVX512,

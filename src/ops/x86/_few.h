@@ -11,16 +11,17 @@
 #include "ops/window.h"
 #include "ops/x86/_vector.h"
 
-enum { FEW_MOST = 8, FEW_NARROW_MOST = 6, FEW_CHANNELS_LEAST = 8, FEW_TAPS_MOST = 1024 };
+enum { FEW_NARROW_MOST = 6, FEW_CHANNELS_LEAST = 8, FEW_TAPS_MOST = 1024 };
 
 /* How many outputs are in a block, by the number of filters: their sums stay in registers. */
 #ifdef __AVX512F__
 enum { OUTS_1 = 16, OUTS_2 = 10, OUTS_3 = 8, OUTS_4 = 6, OUTS_5 = 4, OUTS_6 = 4, OUTS_7 = 3 };
-enum { OUTS_8 = 3 };
+enum { OUTS_8 = 3, FEW_PAYS_MOST = 8 };
 #else
 enum { OUTS_1 = 8, OUTS_2 = 5, OUTS_3 = 4, OUTS_4 = 3, OUTS_5 = 2, OUTS_6 = 2, OUTS_7 = 1 };
-enum { OUTS_8 = 1 };
+enum { OUTS_8 = 1, FEW_PAYS_MOST = 6 };
 #endif
+enum { FEW_MOST = 8 }; /* the loops take so many */
 
 /* run(n_f, kind_n) of the number of filters, with constants. */
 #define BY_FILTERS(run, kind, n_f)                                                                 \
@@ -55,8 +56,9 @@ typedef struct few_line {
     int64_t outs, y_step;    /* outputs of the line, and how far apart they are stored */
     int64_t in, step;        /* places of a line of x, and those from one output to the next */
     int64_t channels, apart; /* of x; of the weights, from one filter to the next */
-    const float *bias;       /* NULL: none */
-    bool adds;               /* to what is in y */
+    const float *weights;
+    const float *bias; /* NULL: none */
+    bool adds;         /* to what is in y */
 } few_line;
 
 /* Whether few filters and so many channels pay. Products of bfloat16 pairs win from more filters
@@ -66,7 +68,7 @@ static inline bool few_pays(const keel_node *n, int64_t filters, int64_t channel
     const bool narrow = n->held == KEEL_BFLOAT16;
     if (channels < FEW_CHANNELS_LEAST || taps > FEW_TAPS_MOST) return false;
     if (narrow && keel_cpu_level() >= KEEL_CPU_AMX) return false;
-    return filters <= (narrow ? FEW_NARROW_MOST : FEW_MOST);
+    return filters <= (narrow ? FEW_NARROW_MOST : FEW_PAYS_MOST);
 }
 
 /* A value as float32; a weight as products take it beside such values. */
@@ -93,9 +95,9 @@ static inline float factor_bf16(float weight)
 #endif
 #else
 typedef struct VALUE_(tap) {
-    const VALUE *at;     /* what output 0 of the line sees, where it may be outside */
-    int64_t place;       /* of that in its line */
-    const float *weight; /* [filters][apart] */
+    const VALUE *at; /* what output 0 of the line sees, where it may be outside */
+    int64_t place;   /* of that in its line */
+    int64_t weight;  /* where its weights begin, or sums of their gradients: [filters][apart] */
 } VALUE_(tap);
 
 /* `outs` outputs from `first` on, which see all those taps. */
@@ -110,7 +112,7 @@ static inline __attribute__((always_inline)) void VALUE_(make_outs)(const few_li
         EACH(f, n_f) sum[o][f] = vf_zero();
     for (int t = 0; t < n_tap; t++) {
         const VALUE *x = tap[t].at + first * x_step;
-        const float *weight = tap[t].weight;
+        const float *weight = l->weights + tap[t].weight;
         VECTOR_EACH(c, l->channels, m, {
             vf of[FEW_MOST];
             EACH(f, n_f) of[f] = vf_load_some(m, weight + f * l->apart + c);

@@ -34,8 +34,8 @@ const keel_kernel VECTOR_KERNEL(conv2d_few_channels) = {
 };
 #else
 /* The taps that places `phase`, phase + stride, ... of line h of the image see. */
-static int VALUE_(list_taps)(const keel_window *v, int64_t c, int64_t k, const VALUE *dy,
-                             const float *w, int64_t h, int64_t phase, VALUE_(tap) * tap)
+static int VALUE_(list_taps)(const keel_window *v, int64_t c, int64_t k, const VALUE *dy, int64_t h,
+                             int64_t phase, VALUE_(tap) * tap)
 {
     int n = 0;
     for (int64_t i = 0; i < v->size[0]; i++) {
@@ -45,7 +45,7 @@ static int VALUE_(list_taps)(const keel_window *v, int64_t c, int64_t k, const V
             if (at % v->stride[1]) continue;
             const int64_t place = at / v->stride[1];
             tap[n++] = (VALUE_(tap)){ dy + (line * v->out[1] + place) * k, place,
-                                      w + (i * v->size[1] + j) * c * k };
+                                      (i * v->size[1] + j) * c * k };
         }
     }
     return n;
@@ -69,6 +69,7 @@ static void VALUE_(backward)(const keel_call *call)
                    .step = 1,
                    .channels = k,
                    .apart = k,
+                   .weights = w,
                    .adds = call->in_adds[0] };
     for (int64_t r = 0; r < call->rows; r++)
         for (int64_t h = 0; h < v.in[0]; h++)
@@ -76,7 +77,7 @@ static void VALUE_(backward)(const keel_call *call)
                 VALUE_(tap) tap[FEW_TAPS_MOST];
                 const VALUE *dy = (const VALUE *)call->out_grad[0] + r * v.out[0] * v.out[1] * k;
                 VALUE *dx = (VALUE *)call->in_grad[0] + ((r * v.in[0] + h) * v.in[1] + phase) * c;
-                const int n = VALUE_(list_taps)(&v, c, k, dy, w, h, phase, tap);
+                const int n = VALUE_(list_taps)(&v, c, k, dy, h, phase, tap);
                 l.outs = (v.in[1] - phase + v.stride[1] - 1) / v.stride[1];
 #define LINE_OF(n_f, outs) VALUE_(make_line)(&l, tap, n, dx, n_f, outs)
                 BY_FILTERS(LINE_OF, OUTS, c)
