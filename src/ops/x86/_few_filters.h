@@ -74,6 +74,9 @@ static keel_status few_filters_prepare(keel_prepare *p)
     const shape s = shape_of(p->node);
     if (!few_pays(p->node, s.f, s.c, s.taps)) return KEEL_EUNSUP;
     if (p->pass == KEEL_WEIGHTS && s.taps == 1) return KEEL_EUNSUP; /* sums would wait for adders */
+    const bool by_winograd = s.v.size[HEIGHT] == 3 && s.v.size[WIDTH] == 3 && s.taps == 9 &&
+                             s.v.stride[HEIGHT] == 1 && s.v.stride[WIDTH] == 1;
+    if (s.f == FEW_MOST && by_winograd) return KEEL_EUNSUP;
     p->scratch = s.taps * s.f * s.apart * (int64_t)sizeof(float);
     return KEEL_OK;
 }

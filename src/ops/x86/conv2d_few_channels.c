@@ -6,12 +6,15 @@
 
 KEEL_USES_OP(conv2d);
 
+enum { IMAGE_MOST = 4 }; /* channels; from 5 on, and of windows of one place, others are as quick */
+
 static keel_status prepare(keel_prepare *p)
 {
     const keel_conv2d_args *a = p->node->args;
     const int64_t *w = p->node->weight[0].shape.dim;
     KEEL_TRY(vector_prepare(p));
-    if (p->pass != KEEL_BACKWARD || a->groups != 1 || !few_pays(p->node, w[2], w[3], w[0] * w[1]))
+    if (p->pass != KEEL_BACKWARD || a->groups != 1 || !few_pays(p->node, w[2], w[3], w[0] * w[1]) ||
+        w[2] > IMAGE_MOST || w[0] * w[1] == 1)
         return KEEL_EUNSUP;
     if (p->node->held == KEEL_BFLOAT16)
         p->scratch = keel_row_count(&p->node->weight[0]) * (int64_t)sizeof(float);
