@@ -26,31 +26,19 @@ enum { FEW_MOST = 8 }; /* the loops take so many */
 /* run(n_f, kind_n) of the number of filters, with constants. */
 #define BY_FILTERS(run, kind, n_f)                                                                 \
     switch (n_f) {                                                                                 \
-    case 1:                                                                                        \
-        run(1, kind##_1);                                                                          \
-        break;                                                                                     \
-    case 2:                                                                                        \
-        run(2, kind##_2);                                                                          \
-        break;                                                                                     \
-    case 3:                                                                                        \
-        run(3, kind##_3);                                                                          \
-        break;                                                                                     \
-    case 4:                                                                                        \
-        run(4, kind##_4);                                                                          \
-        break;                                                                                     \
-    case 5:                                                                                        \
-        run(5, kind##_5);                                                                          \
-        break;                                                                                     \
-    case 6:                                                                                        \
-        run(6, kind##_6);                                                                          \
-        break;                                                                                     \
-    case 7:                                                                                        \
-        run(7, kind##_7);                                                                          \
-        break;                                                                                     \
-    default:                                                                                       \
-        run(8, kind##_8);                                                                          \
-        break;                                                                                     \
+        BY_FILTERS_OF(run, kind, 1)                                                                \
+        BY_FILTERS_OF(run, kind, 2)                                                                \
+        BY_FILTERS_OF(run, kind, 3)                                                                \
+        BY_FILTERS_OF(run, kind, 4)                                                                \
+        BY_FILTERS_OF(run, kind, 5)                                                                \
+        BY_FILTERS_OF(run, kind, 6)                                                                \
+        BY_FILTERS_OF(run, kind, 7)                                                                \
+        BY_FILTERS_OF(run, kind, 8)                                                                \
     }
+#define BY_FILTERS_OF(run, kind, n)                                                                \
+    case n:                                                                                        \
+        run(n, kind##_##n);                                                                        \
+        break;
 
 typedef struct few_line {
     int64_t outs, y_step;    /* outputs of the line, and how far apart they are stored */
