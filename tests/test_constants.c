@@ -1,5 +1,6 @@
 /* Operations beside a number, on values that are that number, against Keras: which type the number
- * has decides on which side of it they are. golden/make_constants.py made the numbers. */
+ * has decides on which side of it they are. And which type operations and layers give, beside bools
+ * and whole numbers. golden/make_constants.py made the numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,18 +11,18 @@
 #include "model/parts.h"
 #include "must.h"
 
-enum { OUTS = 30 };
+enum { OUTS_MAX = 64 };
 
 static void check(const json_t *c, keel_strategy *one)
 {
     const json_t *row = json_object_get(c, "row"), *outputs = json_object_get(c, "outputs"), *want;
     const size_t n = json_array_size(row);
-    keel_tensor x, y[OUTS] = { { 0 } };
+    keel_tensor x, y[OUTS_MAX] = { { 0 } };
     keel_dataset *d;
     keel_model *m;
     const char *name;
     int k = 0, wrong = 0;
-    assert_int_equal(json_object_size(outputs), OUTS);
+    assert_in_range(json_object_size(outputs), 1, OUTS_MAX);
     must(keel_model_create(&m, NULL, KEEL_FLOAT32, 0));
     m->file_config = json_deep_copy(json_object_get(c, "config"));
     must(keel_model_read_root(m));

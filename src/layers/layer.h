@@ -43,6 +43,15 @@ enum {
     KEEL_MASK_DEFAULT = -2 /* for an output: what Keras does if a layer does not handle masks */
 };
 
+/* Values of a model are real numbers, whatever Keras calls them. Those that are bool or whole there
+ * do not widen the values that an operation has beside them. */
+typedef enum keel_whole_outputs {
+    KEEL_WHOLE_NEVER,
+    KEEL_WHOLE_ALWAYS,
+    KEEL_WHOLE_KEPT,   /* if all its operands are */
+    KEEL_WHOLE_SECOND, /* its outputs after the first */
+} keel_whole_outputs;
+
 /* What a layer emits into: a graph, and a store that makes its weights in the first call.
  *
  * A mask belongs to a value and says which of its places count: real numbers, 1 for a place that
@@ -91,6 +100,8 @@ typedef struct keel_emit {
     const void *how; /* what the layer that holds this one tells it; NULL: nothing */
     /* The class of that layer; NULL: it is a model. */
     const struct keel_layer *(*sub_kind)(const struct keel_emit *e, const char *key);
+    const bool *whole;        /* [n_in], see keel_whole_outputs; NULL: none is */
+    keel_whole_outputs gives; /* as the layer's, which may set it */
     void *context;
 } keel_emit;
 
@@ -102,10 +113,13 @@ typedef struct keel_layer {
     bool supports_masking; /* as in Keras: masks pass through it */
     bool takes_masks;      /* calls that Keras runs after it see its inputs without masks */
     bool operation;        /* of keras.ops: no weights, no policy, no `trainable` */
-    bool wide_alone;       /* an operation that takes its only value as float32 if it is narrow:
-                              beside a number, as Keras's equal does, or because it gives places */
-    bool by_arguments;     /* its calls have named arguments, which keel_emit.call holds */
-    const char *aliases;   /* other names of the class in Keras: "MaxPool2D|..."; NULL: none */
+    bool wide_alone; /* an operation that takes its only value as float32, if it is narrow, beside
+                        a real number, as Keras's equal does */
+    bool places;     /* an operation that takes or gives places: it is computed in float32, because
+                        bfloat16 counts to 256 only, and gives the type of its values */
+    keel_whole_outputs whole; /* which of its outputs are bool or whole in Keras */
+    bool by_arguments;        /* its calls have named arguments, which keel_emit.call holds */
+    const char *aliases;      /* other names of the class in Keras: "MaxPool2D|..."; NULL: none */
     const char
         *exported; /* its class in a file, if Keras exports it under another name; NULL: its own */
     bool reads_rows; /* its output is computed from its input when rows are read */

@@ -3,6 +3,7 @@
  * inside it; a layer that holds or makes layers calls them itself. */
 #include "layers/_turned.h"
 #include "base/memory.h"
+#include "base/python_json.h"
 #include "model/parts.h"
 #include <limits.h>
 #include <string.h>
@@ -157,24 +158,92 @@ static keel_status stream_of(keel_model_chances *c, const keel_model_layer *l, u
     return KEEL_OK;
 }
 
-/* The type that a layer's values are held in. A layer casts its inputs to that of its policy. An
- * operation of keras.ops has no policy: as in Keras it takes the widest type of its inputs, and
- * whole numbers, which are exact in float32, stay so. */
+/* Whether an argument of a call has real numbers: alone, or in an array of float32 or wider. A
+ * narrow array does not widen the values beside it. */
+static bool real_number(const json_t *v)
+{
+    double x;
+    return !json_is_integer(v) && !json_is_boolean(v) && keel_json_number(v, &x);
+}
+
+static bool real_array(const json_t *v)
+{
+    const json_t *config = json_object_get(v, "config");
+    const char *dtype = json_string_value(json_object_get(config, "dtype"));
+    return dtype && (!strcmp(dtype, "float32") || !strcmp(dtype, "float64"));
+}
+
+static bool any_argument(const keel_emit *e, bool (*is)(const json_t *))
+{
+    const json_t *args = json_object_get(e->call, "args");
+    json_t *kwargs = json_object_get(e->call, "kwargs"), *v;
+    const char *key;
+    bool any = false;
+    for (size_t i = 0; i < json_array_size(args) && !any; i++) any = is(json_array_get(args, i));
+    json_object_foreach(kwargs, key, v) any = any || is(v);
+    return any;
+}
+
+static bool is_whole(const keel_emit *e, int i)
+{
+    const keel_dtype t = keel_graph_spec(e->graph, e->in[i])->dtype;
+    return (t != KEEL_FLOAT32 && !keel_dtype_is_narrow(t)) || (e->whole && e->whole[i]);
+}
+
+/* The widest type of an operation's values that are not bool or whole in Keras: those stay as they
+ * are beside others, and alone they are exact in float32. */
+static keel_dtype widest(const keel_emit *e)
+{
+    keel_dtype held = KEEL_FLOAT32;
+    bool met = false;
+    for (int i = 0; i < e->n_in; i++) {
+        const keel_dtype own = keel_graph_spec(e->graph, e->in[i])->dtype;
+        if (is_whole(e, i)) continue;
+        if (met && own != held) return KEEL_FLOAT32;
+        held = own;
+        met = true;
+    }
+    return held;
+}
+
+/* Whether a layer that only moves or joins its inputs has none but whole ones. */
+static bool all_whole(const keel_layer *kind, const keel_emit *e)
+{
+    bool all = kind->whole == KEEL_WHOLE_KEPT && e->n_in > 0;
+    for (int i = 0; i < e->n_in && all; i++) all = is_whole(e, i);
+    return all;
+}
+
+/* The type that a layer's values are held in. A layer casts its inputs to that of its policy, but
+ * not those that are whole: bfloat16 has not the numbers of all rows of a table. An
+ * operation of keras.ops has no policy: as in Keras it takes the widest type of its operands. */
 static keel_dtype held_of(const keel_model_layer *l, const keel_emit *e)
 {
     const keel_graph *g = e->graph;
-    keel_dtype held = KEEL_FLOAT32;
     if (g->real != KEEL_FLOAT32) return g->real;
-    if (!l->kind->operation || e->n_in == 0) return l->compute;
-    if (l->kind->wide_alone && e->n_in == 1) return KEEL_FLOAT32;
-    for (int i = 0; i < e->n_in; i++) {
-        const keel_spec *spec = keel_graph_spec(g, e->in[i]);
-        if (!spec || (spec->dtype != KEEL_FLOAT32 && !keel_dtype_is_narrow(spec->dtype))) continue;
-        if (held != KEEL_FLOAT32 && spec->dtype != held) return KEEL_FLOAT32;
-        held = spec->dtype;
-        if (held == KEEL_FLOAT32) return held;
-    }
-    return held;
+    if (!l->kind->operation || e->n_in == 0)
+        return all_whole(l->kind, e) ? KEEL_FLOAT32 : l->compute;
+    if (l->kind->places || any_argument(e, real_array)) return KEEL_FLOAT32;
+    if (l->kind->wide_alone && e->n_in == 1 && any_argument(e, real_number)) return KEEL_FLOAT32;
+    return widest(e);
+}
+
+/* Whether what an operation gives is bool or whole in Keras. */
+static bool gives_whole(const keel_emit *e, int out)
+{
+    bool all = e->gives == KEEL_WHOLE_KEPT && e->n_in > 0 && !any_argument(e, real_number) &&
+               !any_argument(e, real_array);
+    for (int i = 0; i < e->n_in && all; i++) all = is_whole(e, i);
+    return all || e->gives == KEEL_WHOLE_ALWAYS || (e->gives == KEEL_WHOLE_SECOND && out > 0);
+}
+
+/* Values that an operation took by their places have their own type again. */
+static keel_status cast_back(keel_emit *e)
+{
+    const keel_dtype own = widest(e);
+    for (int i = 0; i < e->n_out; i++)
+        if (!gives_whole(e, i)) KEEL_TRY(keel_graph_cast(e->graph, e->out[i], own, &e->out[i]));
+    return KEEL_OK;
 }
 
 static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer, keel_emit *e,
@@ -203,6 +272,7 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
     }
     e->args = l->args;
     e->name = l->name;
+    e->gives = l->kind->whole;
     e->training = g->training;
     e->trainable = l->trainable;
     e->activity = &l->activity;
@@ -224,6 +294,7 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
     if (s >= 0) default_masks(l->kind, e);
     e->in = in;
     e->mask = mask;
+    if (s >= 0 && l->kind->places && g->real == KEEL_FLOAT32) s = cast_back(e);
     g->layer = layer_before;
     g->held = held_before;
     g->stream = stream_before;
@@ -233,7 +304,8 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
 
 typedef struct flow { /* of each symbol */
     keel_value *value, *mask;
-    int *taken; /* the first turn at which a call removes its mask; INT_MAX: none does */
+    int *taken;  /* the first turn at which a call removes its mask; INT_MAX: none does */
+    bool *whole; /* it is bool or whole in Keras, see keel_whole_outputs */
 } flow;
 
 /* Keras's attention removes the masks from the tensors that it is called on, so calls that run
@@ -241,6 +313,7 @@ typedef struct flow { /* of each symbol */
 static keel_status find_taken(const keel_model *m, flow *f)
 {
     if (!(f->taken = keel_calloc((size_t)m->n_symbol, sizeof *f->taken))) return KEEL_ENOMEM;
+    if (!(f->whole = keel_calloc((size_t)m->n_symbol, sizeof *f->whole))) return KEEL_ENOMEM;
     for (int s = 0; s < m->n_symbol; s++) f->taken[s] = INT_MAX;
     for (int k = 0; k < m->n_node; k++) {
         const keel_model_node *n = &m->node[k];
@@ -260,10 +333,15 @@ static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const fl
     keel_status s = KEEL_OK;
     keel_emit e = { .graph = g, .n_in = n->n_in };
     keel_value *in = keel_calloc(2 * (size_t)n->n_in, sizeof *in);
-    if (!in) return KEEL_ENOMEM;
+    bool *whole = keel_calloc((size_t)n->n_in, sizeof *whole);
+    if (!in || !whole) {
+        s = KEEL_ENOMEM;
+        goto out;
+    }
     for (int i = 0; i < n->n_in; i++) {
         in[i] = f->value[n->in[i]];
         in[n->n_in + i] = KEEL_MASK_NONE;
+        whole[i] = f->whole[n->in[i]];
         if (i < n->n_mask)
             in[n->n_in + i] = f->value[n->in[n->n_in + i]];
         else if (f->taken[n->in[i]] >= n->turn)
@@ -271,6 +349,7 @@ static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const fl
     }
     e.in = in;
     e.mask = in + n->n_in;
+    e.whole = whole;
     e.mask_said = n->n_mask > 0;
     e.call = n->call;
     if (n->inference) g->training = false;
@@ -282,8 +361,10 @@ static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const fl
     for (int i = 0; i < n->n_out; i++) {
         f->value[n->out + i] = e.out[i];
         f->mask[n->out + i] = e.out_mask[i];
+        f->whole[n->out + i] = gives_whole(&e, i);
     }
 out:
+    keel_free(whole);
     keel_free(in);
     keel_free(e.out);
     keel_free(e.out_mask);
@@ -313,6 +394,8 @@ static keel_status emit_calls(const keel_model *m, keel_graph *g, const keel_val
     for (int k = 0; k < 2 * m->n_symbol; k++) f->value[k] = -1;
     KEEL_TRY(find_taken(m, f));
     for (int i = 0; i < m->n_input; i++) {
+        const keel_dtype own = m->symbol[m->input[i]].spec.dtype;
+        f->whole[m->input[i]] = !keel_dtype_is_real(own) && own != KEEL_STRING;
         f->value[m->input[i]] = in[i];
         f->mask[m->input[i]] = mask ? mask[i] : KEEL_MASK_NONE;
     }
@@ -343,6 +426,7 @@ keel_status keel_model_emit_into(const keel_model *m, keel_graph *g, const keel_
     g->layer = layer;
     keel_free(f.value);
     keel_free(f.taken);
+    keel_free(f.whole);
     return s;
 }
 
@@ -351,12 +435,15 @@ static keel_status emit_inner(const keel_model *inner, keel_emit *e, keel_model_
     flow f = { 0 };
     keel_status s = keel_emit_outputs(e, inner->n_output);
     if (s >= 0) s = emit_calls(inner, e->graph, e->in, e->mask, &f, chances);
+    e->gives = KEEL_WHOLE_ALWAYS;
     for (int i = 0; i < inner->n_output && s >= 0; i++) {
         e->out[i] = f.value[inner->output[i]];
         e->out_mask[i] = f.mask[inner->output[i]];
+        if (!f.whole[inner->output[i]]) e->gives = KEEL_WHOLE_NEVER;
     }
     keel_free(f.value);
     keel_free(f.taken);
+    keel_free(f.whole);
     return s;
 }
 
@@ -432,6 +519,7 @@ keel_status keel_model_emit(const keel_model *m, keel_model_emission *e)
 out:
     keel_free(f.value);
     keel_free(f.taken);
+    keel_free(f.whole);
     keel_free(chances.drew);
     keel_graph_destroy(g);
     return s;

@@ -2,6 +2,7 @@
 #include "tensor/narrow.h"
 #include "tensor/bfloat16.h"
 #include "tensor/float16.h"
+#include <float.h>
 
 void keel_narrow_read(float *to, keel_dtype type, const void *from, int64_t n)
 {
@@ -33,4 +34,10 @@ double keel_real_as(keel_dtype type, double x)
         keel_narrow_read(&single, type, &narrow, 1);
     }
     return single;
+}
+
+double keel_real_largest(keel_dtype type)
+{
+    if (type == KEEL_FLOAT16) return 65504;
+    return type == KEEL_BFLOAT16 ? 0x1.fep127 : FLT_MAX;
 }

@@ -8,5 +8,7 @@ void keel_narrow_read(float *to, keel_dtype type, const void *from, int64_t n);
 void keel_narrow_write(void *to, keel_dtype type, const float *from, int64_t n);
 /* The number of that type, or float32 or float64, that is nearest to x. */
 double keel_real_as(keel_dtype type, double x);
+/* The largest finite number of that type; float64 has the one of float32. */
+double keel_real_largest(keel_dtype type);
 
 #endif

@@ -3,7 +3,8 @@
 
 A number has the type of the values beside it, or float32: an operation that jumps there shows which.
 For each policy there is one model, Input -> Activation "linear" of the policy -> each operation ->
-Activation "linear" of float32: its config, a row, and what each operation makes of it.
+Activation "linear" of float32: its config, a row, and what each operation makes of it. And one of
+whole numbers, which no policy changes, and the layers that move them.
 Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
 """
 import json
@@ -35,6 +36,47 @@ OPERATIONS = {
     "clip": lambda x, c: O.clip(x, -c, c),
     "ReLU": lambda x, c: L.ReLU(threshold=c)(x),
 }
+# with the first of the numbers only
+TYPES = {
+    "equal, a whole number": lambda x, c: O.equal(x * (257 / c), 257),
+    "logical_and": lambda x, c: O.logical_and(x, c),
+    "logical_or": lambda x, c: O.logical_or(x - c, x - 3 * c),
+    "logical_not": lambda x, c: O.logical_not(x - c),
+    "any": lambda x, c: O.any(O.stack([x - c, x - x], -1), -1),
+    "all": lambda x, c: O.all(O.stack([x - c, x], -1), -1),
+    "where, and a sum": lambda x, c: O.where(O.greater(x, c), x, c) + 0.3,
+    "a bool as a factor": lambda x, c: O.multiply(x, O.logical_and(x > 0, x <= c)) + 0.3,
+    "a bool as float32": lambda x, c: O.multiply(x, O.cast(x > c, "float32")) + 0.3,
+    "places beside values": lambda x, c: O.argsort(x * c, -1) * c + x,
+    "the largest, and a sum": lambda x, c: O.top_k(x, x.shape[-1])[0] + c,
+    "values at places": lambda x, c: O.take_along_axis(x, O.argsort(x, -1), 1) + c,
+    "how many are": lambda x, c: O.sum(
+        O.cast(O.not_equal(O.repeat(x, 41, -1), c), "int32"), -1, keepdims=True) * O.ones_like(x > c),
+    "an array of float32": lambda x, c: O.add(x, np.full(x.shape[-1], c, "float32")),
+    "an array of whole numbers": lambda x, c: O.add(x, np.full(x.shape[-1], 3, "int32")),
+    "isin": lambda x, c: O.isin(x, np.array([c, 9], "float32")),
+    "true_divide": lambda x, c: O.true_divide(x, c),
+    "nan_to_num": lambda x, c: O.nan_to_num(x / (x - x) * c),
+    "saturate_cast": lambda x, c: O.saturate_cast(x * 60000.0 / c, "float16"),
+    "hypot": lambda x, c: O.hypot(x * 1000, x * 300),
+}
+# whole numbers that bfloat16 has not, by layers that move or join them
+IDS = (3, 255, 257, 300, 511, 1001, 2049, 4097)
+MOVES = {
+    "Reshape": lambda x: L.Reshape((8,))(x),
+    "Flatten": lambda x: L.Flatten()(L.Reshape((4, 2))(x)),
+    "Permute": lambda x: L.Flatten()(L.Permute((2, 1))(L.Reshape((8, 1))(x))),
+    "RepeatVector": lambda x: L.Flatten()(L.RepeatVector(1)(x)),
+    "ZeroPadding1D": lambda x: L.Flatten()(L.Cropping1D(1)(L.ZeroPadding1D(1)(L.Reshape((8, 1))(x)))),
+    "UpSampling1D": lambda x: L.Flatten()(L.UpSampling1D(2)(L.Reshape((8, 1))(x)))[:, ::2],
+    "Concatenate": lambda x: L.Concatenate()([x[:, :5], x[:, 5:]]),
+    "Add": lambda x: L.Add()([x, x]),
+    "Maximum": lambda x: L.Maximum()([x, x]),
+    "Identity": lambda x: L.Identity()(x),
+    "Sequential": lambda x: keras.Sequential([keras.Input((8,), dtype="int32"), L.Reshape((8,))])(x),
+    "places of the largest": lambda x: L.Reshape((8,))(O.argmax(O.one_hot(x, 4100), -1)),
+    "a quotient": lambda x: L.Reshape((8,))(x) / 2,
+}
 
 
 def row():
@@ -45,23 +87,38 @@ def row():
     return np.array([v], "float32")
 
 
-def case(policy):
-    keras.backend.clear_session()
-    keras.config.set_dtype_policy(policy)
-    x = row()
-    inputs = keras.Input(x.shape[1:])
-    held = L.Activation("linear")(inputs)
-    names = ["%s, %s" % (n, c) for n in OPERATIONS for c in NUMBERS]
-    outs = [L.Activation("linear", dtype="float32")(O.cast(f(held, c), "float32"))
-            for f in OPERATIONS.values() for c in NUMBERS]
+def case_of(policy, x, inputs, names, outs):
+    outs = [L.Activation("linear", dtype="float32")(O.cast(y, "float32")) for y in outs]
     m = keras.Model(inputs, outs)
+    m.compile(run_eagerly=True)  # graphs divide by a number as they multiply with another
     got = m.predict(x, verbose=0)
     flat = [[float("%.9g" % v) for v in o.ravel()] for o in got]
     return {"policy": policy, "config": json.loads(m.to_json()), "row": [float("%.9g" % v) for v in x[0]],
             "outputs": dict(zip(names, flat))}
 
 
+def begin(policy, dims, dtype):
+    keras.backend.clear_session()
+    keras.config.set_dtype_policy(policy)
+    return keras.Input(dims, dtype=dtype)
+
+
+def case(policy):
+    x = row()
+    inputs = begin(policy, x.shape[1:], "float32")
+    held = L.Activation("linear")(inputs)
+    calls = [(n, f, c) for n, f in OPERATIONS.items() for c in NUMBERS]
+    calls += [(n, f, NUMBERS[0]) for n, f in TYPES.items()]
+    names = ["%s, %s" % (n, c) for n, _, c in calls]
+    return case_of(policy, x, inputs, names, [f(held, c) for _, f, c in calls])
+
+
+def case_of_ids(policy):
+    inputs = begin(policy, (len(IDS),), "int32")
+    return case_of(policy, np.array([IDS], "int32"), inputs, MOVES, [f(inputs) for f in MOVES.values()])
+
+
 with open("constants.json", "w") as f:
-    cases = [json.dumps(case(p), separators=(",", ":"))
-             for p in ("float32", "mixed_bfloat16", "mixed_float16")]
+    cases = [json.dumps(made(p), separators=(",", ":"))
+             for made in (case, case_of_ids) for p in ("float32", "mixed_bfloat16", "mixed_float16")]
     f.write("[\n" + ",\n".join(cases) + "\n]\n")

@@ -11,5 +11,6 @@ const keel_layer keel_layer_minimum = {
     .min_inputs = 1,
     .max_inputs = -1,
     .supports_masking = true,
+    .whole = KEEL_WHOLE_KEPT,
     .emit = emit,
 };

@@ -45,7 +45,8 @@ static inline keel_status emit_place(keel_emit *e, bool smallest)
         .min_inputs = 1,                                                                           \
         .max_inputs = 1,                                                                           \
         .operation = true,                                                                         \
-        .wide_alone = true,                                                                        \
+        .places = true,                                                                            \
+        .whole = KEEL_WHOLE_ALWAYS,                                                                \
         .emit = emit,                                                                              \
     };
 

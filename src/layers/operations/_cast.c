@@ -1,6 +1,7 @@
 /* See _cast.h. */
 #include "layers/operations/_cast.h"
 #include "ops/rounded.h"
+#include "tensor/narrow.h"
 #include <string.h>
 
 static const struct {
@@ -16,6 +17,17 @@ static const struct {
     { "int64", -9223372036854775808.0, 9223372036854775807.0, false },
 };
 
+/* Numbers within a narrow type. The limit is a number of the type that x has: of bfloat16 the one
+ * before 65504, which it has not, is 65280. */
+static keel_status clamp(keel_emit *e, keel_dtype narrow, keel_value x, keel_value *out)
+{
+    const keel_dtype own = keel_graph_spec(e->graph, x)->dtype;
+    double most = keel_real_largest(narrow);
+    if (keel_real_as(own, most) > most) most = 65280;
+    KEEL_TRY(keel_emit_with(e, &keel_op_maximum, x, -most, &x));
+    return keel_emit_with(e, &keel_op_minimum, x, most, out);
+}
+
 keel_status keel_emit_cast(keel_emit *e, const char *dtype, bool clamps, keel_value x,
                            keel_value *out)
 {
@@ -24,8 +36,11 @@ keel_status keel_emit_cast(keel_emit *e, const char *dtype, bool clamps, keel_va
     *out = x;
     if (!dtype) return KEEL_OK;
     if (!strcmp(dtype, "float32")) return keel_graph_cast(e->graph, x, e->graph->real, out);
-    if (e->graph->real == KEEL_FLOAT32 && keel_dtype_find_narrow(&narrow, dtype))
+    if (e->graph->real == KEEL_FLOAT32 && keel_dtype_find_narrow(&narrow, dtype)) {
+        if (clamps) KEEL_TRY(clamp(e, narrow, x, &x));
         return keel_graph_cast(e->graph, x, narrow, out);
+    }
+    e->gives = KEEL_WHOLE_ALWAYS;
     if (!strcmp(dtype, "bool")) return keel_emit_is(e, KEEL_NOT_EQUAL, x, 0, out);
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
         if (strcmp(dtype, whole[i].name) || (whole[i].wraps && !clamps)) continue;

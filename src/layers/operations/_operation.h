@@ -114,6 +114,7 @@ keel_status keel_emit_scaled(keel_emit *e, keel_value in, double scale, double o
         .max_inputs = 2,                                                                           \
         .operation = true,                                                                         \
         .emit = emit,                                                                              \
+        .whole = KEEL_WHOLE_ALWAYS,                                                                \
         .wide_alone = true,                                                                        \
     };
 
@@ -126,18 +127,18 @@ typedef struct keel_reduction {
     KEEL_INTS(keel_reduction, axis, -1, "null", -7, 7, "over which dims, the batch is 0"),         \
         KEEL_BOOL(keel_reduction, keepdims, "false", "keep them as dims of 1")
 /* The table of an operation over dims; `fields` and `emit` are the file's. */
-#define KEEL_REDUCTION_LAYER(stem, class_, module_, help_)                                         \
-    const keel_layer keel_layer_##stem = {                                                         \
-        .type = { KEEL_OPERATION_HEAD(class_, module_, help_),                                     \
-                  .args_size = sizeof(keel_reduction), .fields = fields },                         \
-        .min_inputs = 1,                                                                           \
-        .max_inputs = 1,                                                                           \
-        .operation = true,                                                                         \
-        .emit = emit,                                                                              \
-    };
+#define KEEL_REDUCTION_LAYER(stem, class_, module_, help_, ...)                                    \
+    const keel_layer keel_layer_##stem = { .type = { KEEL_OPERATION_HEAD(class_, module_, help_),  \
+                                                     .args_size = sizeof(keel_reduction),          \
+                                                     .fields = fields },                           \
+                                           .min_inputs = 1,                                        \
+                                           .max_inputs = 1,                                        \
+                                           .operation = true,                                      \
+                                           .emit = emit,                                           \
+                                           __VA_ARGS__ };
 
 #define KEEL_REDUCTION_OPERATION(stem, class_, to_, help_, ...)                                    \
-    static const keel_field fields[] = { KEEL_REDUCTION_FIELDS, __VA_ARGS__{ 0 } };                \
+    static const keel_field fields[] = { KEEL_REDUCTION_FIELDS, { 0 } };                           \
     static keel_status emit(keel_emit *e)                                                          \
     {                                                                                              \
         const keel_reduction *a = e->args;                                                         \
@@ -145,7 +146,7 @@ typedef struct keel_reduction {
         KEEL_TRY(keel_reduce_axes(e, &a->axis, &op));                                              \
         return keel_emit_unary(e, &keel_op_reduce, &op);                                           \
     }                                                                                              \
-    KEEL_REDUCTION_LAYER(stem, class_, "numpy", help_)
+    KEEL_REDUCTION_LAYER(stem, class_, "numpy", help_, __VA_ARGS__)
 
 /* An operation along one dim that is one op with keel_axis_args. */
 typedef struct keel_along {

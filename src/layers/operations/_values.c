@@ -44,6 +44,24 @@ keel_status keel_emit_no_number(keel_emit *e, keel_value x, keel_value *out)
     return keel_emit_compared(e, KEEL_NOT_EQUAL, x, x, out);
 }
 
+keel_status keel_two_truths(keel_emit *e, keel_value out[2])
+{
+    keel_value x[2];
+    KEEL_TRY(keel_two_values(e, "x1", "x2", x));
+    for (int i = 0; i < 2; i++) KEEL_TRY(keel_emit_is(e, KEEL_NOT_EQUAL, x[i], 0, &out[i]));
+    return KEEL_OK;
+}
+
+keel_status keel_emit_truth_over(keel_emit *e, keel_reduce_to to)
+{
+    const keel_reduction *a = e->args;
+    keel_reduce_args op = { .to = to, .keepdims = a->keepdims };
+    keel_value x;
+    KEEL_TRY(keel_reduce_axes(e, &a->axis, &op));
+    KEEL_TRY(keel_emit_is(e, KEEL_NOT_EQUAL, e->in[0], 0, &x));
+    return keel_emit_on(e, &keel_op_reduce, &op, &x, 1, e->out);
+}
+
 keel_status keel_emit_choice(keel_emit *e, keel_value condition, keel_operand a, keel_operand b,
                              keel_value *out)
 {

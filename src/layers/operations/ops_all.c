@@ -1,4 +1,12 @@
 /* True if all values along the axes are true. */
-#include "layers/operations/_operation.h"
+#include "layers/operations/_values.h"
 
-KEEL_REDUCTION_OPERATION(ops_all, "All", KEEL_REDUCE_MIN, "True where all along the axes are.", )
+static const keel_field fields[] = { KEEL_REDUCTION_FIELDS, { 0 } };
+
+static keel_status emit(keel_emit *e)
+{
+    return keel_emit_truth_over(e, KEEL_REDUCE_MIN);
+}
+
+KEEL_REDUCTION_LAYER(ops_all, "All", "numpy", "True where all along the axes are.",
+                     .whole = KEEL_WHOLE_ALWAYS)

@@ -20,4 +20,5 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_argsort, "Argsort", "numpy", 1,
-                    "Where the numbers are, from the smallest to the largest.", .wide_alone = true)
+                    "Where the numbers are, from the smallest to the largest.", .places = true,
+                    .whole = KEEL_WHOLE_ALWAYS)

@@ -19,4 +19,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_concatenate, "Concatenate", "numpy", -1,
-                    "Values one after another along an axis.")
+                    "Values one after another along an axis.", .whole = KEEL_WHOLE_KEPT)

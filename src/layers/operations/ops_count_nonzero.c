@@ -22,4 +22,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_count_nonzero, "CountNonzero", "numpy", 1, "How many are not 0.",
-                    .wide_alone = true)
+                    .places = true, .whole = KEEL_WHOLE_ALWAYS)

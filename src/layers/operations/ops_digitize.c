@@ -10,4 +10,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_PLAIN_OPERATION(ops_digitize, "Digitize", "numpy", 1, "Which bin each number is in.",
-                     .wide_alone = true)
+                     .places = true, .whole = KEEL_WHOLE_ALWAYS)

@@ -28,4 +28,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_reshape, &op);
 }
 
-KEEL_ARGS_OPERATION(ops_expand_dims, "ExpandDims", "numpy", 1, "New dims of 1.")
+KEEL_ARGS_OPERATION(ops_expand_dims, "ExpandDims", "numpy", 1, "New dims of 1.",
+                    .whole = KEEL_WHOLE_KEPT)

@@ -143,4 +143,5 @@ static keel_status emit(keel_emit *e)
     return s;
 }
 
-KEEL_PLAIN_OPERATION(ops_get_item, "GetItem", "numpy", 1, "Slices, places and new dims.")
+KEEL_PLAIN_OPERATION(ops_get_item, "GetItem", "numpy", 1, "Slices, places and new dims.",
+                     .whole = KEEL_WHOLE_KEPT)

@@ -35,4 +35,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_pair(e, &keel_op_multiply, above, finite, e->out);
 }
 
-KEEL_ARGS_OPERATION(ops_in_top_k, "InTopK", "math", 2, "Is the target among the first k?")
+KEEL_ARGS_OPERATION(ops_in_top_k, "InTopK", "math", 2, "Is the target among the first k?",
+                    .whole = KEEL_WHOLE_ALWAYS, .places = true)

@@ -64,6 +64,7 @@ const keel_layer keel_layer_ops_isclose = {
               .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 2,
+    .whole = KEEL_WHOLE_ALWAYS,
     .operation = true,
     .wide_alone = true,
     .emit = emit,

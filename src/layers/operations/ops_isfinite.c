@@ -11,4 +11,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_compare, &to, &x, 1, e->out);
 }
 
-KEEL_PLAIN_OPERATION(ops_isfinite, "Isfinite", "numpy", 1, "Is it a finite number?")
+KEEL_PLAIN_OPERATION(ops_isfinite, "Isfinite", "numpy", 1, "Is it a finite number?",
+                     .whole = KEEL_WHOLE_ALWAYS)

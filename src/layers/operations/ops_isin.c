@@ -19,4 +19,4 @@ static keel_status emit(keel_emit *e)
     return ((const args_t *)e->args)->invert ? keel_emit_scaled(e, y, -1, 1, e->out) : KEEL_OK;
 }
 
-KEEL_ARGS_OPERATION(ops_isin, "IsIn", "numpy", 1, "Is it in a list?")
+KEEL_ARGS_OPERATION(ops_isin, "IsIn", "numpy", 1, "Is it in a list?", .whole = KEEL_WHOLE_ALWAYS)

@@ -11,4 +11,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_compare, &to, &x, 1, e->out);
 }
 
-KEEL_PLAIN_OPERATION(ops_isinf, "Isinf", "numpy", 1, "Is it without an end?")
+KEEL_PLAIN_OPERATION(ops_isinf, "Isinf", "numpy", 1, "Is it without an end?",
+                     .whole = KEEL_WHOLE_ALWAYS)

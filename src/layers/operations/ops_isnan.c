@@ -8,4 +8,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_compare, &differs, twice, 2, e->out);
 }
 
-KEEL_PLAIN_OPERATION(ops_isnan, "Isnan", "numpy", 1, "Is it no number?")
+KEEL_PLAIN_OPERATION(ops_isnan, "Isnan", "numpy", 1, "Is it no number?", .whole = KEEL_WHOLE_ALWAYS)

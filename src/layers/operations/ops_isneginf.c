@@ -7,4 +7,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_is(e, KEEL_EQUAL, e->in[0], -INFINITY, e->out);
 }
 
-KEEL_PLAIN_OPERATION(ops_isneginf, "Isneginf", "numpy", 1, "Is it negative infinity?")
+KEEL_PLAIN_OPERATION(ops_isneginf, "Isneginf", "numpy", 1, "Is it negative infinity?",
+                     .whole = KEEL_WHOLE_ALWAYS)

@@ -1,6 +1,10 @@
 /* True if the value is false. */
-#include "layers/operations/_operation.h"
+#include "layers/operations/_values.h"
 
-static const keel_rescaling_args inverse = { .scale = -1, .offset = 1 };
-KEEL_UNARY_OPERATION(ops_logical_not, "LogicalNot", "numpy", rescaling, &inverse,
-                     "True where it is false.")
+static keel_status emit(keel_emit *e)
+{
+    return keel_emit_is(e, KEEL_EQUAL, e->in[0], 0, e->out);
+}
+
+KEEL_PLAIN_OPERATION(ops_logical_not, "LogicalNot", "numpy", 1, "True where it is false.",
+                     .whole = KEEL_WHOLE_ALWAYS)

@@ -13,6 +13,7 @@ const keel_layer keel_layer_ops_min = {
               .args_size = sizeof(keel_extreme), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
+    .whole = KEEL_WHOLE_KEPT,
     .operation = true,
     .emit = emit,
 };

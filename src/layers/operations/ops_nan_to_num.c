@@ -1,6 +1,6 @@
 /* Finite numbers in place of NaN and of the infinities. */
 #include "layers/operations/_values.h"
-#include <float.h>
+#include "tensor/narrow.h"
 #include <math.h>
 
 typedef struct args_t {
@@ -17,8 +17,9 @@ static const keel_field fields[] = {
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
-    const double most = isnan(a->posinf) ? FLT_MAX : a->posinf;
-    const double least = isnan(a->neginf) ? -FLT_MAX : a->neginf;
+    const double largest = keel_real_largest(e->graph->held);
+    const double most = isnan(a->posinf) ? largest : a->posinf;
+    const double least = isnan(a->neginf) ? -largest : a->neginf;
     keel_value x = e->in[0], is;
     KEEL_TRY(keel_emit_no_number(e, x, &is));
     KEEL_TRY(keel_emit_choice(e, is, KEEL_OF_NUMBER(a->nan), KEEL_OF_VALUE(x), &x));

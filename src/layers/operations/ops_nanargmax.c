@@ -20,4 +20,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_choice(e, all, KEEL_OF_NUMBER(-1), KEEL_OF_VALUE(y), e->out);
 }
 
-KEEL_ARGS_OPERATION(ops_nanargmax, "Nanargmax", "numpy", 1, "Where the largest number is.")
+KEEL_ARGS_OPERATION(ops_nanargmax, "Nanargmax", "numpy", 1, "Where the largest number is.",
+                    .places = true, .whole = KEEL_WHOLE_ALWAYS)

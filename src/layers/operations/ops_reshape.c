@@ -49,4 +49,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_reshape, "Reshape", "numpy", 1,
-                    "The same numbers of a row under another shape.")
+                    "The same numbers of a row under another shape.", .whole = KEEL_WHOLE_KEPT)

@@ -17,4 +17,5 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_searchsorted, "SearchSorted", "numpy", 1,
-                    "The place of each number in an ascending list.", .wide_alone = true)
+                    "The place of each number in an ascending list.", .places = true,
+                    .whole = KEEL_WHOLE_ALWAYS)

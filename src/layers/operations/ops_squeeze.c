@@ -30,4 +30,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_reshape, &op);
 }
 
-KEEL_ARGS_OPERATION(ops_squeeze, "Squeeze", "numpy", 1, "Dims of 1 left out.")
+KEEL_ARGS_OPERATION(ops_squeeze, "Squeeze", "numpy", 1, "Dims of 1 left out.",
+                    .whole = KEEL_WHOLE_KEPT)

@@ -33,4 +33,5 @@ static keel_status emit(keel_emit *e)
     return s;
 }
 
-KEEL_ARGS_OPERATION(ops_stack, "Stack", "numpy", -1, "Values beside each other along a new axis.")
+KEEL_ARGS_OPERATION(ops_stack, "Stack", "numpy", -1, "Values beside each other along a new axis.",
+                    .whole = KEEL_WHOLE_KEPT)

@@ -74,4 +74,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_view(e, &out, x, e->out);
 }
 
-KEEL_ARGS_OPERATION(ops_take, "Take", "numpy", 2, "Places of an axis, by their numbers.")
+KEEL_ARGS_OPERATION(ops_take, "Take", "numpy", 2, "Places of an axis, by their numbers.",
+                    .places = true)

@@ -27,4 +27,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_take_along_axis, "TakeAlongAxis", "numpy", 2,
-                    "The places of an axis that a second value names.")
+                    "The places of an axis that a second value names.", .places = true)

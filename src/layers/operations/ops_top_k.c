@@ -31,4 +31,5 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_top_k, "TopK", "math", 1,
-                    "The largest of the last dim, and where they are.", .wide_alone = true)
+                    "The largest of the last dim, and where they are.", .places = true,
+                    .whole = KEEL_WHOLE_SECOND)

@@ -14,4 +14,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_choice(e, condition, a, b, e->out);
 }
 
-KEEL_PLAIN_OPERATION(ops_where, "Where", "numpy", 3, "One of two values by a condition.")
+KEEL_PLAIN_OPERATION(ops_where, "Where", "numpy", 3, "One of two values by a condition.",
+                     .whole = KEEL_WHOLE_KEPT)

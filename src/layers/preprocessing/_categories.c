@@ -89,6 +89,7 @@ keel_status keel_category_emit(keel_emit *e)
     keel_spec out;
     KEEL_TRY(keel_categories_sparse(a->sparse, a->output_mode));
     KEEL_TRY(keel_categories_spec(a->output_mode, a->depth, in, e->graph->real, &out));
+    if (a->output_mode == KEEL_CATEGORY_INT) e->gives = KEEL_WHOLE_ALWAYS;
     return keel_emit_host(e, run, &out, e->out);
 }
 

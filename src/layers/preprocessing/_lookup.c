@@ -541,5 +541,6 @@ keel_status keel_lookup_emit(keel_emit *e)
                          a->texts ? "texts (an input of dtype 'string')" : "whole numbers",
                          keel_dtype_name(in->dtype));
     KEEL_TRY(keel_lookup_spec(a, &in->shape, e->graph->real, &out));
+    if (a->output_mode == KEEL_CATEGORY_INT) e->gives = KEEL_WHOLE_ALWAYS;
     return keel_emit_host(e, run, &out, e->out);
 }

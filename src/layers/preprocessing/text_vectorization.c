@@ -205,6 +205,7 @@ static keel_status emit(keel_emit *e)
         made = *shape;
     }
     if (!whole) made = KEEL_SHAPE(1);
+    if (whole) e->gives = KEEL_WHOLE_ALWAYS;
     KEEL_TRY(keel_lookup_spec(&a->lookup, &made, e->graph->real, &out));
     return keel_emit_host(e, run, &out, e->out);
 }

@@ -16,5 +16,6 @@ const keel_layer keel_layer_cropping1d = {
               .args_size = sizeof(keel_cropping), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
+    .whole = KEEL_WHOLE_KEPT,
     .emit = emit,
 };

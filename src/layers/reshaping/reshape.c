@@ -27,5 +27,6 @@ const keel_layer keel_layer_reshape = {
               .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
+    .whole = KEEL_WHOLE_KEPT,
     .emit = emit,
 };

@@ -21,5 +21,6 @@ const keel_layer keel_layer_up_sampling1d = {
               .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
+    .whole = KEEL_WHOLE_KEPT,
     .emit = emit,
 };
