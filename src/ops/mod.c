@@ -3,7 +3,8 @@
 
 static double value(double a, double b)
 {
-    return a - b * floor(a / b);
+    const double rest = fmod(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
 static double slope_a(double a, double b)

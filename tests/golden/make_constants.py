@@ -58,6 +58,11 @@ TYPES = {
     "true_divide": lambda x, c: O.true_divide(x, c),
     "nan_to_num": lambda x, c: O.nan_to_num(x / (x - x) * c),
     "saturate_cast": lambda x, c: O.saturate_cast(x * 60000.0 / c, "float16"),
+    "isclose, a whole number": lambda x, c: O.isclose(x * (257 / c), 257),
+    "mod of a large number": lambda x, c: O.mod(O.cast(x, "float32") * 1e12, c),
+    "fmod by an infinity": lambda x, c: O.fmod(x, x / (x - x)),
+    "logaddexp of infinities": lambda x, c: O.isinf(O.logaddexp(x / (x - x), x / (x - x))),
+    "logsumexp of infinities": lambda x, c: O.isinf(O.logsumexp(O.stack([x / (x - x), x / (x - x)], -1), -1)),
     "hypot": lambda x, c: O.hypot(x * 1000, x * 300),
 }
 # whole numbers that bfloat16 has not, by layers that move or join them

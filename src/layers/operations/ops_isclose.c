@@ -42,6 +42,7 @@ static keel_status emit(keel_emit *e)
     KEEL_TRY(keel_operand_at(e, 1, "x2", &x2));
     if (x1.value < 0 || !x2.given)
         return keel_fail(KEEL_EUNSUP, "it needs a value of the model and a second operand");
+    x2.constant = keel_emit_constant(e, x2.constant);
     KEEL_TRY(allowed(e, &x2, &within));
     if (x2.value < 0)
         KEEL_TRY(keel_emit_scaled(e, x1.value, 1, -x2.constant, &far));

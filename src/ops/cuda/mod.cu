@@ -6,7 +6,8 @@ namespace
 struct mod_of {
     static __device__ __forceinline__ float value(float a, float b)
     {
-        return a - b * floorf(a / b);
+        const float rest = fmodf(a, b);
+        return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
     }
     static __device__ __forceinline__ float slope(int which, float a, float b)
     {
