@@ -2,6 +2,7 @@
  * channels over all places of a row. */
 #include "layers/_turned.h"
 #include "layers/normalization/_gamma_beta.h"
+#include "layers/normalization/_unrounded.h"
 #include "ops/group_norm.h"
 
 KEEL_USES_OP(group_norm);
@@ -38,12 +39,17 @@ static keel_status emit_last(keel_emit *e)
     return keel_emit_weighted(e, &keel_op_group_norm, &op, e->in[0], &w, e->out);
 }
 
-static keel_status emit(keel_emit *e)
+static keel_status emit_norm(keel_emit *e)
 {
     const args_t *a = e->args;
     int64_t axis;
     KEEL_TRY(keel_row_axis(e, a->axis, &axis));
     return keel_emit_turned(e, axis, emit_last);
+}
+
+static keel_status emit(keel_emit *e)
+{
+    return emit_unrounded(e, emit_norm);
 }
 
 const keel_layer keel_layer_group_normalization = {
@@ -52,5 +58,6 @@ const keel_layer keel_layer_group_normalization = {
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,
+    .uncast = true,
     .emit = emit,
 };

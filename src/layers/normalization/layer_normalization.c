@@ -1,5 +1,6 @@
 /* y = gamma (x - mean) / sqrt(variance + epsilon) + beta, with mean and variance over some dims of
  * each place; rows are independent. */
+#include "layers/normalization/_unrounded.h"
 #include "layers/normalization/_gamma_beta.h"
 #include "layers/normalization/_layer_norm.h"
 
@@ -20,7 +21,7 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static keel_status emit(keel_emit *e)
+static keel_status emit_norm(keel_emit *e)
 {
     const args_t *a = e->args;
     const keel_layer_norm_args op = { .epsilon = a->epsilon,
@@ -28,19 +29,14 @@ static keel_status emit(keel_emit *e)
                                       .scale = a->scale };
     const keel_shape follows = { 0 }; /* from the dims that are normalized */
     const keel_weight_decl gamma = KEEL_GAMMA(a, follows), beta = KEEL_BETA(a, follows);
-    const keel_dtype held = e->graph->held;
-    keel_value x = e->in[0], y;
-    /* Keras does not round the input to the policy's type, only the result. */
-    if (keel_emit_in(e, 0)->dtype == e->graph->real)
-        e->graph->held = e->graph->real;
-    else
-        KEEL_TRY(keel_graph_cast(e->graph, x, held, &x));
     if (a->rms_scaling)
-        KEEL_TRY(keel_emit_by_deviation(e, x, &a->axis, a->epsilon, &gamma, &y));
-    else
-        KEEL_TRY(keel_emit_layer_norm(e, x, &a->axis, &op, &gamma, &beta, &y));
-    e->graph->held = held;
-    return keel_graph_cast(e->graph, y, held, e->out);
+        return keel_emit_by_deviation(e, e->in[0], &a->axis, a->epsilon, &gamma, e->out);
+    return keel_emit_layer_norm(e, e->in[0], &a->axis, &op, &gamma, &beta, e->out);
+}
+
+static keel_status emit(keel_emit *e)
+{
+    return emit_unrounded(e, emit_norm);
 }
 
 const keel_layer keel_layer_layer_normalization = {
