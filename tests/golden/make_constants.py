@@ -60,6 +60,8 @@ TYPES = {
     "saturate_cast": lambda x, c: O.saturate_cast(x * 60000.0 / c, "float16"),
     "GroupNormalization of float32": lambda x, c: L.GroupNormalization(2)(O.cast(x, "float32") / 3),
     "LayerNormalization of float32": lambda x, c: L.LayerNormalization()(O.cast(x, "float32") / 3),
+    "cumsum in float32": lambda x, c: O.cumsum(x, axis=-1, dtype="float32"),
+    "cumsum in int32": lambda x, c: O.cumsum(x * (257 / c), axis=-1, dtype="int32"),
     "isclose, a whole number": lambda x, c: O.isclose(x * (257 / c), 257),
     "mod of a large number": lambda x, c: O.mod(O.cast(x, "float32") * 1e12, c),
     "fmod by an infinity": lambda x, c: O.fmod(x, x / (x - x)),

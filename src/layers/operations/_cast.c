@@ -28,6 +28,13 @@ static keel_status clamp(keel_emit *e, keel_dtype narrow, keel_value x, keel_val
     return keel_emit_with(e, &keel_op_minimum, x, most, out);
 }
 
+/* What the operation does after the cast is held in the new type, too. */
+static keel_status held_as(keel_emit *e, keel_dtype type, keel_value x, keel_value *out)
+{
+    e->graph->held = type;
+    return keel_graph_cast(e->graph, x, type, out);
+}
+
 keel_status keel_emit_cast(keel_emit *e, const char *dtype, bool clamps, keel_value x,
                            keel_value *out)
 {
@@ -35,12 +42,13 @@ keel_status keel_emit_cast(keel_emit *e, const char *dtype, bool clamps, keel_va
     keel_dtype narrow;
     *out = x;
     if (!dtype) return KEEL_OK;
-    if (!strcmp(dtype, "float32")) return keel_graph_cast(e->graph, x, e->graph->real, out);
+    if (!strcmp(dtype, "float32")) return held_as(e, e->graph->real, x, out);
     if (e->graph->real == KEEL_FLOAT32 && keel_dtype_find_narrow(&narrow, dtype)) {
         if (clamps) KEEL_TRY(clamp(e, narrow, x, &x));
-        return keel_graph_cast(e->graph, x, narrow, out);
+        return held_as(e, narrow, x, out);
     }
     e->gives = KEEL_WHOLE_ALWAYS;
+    KEEL_TRY(held_as(e, e->graph->real, x, &x));
     if (!strcmp(dtype, "bool")) return keel_emit_is(e, KEEL_NOT_EQUAL, x, 0, out);
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
         if (strcmp(dtype, whole[i].name) || (whole[i].wraps && !clamps)) continue;
