@@ -184,10 +184,11 @@ static bool any_argument(const keel_emit *e, bool (*is)(const json_t *))
     return any;
 }
 
+/* By what the model declares where that is known: the rows of a real input may come as bytes. */
 static bool is_whole(const keel_emit *e, int i)
 {
-    const keel_dtype t = keel_graph_spec(e->graph, e->in[i])->dtype;
-    return (t != KEEL_FLOAT32 && !keel_dtype_is_narrow(t)) || (e->whole && e->whole[i]);
+    if (e->whole) return e->whole[i];
+    return !keel_dtype_flows(keel_graph_spec(e->graph, e->in[i])->dtype);
 }
 
 /* The widest type of an operation's values that are not bool or whole in Keras: those stay as they
@@ -197,8 +198,9 @@ static keel_dtype widest(const keel_emit *e)
     keel_dtype held = KEEL_FLOAT32;
     bool met = false;
     for (int i = 0; i < e->n_in; i++) {
-        const keel_dtype own = keel_graph_spec(e->graph, e->in[i])->dtype;
+        keel_dtype own = keel_graph_spec(e->graph, e->in[i])->dtype;
         if (is_whole(e, i)) continue;
+        if (!keel_dtype_is_narrow(own)) own = KEEL_FLOAT32;
         if (met && own != held) return KEEL_FLOAT32;
         held = own;
         met = true;
