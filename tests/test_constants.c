@@ -10,6 +10,7 @@
 #include "keel/keel.h"
 #include "model/parts.h"
 #include "must.h"
+#include <string.h>
 
 enum { OUTS_MAX = 64 };
 
@@ -63,10 +64,48 @@ static void a_number_has_the_type_that_keras_gives_it(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+/* keel_predict of a normalization of whole numbers, or of what a cast makes of them. */
+static keel_status normalized(const char *layer, bool cast, keel_strategy *one)
+{
+    keel_tensor x, y = { 0 };
+    keel_dataset *d;
+    keel_model *m;
+    keel_symbol s;
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 0));
+    must(keel_model_input(m, KEEL_DIMS(32), KEEL_ARGS(KEEL_ARG_STR("dtype", "int32")), &s));
+    if (cast) s = must_call(m, "ops.Cast", KEEL_ARGS(KEEL_ARG_STR("dtype", "float32")), s);
+    s = must_call(m, layer, NULL, s);
+    must(keel_model_outputs(m, &s, 1));
+    must(keel_tensor_create(&x, KEEL_FLOAT32, &(keel_shape){ 2, { 2, 32 } }));
+    must(keel_dataset_from_arrays(&d, &x, NULL, NULL));
+    const keel_status status = keel_predict_outputs(m, one, d, NULL, &y);
+    keel_dataset_destroy(d);
+    keel_tensor_free(&x);
+    keel_tensor_free(&y);
+    keel_model_destroy(m);
+    return status;
+}
+
+static void whole_numbers_are_not_normalized(void **state)
+{
+    static const char *const layers[] = { "LayerNormalization", "GroupNormalization" };
+    keel_strategy *one;
+    (void)state;
+    must(keel_strategy_create(&one, "cpu:0"));
+    for (size_t k = 0; k < sizeof layers / sizeof *layers; k++) {
+        assert_int_equal(normalized(layers[k], false, one), KEEL_EUNSUP);
+        assert_non_null(strstr(keel_error(), "whole numbers"));
+        must(normalized(layers[k], true, one));
+    }
+    keel_strategy_destroy(one);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_number_has_the_type_that_keras_gives_it),
+        cmocka_unit_test(whole_numbers_are_not_normalized),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,11 @@ const keel_spec *keel_emit_in(const keel_emit *e, int i)
     return keel_graph_spec(e->graph, e->in[i]);
 }
 
+bool keel_emit_is_whole(const keel_emit *e, int i)
+{
+    return e->whole ? e->whole[i] : !keel_dtype_flows(keel_emit_in(e, i)->dtype);
+}
+
 keel_status keel_emit_op(keel_emit *e, const keel_node_parts *parts, keel_value *out)
 {
     return keel_graph_add(e->graph, parts, out, 1);

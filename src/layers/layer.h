@@ -210,6 +210,9 @@ keel_status keel_layer_config(const keel_layer *l, const void *args,
  * on all its inputs; an op on some values; one more weight; an op on a value and weights, or on
  * some. */
 const keel_spec *keel_emit_in(const keel_emit *e, int i);
+/* Whether input i is bool or whole in Keras, by what the model declares where that is known: the
+ * rows of a real input may come as bytes. */
+bool keel_emit_is_whole(const keel_emit *e, int i);
 keel_status keel_emit_op(keel_emit *e, const keel_node_parts *parts, keel_value *out);
 keel_status keel_emit_one(keel_emit *e, const keel_op *op, const void *args);
 keel_status keel_emit_on(keel_emit *e, const keel_op *op, const void *args, const keel_value *in,

@@ -184,13 +184,6 @@ static bool any_argument(const keel_emit *e, bool (*is)(const json_t *))
     return any;
 }
 
-/* By what the model declares where that is known: the rows of a real input may come as bytes. */
-static bool is_whole(const keel_emit *e, int i)
-{
-    if (e->whole) return e->whole[i];
-    return !keel_dtype_flows(keel_graph_spec(e->graph, e->in[i])->dtype);
-}
-
 /* The widest type of an operation's values that are not bool or whole in Keras: those stay as they
  * are beside others, and alone they are exact in float32. */
 static keel_dtype widest(const keel_emit *e)
@@ -199,7 +192,7 @@ static keel_dtype widest(const keel_emit *e)
     bool met = false;
     for (int i = 0; i < e->n_in; i++) {
         keel_dtype own = keel_graph_spec(e->graph, e->in[i])->dtype;
-        if (is_whole(e, i)) continue;
+        if (keel_emit_is_whole(e, i)) continue;
         if (!keel_dtype_is_narrow(own)) own = KEEL_FLOAT32;
         if (met && own != held) return KEEL_FLOAT32;
         held = own;
@@ -212,7 +205,7 @@ static keel_dtype widest(const keel_emit *e)
 static bool all_whole(const keel_layer *kind, const keel_emit *e)
 {
     bool all = kind->whole == KEEL_WHOLE_KEPT && e->n_in > 0;
-    for (int i = 0; i < e->n_in && all; i++) all = is_whole(e, i);
+    for (int i = 0; i < e->n_in && all; i++) all = keel_emit_is_whole(e, i);
     return all;
 }
 
@@ -235,7 +228,7 @@ static bool gives_whole(const keel_emit *e, int out)
 {
     bool all = e->gives == KEEL_WHOLE_KEPT && e->n_in > 0 && !any_argument(e, real_number) &&
                !any_argument(e, real_array);
-    for (int i = 0; i < e->n_in && all; i++) all = is_whole(e, i);
+    for (int i = 0; i < e->n_in && all; i++) all = keel_emit_is_whole(e, i);
     return all || e->gives == KEEL_WHOLE_ALWAYS || (e->gives == KEEL_WHOLE_SECOND && out > 0);
 }
 

@@ -10,6 +10,10 @@ static inline keel_status emit_unrounded(keel_emit *e, keel_status (*emit)(keel_
     const keel_dtype held = e->graph->held;
     const keel_value *const in = e->in;
     keel_value x;
+    if (keel_emit_is_whole(e, 0))
+        return keel_fail(KEEL_EUNSUP,
+                         "its input is of whole numbers, and Keras makes whole numbers "
+                         "of the result: cast it to float32 before");
     if (!keel_dtype_is_narrow(keel_emit_in(e, 0)->dtype)) e->graph->held = e->graph->real;
     KEEL_TRY(keel_graph_cast(e->graph, in[0], e->graph->held, &x));
     e->in = &x;
