@@ -3,7 +3,6 @@
  * inside it; a layer that holds or makes layers calls them itself. */
 #include "layers/_turned.h"
 #include "base/memory.h"
-#include "base/python_json.h"
 #include "model/parts.h"
 #include <limits.h>
 #include <string.h>
@@ -158,89 +157,6 @@ static keel_status stream_of(keel_model_chances *c, const keel_model_layer *l, u
     return KEEL_OK;
 }
 
-/* Whether an argument of a call has real numbers: alone, or in an array of float32 or wider. A
- * narrow array does not widen the values beside it. */
-static bool real_number(const json_t *v)
-{
-    double x;
-    return !json_is_integer(v) && !json_is_boolean(v) && keel_json_number(v, &x);
-}
-
-static bool real_array(const json_t *v)
-{
-    const json_t *config = json_object_get(v, "config");
-    const char *dtype = json_string_value(json_object_get(config, "dtype"));
-    return dtype && (!strcmp(dtype, "float32") || !strcmp(dtype, "float64"));
-}
-
-static bool any_argument(const keel_emit *e, bool (*is)(const json_t *))
-{
-    const json_t *args = json_object_get(e->call, "args");
-    json_t *kwargs = json_object_get(e->call, "kwargs"), *v;
-    const char *key;
-    bool any = false;
-    for (size_t i = 0; i < json_array_size(args) && !any; i++) any = is(json_array_get(args, i));
-    json_object_foreach(kwargs, key, v) any = any || is(v);
-    return any;
-}
-
-/* The widest type of an operation's values that are not bool or whole in Keras: those stay as they
- * are beside others, and alone they are exact in float32. */
-static keel_dtype widest(const keel_emit *e)
-{
-    keel_dtype held = KEEL_FLOAT32;
-    bool met = false;
-    for (int i = 0; i < e->n_in; i++) {
-        keel_dtype own = keel_graph_spec(e->graph, e->in[i])->dtype;
-        if (keel_emit_is_whole(e, i)) continue;
-        if (!keel_dtype_is_narrow(own)) own = KEEL_FLOAT32;
-        if (met && own != held) return KEEL_FLOAT32;
-        held = own;
-        met = true;
-    }
-    return held;
-}
-
-/* Whether a layer that only moves or joins its inputs has none but whole ones. */
-static bool all_whole(const keel_layer *kind, const keel_emit *e)
-{
-    bool all = kind->whole == KEEL_WHOLE_KEPT && e->n_in > 0;
-    for (int i = 0; i < e->n_in && all; i++) all = keel_emit_is_whole(e, i);
-    return all;
-}
-
-/* The type that a layer's values are held in. A layer casts its inputs to that of its policy, but
- * not those that are whole: bfloat16 has not the numbers of all rows of a table. An
- * operation of keras.ops has no policy: as in Keras it takes the widest type of its operands. */
-static keel_dtype held_of(const keel_model_layer *l, const keel_emit *e)
-{
-    const keel_graph *g = e->graph;
-    if (g->real != KEEL_FLOAT32) return g->real;
-    if (!l->kind->operation || e->n_in == 0)
-        return all_whole(l->kind, e) ? KEEL_FLOAT32 : l->compute;
-    if (l->kind->places || any_argument(e, real_array)) return KEEL_FLOAT32;
-    if (l->kind->wide_alone && e->n_in == 1 && any_argument(e, real_number)) return KEEL_FLOAT32;
-    return widest(e);
-}
-
-/* Whether what an operation gives is bool or whole in Keras. */
-static bool gives_whole(const keel_emit *e, int out)
-{
-    bool all = e->gives == KEEL_WHOLE_KEPT && e->n_in > 0 && !any_argument(e, real_number) &&
-               !any_argument(e, real_array);
-    for (int i = 0; i < e->n_in && all; i++) all = keel_emit_is_whole(e, i);
-    return all || e->gives == KEEL_WHOLE_ALWAYS || (e->gives == KEEL_WHOLE_SECOND && out > 0);
-}
-
-/* Values that an operation took by their places have their own type again. */
-static keel_status cast_back(keel_emit *e)
-{
-    const keel_dtype own = widest(e);
-    for (int i = 0; i < e->n_out; i++)
-        if (!gives_whole(e, i)) KEEL_TRY(keel_graph_cast(e->graph, e->out[i], own, &e->out[i]));
-    return KEEL_OK;
-}
-
 static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer, keel_emit *e,
                               keel_model_chances *chances)
 {
@@ -255,7 +171,7 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
     keel_value *held = keel_calloc(2 * (size_t)e->n_in, sizeof *held); /* and masks behind it */
     if (!held) return KEEL_ENOMEM;
     g->layer = l->label ? l->label : l->name;
-    g->held = held_of(l, e);
+    g->held = keel_emit_held(l, e);
     s = stream_of(chances, l, &g->stream);
     for (int i = 0; i < e->n_in && s >= 0; i++) {
         held[i] = in[i];
@@ -289,7 +205,7 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
     if (s >= 0) default_masks(l->kind, e);
     e->in = in;
     e->mask = mask;
-    if (s >= 0 && l->kind->places && g->real == KEEL_FLOAT32) s = cast_back(e);
+    if (s >= 0 && l->kind->places && g->real == KEEL_FLOAT32) s = keel_emit_cast_back(e);
     g->layer = layer_before;
     g->held = held_before;
     g->stream = stream_before;
@@ -356,7 +272,7 @@ static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const fl
     for (int i = 0; i < n->n_out; i++) {
         f->value[n->out + i] = e.out[i];
         f->mask[n->out + i] = e.out_mask[i];
-        f->whole[n->out + i] = gives_whole(&e, i);
+        f->whole[n->out + i] = keel_emit_gives_whole(&e, i);
     }
 out:
     keel_free(whole);

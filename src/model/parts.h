@@ -122,6 +122,12 @@ keel_status keel_model_all_layers(const keel_model *m, keel_model_layer ***out, 
 /* Finds the layer "base/conv2d" and its model. false: there is none. */
 bool keel_model_find_label(const keel_model *m, const char *label, keel_model **in, int *layer);
 
+/* emit_types.c. The type in which the outputs of a call of l are held; whether an output is bool or
+ * whole in Keras; and outputs of an operation by places, cast to the type of its values. */
+keel_dtype keel_emit_held(const keel_model_layer *l, const keel_emit *e);
+bool keel_emit_gives_whole(const keel_emit *e, int out);
+keel_status keel_emit_cast_back(keel_emit *e);
+
 /* config_layer.c. The layer class that a layer's JSON names, by class and module; NULL: none. Not
  * for models. */
 const keel_layer *keel_model_class_of(const json_t *v);
