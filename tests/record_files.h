@@ -22,8 +22,8 @@ static inline void record_add(record_bytes *b, const void *data, size_t n)
 
 static inline void record_le(record_bytes *b, uint64_t value, int n)
 {
-    for (int i = 0; i < n; i++)
-        record_add(b, &(unsigned char){ (unsigned char)(value >> 8 * i) }, 1);
+    for (int i = 0; i < n; i++, value >>= 8)
+        record_add(b, &(unsigned char){ (unsigned char)value }, 1);
 }
 
 /* A TFRecord record. */
