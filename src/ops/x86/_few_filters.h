@@ -2,8 +2,7 @@
  * _few.h. The weights' gradient of some taps is summed in registers along a line of outputs, and
  * then added to that of the lines before, with channels in the lanes, too.
  *
- * The including file has the window of a node, and how many groups of channels: window_of() and
- * groups_of(). */
+ * The including file defines ARGS, the args of its op, and ends with FEW_FILTERS_KERNEL(op). */
 #ifndef VALUE
 #ifndef KEEL_OPS_X86_FEW_FILTERS_H
 #define KEEL_OPS_X86_FEW_FILTERS_H
@@ -43,7 +42,9 @@ static inline void turn_column(keel_window *v)
 
 static inline shape shape_of(const keel_node *n)
 {
-    const keel_window w = window_of(n);
+    const ARGS *a = n->args;
+    const keel_window w =
+        keel_window_of(n, n->weight[0].shape.dim, a->strides, a->dilation, a->pad);
     const keel_shape *kernel = &n->weight[0].shape;
     shape s = { .v = keel_window_volume(&w),
                 .c = kernel->dim[kernel->rank - 2],
@@ -69,7 +70,8 @@ static few_line line_of(const shape *s)
 static keel_status few_filters_prepare(keel_prepare *p)
 {
     KEEL_TRY(vector_prepare(p));
-    if ((p->pass != KEEL_FORWARD && p->pass != KEEL_WEIGHTS) || groups_of(p->node) != 1)
+    if ((p->pass != KEEL_FORWARD && p->pass != KEEL_WEIGHTS) ||
+        ((const ARGS *)p->node->args)->groups != 1)
         return KEEL_EUNSUP;
     const shape s = shape_of(p->node);
     if (!few_pays(p->node, s.f, s.c, s.taps)) return KEEL_EUNSUP;
@@ -92,6 +94,18 @@ static void turn_back(const shape *s, float *dw, const float *sums, bool adds)
                 *to = adds ? *to + g : g;
             }
 }
+
+#define FEW_FILTERS_KERNEL(op_)                                                                    \
+    KEEL_USES_OP(op_);                                                                             \
+    const keel_kernel VECTOR_KERNEL(op_##_few_filters) = {                                         \
+        .op = &keel_op_##op_,                                                                      \
+        .name = "few_filters_" VECTOR_NAME,                                                        \
+        .needs = VECTOR_LEVEL,                                                                     \
+        .priority = VECTOR_PRIORITY(FEW_FILTERS),                                                  \
+        .prepare = few_filters_prepare,                                                            \
+        .run = { [KEEL_FORWARD] = forward_f32, [KEEL_WEIGHTS] = weights_f32 },                     \
+        .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_WEIGHTS] = weights_bf16 },                \
+    }
 
 #endif
 #else

@@ -1,18 +1,5 @@
 /* Convolutions of images to very few filters: see _few_filters.h. */
-#include "ops/args.h"
-#include "ops/window.h"
-
-static keel_window window_of(const keel_node *n)
-{
-    const keel_conv2d_args *a = n->args;
-    return keel_window_of(n, n->weight[0].shape.dim, a->strides, a->dilation, a->pad);
-}
-
-static int64_t groups_of(const keel_node *n)
-{
-    return ((const keel_conv2d_args *)n->args)->groups;
-}
-
+#define ARGS keel_conv2d_args
 #include "ops/x86/_few_filters.h"
 
 #define VALUE_FILE "ops/x86/_few.h"
@@ -20,14 +7,4 @@ static int64_t groups_of(const keel_node *n)
 #define VALUE_FILE "ops/x86/_few_filters.h"
 #include "ops/x86/_values.h"
 
-KEEL_USES_OP(conv2d);
-
-const keel_kernel VECTOR_KERNEL(conv2d_few_filters) = {
-    .op = &keel_op_conv2d,
-    .name = "few_filters_" VECTOR_NAME,
-    .needs = VECTOR_LEVEL,
-    .priority = VECTOR_PRIORITY(FEW_FILTERS),
-    .prepare = few_filters_prepare,
-    .run = { [KEEL_FORWARD] = forward_f32, [KEEL_WEIGHTS] = weights_f32 },
-    .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_WEIGHTS] = weights_bf16 },
-};
+FEW_FILTERS_KERNEL(conv2d);
