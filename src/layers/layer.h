@@ -100,8 +100,8 @@ typedef struct keel_emit {
     const void *how; /* what the layer that holds this one tells it; NULL: nothing */
     /* The class of that layer; NULL: it is a model. */
     const struct keel_layer *(*sub_kind)(const struct keel_emit *e, const char *key);
-    const bool *whole;        /* [n_in], see keel_whole_outputs; NULL: none is */
-    keel_whole_outputs gives; /* as the layer's, which may set it */
+    const bool *whole;        /* [n_in], see keel_whole_outputs; NULL: as their types say */
+    keel_whole_outputs gives; /* at first the layer's `whole`; emit may change it */
     void *context;
 } keel_emit;
 

@@ -44,12 +44,29 @@ keel_status keel_emit_no_number(keel_emit *e, keel_value x, keel_value *out)
     return keel_emit_compared(e, KEEL_NOT_EQUAL, x, x, out);
 }
 
-keel_status keel_two_truths(keel_emit *e, keel_value out[2])
+keel_status keel_emit_of_truths(keel_emit *e, const keel_op *op, const void *args)
 {
-    keel_value x[2];
+    keel_value x[2], truth[2];
     KEEL_TRY(keel_two_values(e, "x1", "x2", x));
-    for (int i = 0; i < 2; i++) KEEL_TRY(keel_emit_is(e, KEEL_NOT_EQUAL, x[i], 0, &out[i]));
-    return KEEL_OK;
+    for (int i = 0; i < 2; i++) KEEL_TRY(keel_emit_is(e, KEEL_NOT_EQUAL, x[i], 0, &truth[i]));
+    return keel_emit_on(e, op, args, truth, 2, e->out);
+}
+
+/* max(a, b) + log(1 + base^-|a - b|). Two equal infinities give their sum. */
+keel_status keel_emit_log_of_sum(keel_emit *e, double unit)
+{
+    keel_value x[2], most, off, none, sum, y;
+    KEEL_TRY(keel_two_values(e, "x1", "x2", x));
+    KEEL_TRY(keel_emit_pair(e, &keel_op_maximum, x[0], x[1], &most));
+    KEEL_TRY(keel_emit_pair(e, &keel_op_subtract, x[0], x[1], &off));
+    KEEL_TRY(keel_emit_no_number(e, off, &none));
+    KEEL_TRY(keel_emit_each(e, &keel_op_absolute, off, &y));
+    KEEL_TRY(keel_emit_scaled(e, y, -unit, 0, &y));
+    KEEL_TRY(keel_emit_each(e, &keel_op_softplus, y, &y));
+    if (unit != 1) KEEL_TRY(keel_emit_scaled(e, y, 1 / unit, 0, &y));
+    KEEL_TRY(keel_emit_pair(e, &keel_op_plus, most, y, &y));
+    KEEL_TRY(keel_emit_pair(e, &keel_op_plus, x[0], x[1], &sum));
+    return keel_emit_choice(e, none, KEEL_OF_VALUE(sum), KEEL_OF_VALUE(y), e->out);
 }
 
 keel_status keel_emit_truth_over(keel_emit *e, keel_reduce_to to)

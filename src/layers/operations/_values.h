@@ -22,10 +22,12 @@ keel_status keel_emit_is(keel_emit *e, keel_comparison is, keel_value x, double 
 keel_status keel_emit_compared(keel_emit *e, keel_comparison is, keel_value a, keel_value b,
                                keel_value *out);
 keel_status keel_emit_no_number(keel_emit *e, keel_value x, keel_value *out);
-/* 1 where each of the two operands is not 0: the truth of any number. The same of input 0, and its
+/* The op of the truths of the two operands: 1 where one is not 0. The truth of input 0, and its
  * largest or smallest over the axes of keel_reduction. */
-keel_status keel_two_truths(keel_emit *e, keel_value out[2]);
+keel_status keel_emit_of_truths(keel_emit *e, const keel_op *op, const void *args);
 keel_status keel_emit_truth_over(keel_emit *e, keel_reduce_to to);
+/* The logarithm of the sum of two powers, to the base whose natural logarithm is `unit`. */
+keel_status keel_emit_log_of_sum(keel_emit *e, double unit);
 /* a where the condition holds, else b. */
 keel_status keel_emit_choice(keel_emit *e, keel_value condition, keel_operand a, keel_operand b,
                              keel_value *out);

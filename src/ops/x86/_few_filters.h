@@ -224,11 +224,10 @@ static inline __attribute__((always_inline)) void VALUE_(add_taps)(const few_lin
 
 static void VALUE_(add_bias)(float *db, const VALUE *dy, int64_t places, int64_t n_f, bool adds)
 {
-    for (int64_t f = 0; f < n_f; f++) {
-        double sum = 0;
-        for (int64_t p = 0; p < places; p++) sum += (double)VALUE_(wide)(dy[p * n_f + f]);
-        db[f] = adds ? db[f] + (float)sum : (float)sum;
-    }
+    double sum[FEW_MOST] = { 0 };
+    for (int64_t p = 0; p < places; p++, dy += n_f)
+        for (int64_t f = 0; f < n_f; f++) sum[f] += (double)VALUE_(wide)(dy[f]);
+    for (int64_t f = 0; f < n_f; f++) db[f] = adds ? db[f] + (float)sum[f] : (float)sum[f];
 }
 
 static void VALUE_(weights)(const keel_call *c)
