@@ -1,5 +1,5 @@
-/* Depthwise convolution of multiplier 1, 8 or 16 channels at a time, values float32 or bfloat16:
- * the loops of depthwise_conv2d.c, and of conv2d_depthwise.c for as many groups as channels.
+/* Depthwise convolution, 8 or 16 channels at a time, values float32 or bfloat16: the loops of
+ * depthwise_conv2d.c, and of conv2d_depthwise.c for as many groups as channels.
  *
  * Forward and backward are one thing. A line of `to` is made of a few lines of `from`, and along a
  * line PLACES neighbours are summed at a time: each value of `from` is loaded once for all sums
@@ -16,6 +16,10 @@
  * rows add to the call's sum one after the other. Sums are float32 and take their terms in an order
  * that only the place in the image decides. Windows that are dilated, or have other sizes, go tap
  * by tap.
+ *
+ * Filters [KH, KW, C, M] lie in memory as those of C M channels do. So a multiplier M takes an
+ * image in which each channel is there M times, and its gradient is the sum of those:
+ * _depthwise_spread.h.
  */
 #ifndef VALUE
 #ifndef KEEL_OPS_X86_DEPTHWISE_H
@@ -28,7 +32,7 @@
 /* A tile has as many sums as there are registers for, next to the nine weights; backward's are even
  * for strides of 2. BAND: positions for which sums are loaded once. */
 enum { FAR = 512 << 10, ROWS = 2, COLS = LANES == 16 ? 4 : 2, PLACES = 8, BAND = 64 };
-enum { TAPS_MAX = 121, LINES_MAX = 7 };
+enum { LINES_MAX = 7 };
 
 /* Lines of the window whose sums fit into the registers. */
 enum { ROWS_OF_5 = LANES == 16 ? 5 : 2, ROWS_OF_7 = LANES == 16 ? 3 : 1 };
@@ -89,6 +93,28 @@ static inline dim backward_dim(const keel_window *v, int d, int64_t phase)
                   .size = v->out[d] };
 }
 
+/* What place `at` of `to` meets along a dim: places of `from`, and by which taps, in equal steps.
+ */
+typedef struct meeting {
+    int64_t place, tap, places, taps, count;
+} meeting;
+
+static inline meeting meeting_of(const keel_window *v, bool back, int d, int64_t at)
+{
+    int64_t (*const meets)(const keel_window *, int, int64_t, int64_t) =
+        back ? keel_window_out : keel_window_in;
+    const int64_t n = v->size[d];
+    int64_t first = 0, next, last = n - 1;
+    while (first < n && meets(v, d, at, first) < 0) first++;
+    if (first == n) return (meeting){ 0 };
+    while (meets(v, d, at, last) < 0) last--;
+    for (next = first + 1; next < last && meets(v, d, at, next) < 0;) next++;
+    const int64_t place = meets(v, d, at, first);
+    if (first == last) return (meeting){ place, first, 0, 0, 1 };
+    return (meeting){ place, first, meets(v, d, at, next) - place, next - first,
+                      (last - first) / (next - first) + 1 };
+}
+
 /* Whether a window goes by lines; else it goes tap by tap. */
 static inline bool by_lines(const keel_window *v)
 {
@@ -110,20 +136,39 @@ static inline void add_sums(float *to, const float *from, int64_t n, bool adds)
     VECTOR_MOVE(to, from, n, adds);
 }
 
-/* In float32, is this faster than oneDNN? Measured on one core with AVX2 over the windows of
- * MobileNetV2, EfficientNetB0 and ConvNeXtTiny: weight gradients take 0.05 to 0.8 of oneDNN's time,
- * forward and backward 0.5 to 0.95; but 1.2 to 1.4 are weight gradients of small images under 3x3
- * windows, and, on AVX-512 only, forward of such windows at a stride of 2. */
-static inline bool depthwise_pays(const keel_window *v, keel_pass pass)
+/* In float32, is this faster than oneDNN? For multipliers it is: 2 to 7 times under square windows,
+ * and as fast under those as tall as the image. For one filter a channel: measured on one core with
+ * AVX2 over the windows of MobileNetV2, EfficientNetB0 and ConvNeXtTiny: weight gradients take 0.05
+ * to 0.8 of oneDNN's time, forward and backward 0.5 to 0.95; but 1.2 to 1.4 are weight gradients of
+ * small images under 3x3 windows, and, on AVX-512 only, forward of such windows at a stride of 2.
+ */
+static inline bool depthwise_pays(const keel_prepare *p, const keel_window *v)
 {
+    const keel_node *n = p->node;
+    const keel_pass pass = p->pass;
+    if (n->held != KEEL_FLOAT32 || n->in[0].shape.dim[2] < n->out[0].shape.dim[2]) return true;
     if (!by_lines(v) || v->size[0] > 3) return by_lines(v);
     if (pass == KEEL_FORWARD) return v->stride[0] == 1 || keel_cpu_level() < KEEL_CPU_AVX512;
     return pass == KEEL_BACKWARD || v->out[0] * v->out[1] > 100;
 }
 
-static inline int64_t depthwise_scratch(const keel_window *v, int64_t channels)
+static inline int64_t depthwise_sums(const keel_window *v, int64_t channels)
 {
-    return 2 * (v->size[0] * v->size[1] + 1) * channels * (int64_t)sizeof(float);
+    return 2 * (v->size[0] * v->size[1] + 1) * channels;
+}
+
+/* Bytes: the sums of weight gradients; for a multiplier a spread image, and in backward of narrow
+ * values the gradient of its results in float32. `channels` are those of the results. */
+static inline int64_t depthwise_scratch(const keel_prepare *p, const keel_window *v,
+                                        int64_t channels)
+{
+    int64_t floats = p->pass == KEEL_WEIGHTS ? depthwise_sums(v, channels) : 0;
+    if (p->node->in[0].shape.dim[2] < channels) {
+        floats += v->in[0] * v->in[1] * channels;
+        if (p->pass == KEEL_BACKWARD && p->node->held != KEEL_FLOAT32)
+            floats += v->out[0] * v->out[1] * channels;
+    }
+    return floats * (int64_t)sizeof(float);
 }
 
 #endif
@@ -261,14 +306,21 @@ static void VALUE_(lines)(const VALUE_(image) * o, const keel_window *v, bool ba
 
 /* Tap by tap ------------------------------------------------------------------------------------*/
 
-/* One pixel of `to`: the n taps that meet it. */
-static void VALUE_(sum_taps)(const VALUE_(image) * o, VALUE *to, int64_t n,
-                             const VALUE *const *from, const float *const *weight)
+/* One pixel of `to`: what it reads, and the taps. */
+static void VALUE_(sum_taps)(const VALUE_(image) * o, VALUE *to, const keel_window *v,
+                             const meeting *h, const meeting *w)
 {
-    VECTOR_EACH(k, o->channels, m, {
+    const int64_t c = o->channels, line = o->from_size[1] * c;
+    const VALUE *from = o->from + h->place * line + w->place * c;
+    const float *weight = o->w + (h->tap * v->size[1] + w->tap) * c;
+    VECTOR_EACH(k, c, m, {
         vf sum = o->bias ? vf_load_some(m, o->bias + k) : vf_zero();
-        for (int64_t t = 0; t < n; t++)
-            sum = vf_fma(vx_load_some(m, from[t] + k), vf_load_some(m, weight[t] + k), sum);
+        for (int64_t i = 0; i < h->count; i++) {
+            const VALUE *x = from + i * h->places * line + k;
+            const float *f = weight + i * h->taps * v->size[1] * c + k;
+            for (int64_t j = 0; j < w->count; j++, x += w->places * c, f += w->taps * c)
+                sum = vf_fma(vx_load_some(m, x), vf_load_some(m, f), sum);
+        }
         if (o->adds) sum = vf_add(sum, vx_load_some(m, to + k));
         vx_store_some(m, to + k, sum);
     });
@@ -276,26 +328,14 @@ static void VALUE_(sum_taps)(const VALUE_(image) * o, VALUE *to, int64_t n,
 
 static void VALUE_(taps)(const VALUE_(image) * o, const keel_window *v, bool back)
 {
-    int64_t (*const meets)(const keel_window *, int, int64_t, int64_t) =
-        back ? keel_window_out : keel_window_in;
-    const int64_t c = o->channels, line = o->from_size[1] * c;
     VALUE *to = o->to;
-    for (int64_t h = 0; h < o->to_size[0]; h++)
-        for (int64_t w = 0; w < o->to_size[1]; w++, to += c) {
-            const VALUE *from[TAPS_MAX];
-            const float *weight[TAPS_MAX];
-            int64_t n = 0;
-            for (int64_t i = 0; i < v->size[0]; i++) {
-                const int64_t y = meets(v, 0, h, i);
-                for (int64_t j = 0; y >= 0 && j < v->size[1]; j++) {
-                    const int64_t x = meets(v, 1, w, j);
-                    if (x < 0) continue;
-                    from[n] = o->from + y * line + x * c;
-                    weight[n++] = o->w + (i * v->size[1] + j) * c;
-                }
-            }
-            VALUE_(sum_taps)(o, to, n, from, weight);
+    for (int64_t y = 0; y < o->to_size[0]; y++) {
+        const meeting h = meeting_of(v, back, 0, y);
+        for (int64_t x = 0; x < o->to_size[1]; x++, to += o->channels) {
+            const meeting w = meeting_of(v, back, 1, x);
+            VALUE_(sum_taps)(o, to, v, &h, &w);
         }
+    }
 }
 
 static void VALUE_(image_run)(const VALUE_(image) * o, const keel_window *v, bool back)
@@ -311,13 +351,15 @@ static void VALUE_(image_run)(const VALUE_(image) * o, const keel_window *v, boo
         (by_two ? VALUE_(forward_2) : VALUE_(forward_1))(o, v);
 }
 
+#include "ops/x86/_depthwise_spread.h"
+
 static void VALUE_(forward)(const keel_call *call)
 {
     const keel_window v = window_of(call->node);
-    const int64_t c = call->node->out[0].shape.dim[2];
+    const int64_t c = call->node->out[0].shape.dim[2], n = keel_row_count(&call->node->in[0]);
+    const VALUE *x = call->in[0];
     VALUE_(image)
-    o = { .from = call->in[0],
-          .to = call->out[0],
+    o = { .to = call->out[0],
           .w = call->weight[0],
           .bias = call->node->n_weight > 1 ? call->weight[1] : NULL,
           .channels = c,
@@ -326,9 +368,9 @@ static void VALUE_(forward)(const keel_call *call)
               keel_row_count(&call->node->out[0]) * call->rows * (int64_t)sizeof(VALUE) > FETCH_FAR,
           .from_size = v.in,
           .to_size = v.out };
-    for (int64_t row = 0; row < call->rows; row++) {
+    for (int64_t row = 0; row < call->rows; row++, x += n) {
+        o.from = VALUE_(spread)(call->node, x, call->scratch);
         VALUE_(image_run)(&o, &v, false);
-        o.from += v.in[0] * v.in[1] * c;
         o.to += v.out[0] * v.out[1] * c;
     }
 }
@@ -348,6 +390,10 @@ static void VALUE_(backward)(const keel_call *call)
           .from_size = v.out,
           .to_size = v.in,
           .adds = call->in_adds[0] };
+    if (keel_row_count(&call->node->in[0]) < v.in[0] * v.in[1] * c) {
+        VALUE_(backward_spread)(call, &v, c);
+        return;
+    }
     for (int64_t row = 0; o.to && row < call->rows; row++) {
         VALUE_(image_run)(&o, &v, true);
         o.from += v.out[0] * v.out[1] * c;
@@ -504,19 +550,22 @@ static void VALUE_(weights)(const keel_call *call)
     const keel_window v = window_of(call->node);
     const int64_t c = call->node->out[0].shape.dim[2];
     const int64_t n = v.size[0] * v.size[1] * c, places = v.out[0] * v.out[1];
+    const int64_t n_x = keel_row_count(&call->node->in[0]);
     const bool adds = call->weight_adds;
     const VALUE *x = call->in[0], *dy = call->out_grad[0];
     float *const dw = call->weight_grad[0];
     float *const db = call->node->n_weight > 1 ? call->weight_grad[1] : NULL;
     float *const sums = call->scratch, *const all = sums + n + c;
     float *const all_dw = adds ? all : dw, *const all_db = adds ? all + n : db;
-    for (int64_t row = 0; row < call->rows; row++, x += v.in[0] * v.in[1] * c, dy += places * c) {
+    void *const room = sums + depthwise_sums(&v, c);
+    for (int64_t row = 0; row < call->rows; row++, x += n_x, dy += places * c) {
         memset(sums, 0, (size_t)(n + c) * sizeof *sums);
         if (dw) {
+            const VALUE *from = VALUE_(spread)(call->node, x, room);
             if (by_lines(&v))
-                VALUE_(add_bands)(sums, &v, x, dy, c);
+                VALUE_(add_bands)(sums, &v, from, dy, c);
             else
-                VALUE_(add_taps)(sums, &v, x, dy, c);
+                VALUE_(add_taps)(sums, &v, from, dy, c);
             add_sums(all_dw, sums, n, row > 0);
         }
         if (!db) continue;

@@ -1,5 +1,5 @@
-/* Convolution with as many groups as channels and outputs: a depthwise one, whose kernel
- * [KH, KW, 1, C] lies in memory as that of depthwise_conv2d does. See _depthwise.h. */
+/* Convolution with as many groups as channels: a depthwise one, whose kernel [KH, KW, 1, C M] lies
+ * in memory as that of depthwise_conv2d does. See _depthwise.h. */
 #include "ops/x86/_depthwise.h"
 
 KEEL_USES_OP(conv2d);
@@ -15,11 +15,11 @@ static keel_status prepare(keel_prepare *p)
     const int64_t *w = p->node->weight[0].shape.dim;
     const int64_t groups = ((const keel_conv2d_args *)p->node->args)->groups;
     KEEL_TRY(vector_prepare(p));
-    if (p->pass > KEEL_WEIGHTS || groups == 1 || w[2] != 1 || w[3] != groups) return KEEL_EUNSUP;
+    if (p->pass > KEEL_WEIGHTS || groups == 1 || w[2] != 1) return KEEL_EUNSUP;
     const keel_window v = window_of(p->node);
     if (!by_lines(&v)) return KEEL_EUNSUP;
-    if (p->node->held == KEEL_FLOAT32 && !depthwise_pays(&v, p->pass)) return KEEL_EUNSUP;
-    if (p->pass == KEEL_WEIGHTS) p->scratch = depthwise_scratch(&v, w[3]);
+    if (!depthwise_pays(p, &v)) return KEEL_EUNSUP;
+    p->scratch = depthwise_scratch(p, &v, w[3]);
     return KEEL_OK;
 }
 

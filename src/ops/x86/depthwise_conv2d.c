@@ -1,4 +1,4 @@
-/* Depthwise convolution of multiplier 1: see _depthwise.h. */
+/* Depthwise convolution: see _depthwise.h. */
 #include "ops/x86/_depthwise.h"
 
 KEEL_USES_OP(depthwise_conv2d);
@@ -13,10 +13,10 @@ static keel_status prepare(keel_prepare *p)
 {
     const int64_t *w = p->node->weight[0].shape.dim;
     KEEL_TRY(vector_prepare(p));
-    if (p->pass > KEEL_WEIGHTS || w[3] != 1 || w[0] * w[1] > TAPS_MAX) return KEEL_EUNSUP;
+    if (p->pass > KEEL_WEIGHTS) return KEEL_EUNSUP;
     const keel_window v = window_of(p->node);
-    if (p->node->held == KEEL_FLOAT32 && !depthwise_pays(&v, p->pass)) return KEEL_EUNSUP;
-    if (p->pass == KEEL_WEIGHTS) p->scratch = depthwise_scratch(&v, w[2]);
+    if (!depthwise_pays(p, &v)) return KEEL_EUNSUP;
+    p->scratch = depthwise_scratch(p, &v, w[2] * w[3]);
     return KEEL_OK;
 }
 
