@@ -55,14 +55,6 @@ static void VALUE_(gather)(VALUE *to, const float *from, int64_t n, int64_t time
         VALUE_(gather_by)(to, from, n, times, adds);
 }
 
-/* n values as float32, in `room` if they are not. */
-static const float *VALUE_(real)(const VALUE *x, float *room, int64_t n)
-{
-    if (_Generic(*x, float : true, default : false)) return (const void *)x;
-    VECTOR_EACH(i, n, m, vf_store_some(m, room + i, vx_load_some(m, x + i)));
-    return room;
-}
-
 static void VALUE_(backward_spread)(const keel_call *call, const keel_window *v, int64_t c)
 {
     const int64_t n = keel_row_count(&call->node->in[0]), n_dy = v->out[0] * v->out[1] * c;
@@ -77,7 +69,7 @@ static void VALUE_(backward_spread)(const keel_call *call, const keel_window *v,
                     .from_size = v->out,
                     .to_size = v->in };
     for (int64_t row = 0; dx && row < call->rows; row++, dy += n_dy, dx += n) {
-        o.from = VALUE_(real)(dy, room + n_spread, n_dy);
+        o.from = vx_floats(dy, room + n_spread, n_dy);
         image_run_f32(&o, v, true);
         VALUE_(gather)(dx, room, n, n_spread / n, call->in_adds[0]);
     }

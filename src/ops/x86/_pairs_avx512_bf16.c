@@ -25,10 +25,10 @@ INLINE void block(const keel_pairs *p, int64_t i, const char *prefetch, int64_t 
             EACH(v, (vectors + 1) / 2) fetch_to_write((keel_bf16 *)p->out + out[r] + 2 * v * LANES);
     EACH(r, rows)
         EACH(v, vectors) {
-            const float *from = p->wide ? (float *)p->out + out[r] : p->start;
-            const bool any = p->wide ? p->adds && !p->after : p->start != NULL;
+            const bool resumes = p->wide && p->adds && !p->after;
+            const float *from = resumes ? (float *)p->out + out[r] : p->start;
             sum[r][v] =
-                any ? _mm512_maskz_loadu_ps(MASK(v), from + v * LANES) : _mm512_setzero_ps();
+                from ? _mm512_maskz_loadu_ps(MASK(v), from + v * LANES) : _mm512_setzero_ps();
         }
     for (int t = 0; t < p->n_tap; t++) {
         int64_t x = p->tap ? p->tap[t].a : 0;
@@ -150,7 +150,8 @@ void keel_pairs_pack_weights(uint32_t *to, const float *w, int64_t n_c, int64_t 
 }
 
 /* 16 x 16 pairs at a time. */
-void keel_pairs_pack_turned(uint32_t *to, const float *w, int64_t n_k, int64_t c, int64_t columns)
+void keel_pairs_pack_turned(uint32_t *to, const float *w, int64_t row, int64_t n_k, int64_t c,
+                            int64_t columns)
 {
     const int64_t width = up(columns, LANES), pairs = (n_k + 1) / 2;
     for (int64_t j = 0; j < width; j += LANES)
@@ -159,7 +160,7 @@ void keel_pairs_pack_turned(uint32_t *to, const float *w, int64_t n_k, int64_t c
             __m512i tile[16];
             EACH(r, 16) {
                 const bool there = j + r < columns;
-                const float *at = w + (c + j + r) * n_k + k;
+                const float *at = w + (c + j + r) * row + k;
                 const __m512 a = _mm512_maskz_loadu_ps(there ? low : 0, at);
                 const __m512 b = _mm512_maskz_loadu_ps(there ? high : 0, at + LANES);
                 tile[r] = (__m512i)_mm512_cvtne2ps_pbh(b, a);

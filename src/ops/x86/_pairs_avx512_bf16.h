@@ -59,8 +59,10 @@ void keel_pairs_multiply(const keel_pairs *p, int64_t n, int64_t columns);
 /* Columns [k, k + columns) of W [n_c, n_k], rounded, as pairs of rows. */
 void keel_pairs_pack_weights(uint32_t *to, const float *w, int64_t n_c, int64_t n_k, int64_t k,
                              int64_t columns);
-/* Rows [c, c + columns) of W [.., n_k], rounded and transposed, as pairs of columns. */
-void keel_pairs_pack_turned(uint32_t *to, const float *w, int64_t n_k, int64_t c, int64_t columns);
+/* Rows [c, c + columns) of W [.., n_k], `row` apart, rounded and transposed, as pairs of columns.
+ */
+void keel_pairs_pack_turned(uint32_t *to, const float *w, int64_t row, int64_t n_k, int64_t c,
+                            int64_t columns);
 
 static inline int64_t up(int64_t n, int64_t to)
 {

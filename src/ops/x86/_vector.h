@@ -503,6 +503,23 @@ static inline vf vf_rounded(vf x)
 #define vx_store_same(m, p, x)                                                                     \
     _Generic(*(p), float : vf_store_some, keel_bf16 : vn_store_same)((m), (p), (x))
 
+/* n values as float32: themselves, or a copy of bfloat16 ones in `room`. */
+#define vx_floats(x, room, n)                                                                      \
+    _Generic(*(x), float : vf_floats, keel_bf16 : vn_floats)((x), (room), (n))
+static inline const float *vf_floats(const float *x, float *room, int64_t n)
+{
+    (void)room, (void)n;
+    return x;
+}
+static inline const float *vn_floats(const keel_bf16 *x, float *room, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += LANES) {
+        const vm m = vm_first(n - i);
+        vf_store_some(m, room + i, vn_load_some(m, x + i));
+    }
+    return room;
+}
+
 /* The first test of every prepare here: float32. */
 static inline keel_status vector_prepare(keel_prepare *p)
 {

@@ -79,7 +79,7 @@ static void refresh(const keel_derived *d, const void *weight)
         for (int64_t t = 0; t < s->n_tap; t++) {
             const float *tap = w + t * s->inner * s->columns;
             if (s->turned)
-                keel_pairs_pack_turned(to, tap, s->inner, k, columns);
+                keel_pairs_pack_turned(to, tap, s->inner, s->inner, k, columns);
             else
                 keel_pairs_pack_weights(to, tap, s->inner, s->columns, k, columns);
             to += (s->inner + 1) / 2 * up(columns, LANES);

@@ -51,7 +51,7 @@ static void refresh_turned(const keel_derived *d, const void *weight)
     uint32_t *to = d->data;
     for (int64_t c = 0; c < s->c; c += PANEL) {
         const int64_t columns = s->c - c < PANEL ? s->c - c : PANEL;
-        keel_pairs_pack_turned(to, weight, s->k, c, columns);
+        keel_pairs_pack_turned(to, weight, s->k, s->k, c, columns);
         to += (s->k + 1) / 2 * PANEL;
     }
 }
@@ -128,7 +128,7 @@ static void product(const keel_call *c, const dims *d, int64_t n, const keel_bf1
         for (int64_t k = 0; k < columns; k += PANEL) {
             const int64_t width = columns - k < PANEL ? columns - k : PANEL;
             if (!copy && turned)
-                keel_pairs_pack_turned(panel_of_call, c->weight[0], d->k, k, width);
+                keel_pairs_pack_turned(panel_of_call, c->weight[0], d->k, d->k, k, width);
             if (!copy && !turned)
                 keel_pairs_pack_weights(panel_of_call, c->weight[0], d->c, d->k, k, width);
             const keel_pairs p = { .a = (const char *)(x + i * inner),

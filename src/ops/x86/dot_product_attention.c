@@ -13,6 +13,7 @@
 #include "ops/x86/_philox.h"
 #include "ops/x86/_pointwise.h"
 #include "ops/x86/_product.h"
+#include "ops/x86/_scratch.h"
 #include "ops/x86/_turn.h"
 
 enum { QUERY, KEY, VALUES, MASKS };
@@ -38,19 +39,6 @@ static int64_t up(int64_t n, int64_t to)
 static int64_t row_of_scores(int64_t keys)
 {
     return (up(keys, PANEL) / 16 | 1) * 16;
-}
-
-/* Parts of scratch; NULL at first, to count what is needed. */
-typedef struct floats {
-    float *next;
-    int64_t count;
-} floats;
-
-static float *take(floats *f, int64_t n)
-{
-    float *const part = f->next ? f->next + f->count : NULL;
-    f->count += up(n, 16);
-    return part;
 }
 
 /* D and V are those of the dims, widened to whole vectors. */

@@ -1,4 +1,4 @@
-/* GRU in float32: see _recurrent.h and ops/gru.c. */
+/* GRU: see _recurrent.h and ops/gru.c. */
 #include "ops/x86/_recurrent.h"
 
 /* ---- with reset_after ------------------------------------------------------------------------ */
@@ -150,10 +150,9 @@ static inline void step_backward(const step *s)
 
 /* Both rows of the bias are sums over all steps of what is saved; the third part of the first is
  * the fourth there. */
-static void weights(const keel_call *c)
+static void bias_weights(const keel_call *c)
 {
     const int64_t u = c->node->weight[0].shape.dim[0];
-    run_weights(c, &keel_cell_gru);
     if (c->node->n_weight < 2 || !c->weight_grad[1]) return;
     float *db = c->weight_grad[1], *sums = c->scratch;
     memset(sums, 0, (size_t)(4 * u) * sizeof(float));
@@ -164,4 +163,4 @@ static void weights(const keel_call *c)
     }
 }
 
-RECURRENT_KERNEL(gru, reset, reset_back);
+RECURRENT_KERNEL(gru, reset, reset_back, bias_weights);

@@ -1,4 +1,4 @@
-/* LSTM in float32: see _recurrent.h. */
+/* LSTM: see _recurrent.h. */
 #include "ops/x86/_recurrent.h"
 
 INLINE void forward_by(const step *s, gate_kind activation, gate_kind recurrent)
@@ -51,9 +51,4 @@ static inline void step_backward(const step *s)
     BY_GATES(backward_by, s);
 }
 
-static void weights(const keel_call *c)
-{
-    run_weights(c, &keel_cell_lstm);
-}
-
-RECURRENT_KERNEL(lstm, NULL, NULL);
+RECURRENT_KERNEL(lstm, NULL, NULL, NULL);

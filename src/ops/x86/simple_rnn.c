@@ -1,4 +1,4 @@
-/* A plain recurrent layer in float32: see _recurrent.h. */
+/* A plain recurrent layer: see _recurrent.h. */
 #include "ops/x86/_recurrent.h"
 
 INLINE void forward_by(const step *s, gate_kind kind)
@@ -29,9 +29,4 @@ static inline void step_backward(const step *s)
     });
 }
 
-static void weights(const keel_call *c)
-{
-    run_weights(c, &keel_cell_simple_rnn);
-}
-
-RECURRENT_KERNEL(simple_rnn, NULL, NULL);
+RECURRENT_KERNEL(simple_rnn, NULL, NULL, NULL);

@@ -1,0 +1,82 @@
+/* See _pairs_reals_avx512_bf16.h. */
+#include "ops/x86/_pairs_reals_avx512_bf16.h"
+#include "ops/x86/_pairs_avx512_bf16.h"
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+int64_t keel_pairs_words(int64_t lines, int64_t columns)
+{
+    return up(lines, 2) / 2 * up(columns, LANES);
+}
+
+void keel_pairs_pack(uint32_t *to, const float *w, int64_t row, int64_t lines, int64_t columns)
+{
+    for (int64_t k = 0; k < columns; k += PANEL) {
+        const int64_t some = least(columns - k, PANEL);
+        keel_pairs_pack_weights(to, w, lines, row, k, some);
+        to += keel_pairs_words(lines, some);
+    }
+}
+
+void keel_pairs_pack_transpose(uint32_t *to, const float *w, int64_t row, int64_t lines,
+                               int64_t columns)
+{
+    for (int64_t k = 0; k < columns; k += PANEL) {
+        const int64_t some = least(columns - k, PANEL);
+        keel_pairs_pack_turned(to, w, row, lines, k, some);
+        to += keel_pairs_words(lines, some);
+    }
+}
+
+/* Rows [n, lines] rounded, each filled with zeros up to a whole pair. */
+static void round_rows(keel_bf16 *to, const float *a, int64_t a_row, int64_t n, int64_t lines)
+{
+    const int64_t width = up(lines, 2);
+    for (int64_t i = 0; i < n; i++, to += width, a += a_row)
+        for (int64_t k = 0; k < width; k += LANES) {
+            const __m512 x = _mm512_maskz_loadu_ps(first16(lines - k), a + k);
+            _mm256_mask_storeu_epi16(to + k, first16(width - k), (__m256i)_mm512_cvtneps_pbh(x));
+        }
+}
+
+static void multiply_panels(keel_pairs *d, const keel_pairs_reals *p, const uint32_t *w,
+                            const float *start)
+{
+    d->pairs = up(p->lines, 2) / 2;
+    d->n_tap = 1;
+    d->out_row = p->out_row;
+    d->wide = true;
+    d->adds = p->adds;
+    for (int64_t k = 0; k < p->columns; k += PANEL) {
+        const int64_t some = least(p->columns - k, PANEL);
+        d->w = w;
+        d->start = start ? start + k : NULL;
+        d->out = p->out + k;
+        keel_pairs_multiply(d, p->n, some);
+        w += keel_pairs_words(p->lines, some);
+    }
+}
+
+void keel_pairs_multiply_reals(const keel_pairs_reals *p, const uint32_t *packed,
+                               const float *start)
+{
+    keel_pairs d = { .a = p->room,
+                     .a_row = up(p->lines, 2) * (int64_t)sizeof(keel_bf16),
+                     .a_step = sizeof(uint32_t) };
+    round_rows(p->room, p->a, p->a_row, p->n, p->lines);
+    multiply_panels(&d, p, packed, start);
+}
+
+void keel_pairs_multiply_lines(const keel_pairs_reals *p, const float *w, int64_t w_row)
+{
+    uint32_t *const words = p->room, *const packed = words + keel_pairs_words(p->lines, p->n);
+    keel_pairs d = { .a = p->room,
+                     .a_row = sizeof(uint32_t),
+                     .a_step = up(p->n, LANES) * (int64_t)sizeof(uint32_t) };
+    keel_pairs_pack_weights(words, p->a, p->lines, p->a_row, 0, p->n);
+    keel_pairs_pack(packed, w, w_row, p->lines, p->columns);
+    multiply_panels(&d, p, packed, NULL);
+}
