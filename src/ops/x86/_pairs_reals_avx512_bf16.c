@@ -2,6 +2,8 @@
 #include "ops/x86/_pairs_reals_avx512_bf16.h"
 #include "ops/x86/_pairs_avx512_bf16.h"
 
+_Static_assert((int)PAIRS_PANEL == (int)PANEL, "a panel is what keel_pairs_multiply takes");
+
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -14,8 +16,8 @@ int64_t keel_pairs_words(int64_t lines, int64_t columns)
 
 void keel_pairs_pack(uint32_t *to, const float *w, int64_t row, int64_t lines, int64_t columns)
 {
-    for (int64_t k = 0; k < columns; k += PANEL) {
-        const int64_t some = least(columns - k, PANEL);
+    for (int64_t k = 0; k < columns; k += PAIRS_PANEL) {
+        const int64_t some = least(columns - k, PAIRS_PANEL);
         keel_pairs_pack_weights(to, w, lines, row, k, some);
         to += keel_pairs_words(lines, some);
     }
@@ -24,8 +26,8 @@ void keel_pairs_pack(uint32_t *to, const float *w, int64_t row, int64_t lines, i
 void keel_pairs_pack_transpose(uint32_t *to, const float *w, int64_t row, int64_t lines,
                                int64_t columns)
 {
-    for (int64_t k = 0; k < columns; k += PANEL) {
-        const int64_t some = least(columns - k, PANEL);
+    for (int64_t k = 0; k < columns; k += PAIRS_PANEL) {
+        const int64_t some = least(columns - k, PAIRS_PANEL);
         keel_pairs_pack_turned(to, w, row, lines, k, some);
         to += keel_pairs_words(lines, some);
     }
@@ -50,13 +52,13 @@ static void multiply_panels(keel_pairs *d, const keel_pairs_reals *p, const uint
     d->out_row = p->out_row;
     d->wide = true;
     d->adds = p->adds;
-    for (int64_t k = 0; k < p->columns; k += PANEL) {
-        const int64_t some = least(p->columns - k, PANEL);
-        d->w = w;
+    for (int64_t k = 0; k < p->columns; k += PAIRS_PANEL) {
+        const int64_t some = least(p->columns - k, PAIRS_PANEL);
+        d->w = w + keel_pairs_words(p->first, some);
         d->start = start ? start + k : NULL;
         d->out = p->out + k;
         keel_pairs_multiply(d, p->n, some);
-        w += keel_pairs_words(p->lines, some);
+        w += keel_pairs_words(p->all ? p->all : p->lines, some);
     }
 }
 

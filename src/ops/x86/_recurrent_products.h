@@ -20,19 +20,6 @@ typedef struct over {
     float *room; /* of a product, in scratch */
 } over;
 
-/* The products of pairs halve the time of products on AMD. Not used beside AMX: Intel's take as
- * long as float32's. */
-static bool by_pairs(const keel_node *n)
-{
-#ifdef __AVX512F__
-    return n->held == KEEL_BFLOAT16 && keel_cpu_level() == KEEL_CPU_AVX512_BF16;
-#else
-    (void)n;
-    return false;
-#endif
-}
-
-/* `drop` is still to be set. */
 /* The gates that have a product with the state itself. */
 static int head_of(const keel_node *n, const keel_cell *cell)
 {
@@ -54,7 +41,7 @@ static over over_of(const keel_call *c, const keel_cell *cell)
                    .all = cell->parts * s.units,
                    .gates = cell->gates,
                    .head = head_of(c->node, cell),
-                   .by_pairs = by_pairs(c->node) };
+                   .by_pairs = keel_pairs_pay(c->node) };
 }
 
 static float *saved_at(const over *o, int k, int64_t row, int64_t at, int64_t n)
@@ -295,7 +282,7 @@ static forward_room forward_room_in(floats *f, const keel_node *n, const keel_ce
     r.shown = take(f, rows);
     r.z = take(f, width);
     r.drop = take(f, a->dropped ? rows * width : 0);
-    r.product = take(f, by_pairs(n) ? keel_pairs_words(u, rows) : 0);
+    r.product = take(f, keel_pairs_pay(n) ? keel_pairs_words(u, rows) : 0);
     return r;
 }
 
@@ -321,7 +308,7 @@ static backward_room backward_room_in(floats *f, const keel_node *n, const keel_
     r.drop = take(f, a->dropped ? rows * width : 0);
     r.ddrop = take(f, a->dropped ? rows * width : 0);
     r.carry = take(f, u);
-    r.room = take(f, by_pairs(n) ? keel_pairs_words(width, rows) : 0);
+    r.room = take(f, keel_pairs_pay(n) ? keel_pairs_words(width, rows) : 0);
     return r;
 }
 
@@ -341,8 +328,8 @@ static weights_room weights_room_in(floats *f, const keel_node *n, const keel_ce
     weights_room r = { .dw = take(f, adds ? u * width : 0) };
     r.left = take(f, a->dropped ? STRETCH * u : 0);
     r.drop = take(f, a->dropped ? rows * width : 0);
-    r.product =
-        take(f, by_pairs(n) ? keel_pairs_words(STRETCH, u) + keel_pairs_words(STRETCH, width) : 0);
+    r.product = take(
+        f, keel_pairs_pay(n) ? keel_pairs_words(STRETCH, u) + keel_pairs_words(STRETCH, width) : 0);
     return r;
 }
 
@@ -411,7 +398,7 @@ static keel_status prepare_recurrent(keel_prepare *p, const keel_cell *cell)
     if (p->pass == KEEL_BACKWARD) backward_room_in(&f, p->node, cell, p->rows);
     if (p->pass == KEEL_WEIGHTS) weights_room_in(&f, p->node, cell, p->rows, p->weight_adds);
     p->scratch = f.count * (int64_t)sizeof(float);
-    if (p->pass != KEEL_WEIGHTS && by_pairs(p->node)) return derive_packed(p, cell);
+    if (p->pass != KEEL_WEIGHTS && keel_pairs_pay(p->node)) return derive_packed(p, cell);
     return p->pass == KEEL_BACKWARD ? derive_turned(p) : KEEL_OK;
 }
 

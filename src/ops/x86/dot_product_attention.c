@@ -6,10 +6,13 @@
  * after another, and for each all queries, so that the gradients of a block of keys stay in cache.
  * What causal attention or a window hides is not computed: products leave out keys that none of a
  * few queries sees. All is float32 in scratch, rows widened to whole vectors; heads are copied
- * together. */
+ * together. Where values are bfloat16 and the processor multiplies pairs, products round weights
+ * and their gradients, and scores are scaled behind the product, so that queries need no rounding.
+ */
 #ifndef VALUE
 #include "ops/dot_product_attention.h"
 #include "ops/infer.h"
+#include "ops/x86/_pairs_reals_avx512_bf16.h"
 #include "ops/x86/_philox.h"
 #include "ops/x86/_pointwise.h"
 #include "ops/x86/_product.h"
@@ -18,6 +21,7 @@
 
 enum { QUERY, KEY, VALUES, MASKS };
 enum { QUERIES = 48, KEYS = 128, MASKS_MAX = 8 };
+enum { PAIRS_STEP = 32 /* keys of a product whose queries differ, as it packs them */ };
 
 static keel_attention_dims dims_of(const keel_node *n)
 {
@@ -47,25 +51,51 @@ typedef struct room {
     float *q;      /* [QUERIES, D] a block of queries, scaled */
     int64_t x_row; /* how far apart rows of scores lie */
     float *x;      /* [QUERIES, x_row] scores, then weights */
-    float *k;      /* forward: [PANEL, D] keys to be turned; backward: [KEYS, D] */
-    float *kt;     /* panels [D, PANEL] of keys; forward: of all */
-    float *v_in; /* forward: all, panels [S, PANEL] of columns; backward: [KEYS, V] to be turned */
-    uint8_t *kept; /* of a line: what dropout keeps */
-    float *y;      /* [QUERIES, V] forward: the output; backward: its gradient */
+    float *k;      /* forward: [panel, D] keys to be turned; backward: [KEYS, D] */
+    float *kt;     /* panels [D, panel] of keys; forward: of all */
+    float *v_in;   /* forward: all, panels [S, columns]; backward: [KEYS, V] to be turned */
+    int64_t panel, columns; /* of keys; of values in forward */
+    uint8_t *kept;          /* of a line: what dropout keeps */
+    float *y;               /* [QUERIES, V] forward: the output; backward: its gradient */
     /* backward */
     float *vt, *dk, *dv, *dx; /* as kt, k, v_in, x */
     float *dq;                /* [group, T, D] of all heads that share a key */
     float *mean;              /* [group, T] sum(y g) */
     float *all;               /* [V] the gradient of every value, from queries that see none */
+    /* by products of pairs */
+    bool by_pairs;
+    uint32_t *lines; /* packed: forward all values, backward [KEYS, D] keys */
+    void *pairs;     /* room of a product */
 } room;
 
-static room room_in(floats *f, const keel_attention_dims *d, bool backward)
+static int64_t product_words(int64_t keys, int64_t width)
 {
-    const int64_t keys = up(backward ? KEYS : d->s, PANEL), group = d->heads / d->shared;
-    room r = { .d = up(d->d, LANES), .v = up(d->v, LANES), .x_row = row_of_scores(keys) };
+    const int64_t scores = keel_pairs_words(width, QUERIES),
+                  weighs = keel_pairs_words(keys, QUERIES);
+    const int64_t adds = keel_pairs_words(QUERIES, keys) + keel_pairs_words(QUERIES, width);
+    const int64_t most = scores > weighs ? scores : weighs;
+    return adds > most ? adds : most;
+}
+
+static room room_in(floats *f, const keel_node *n, const keel_attention_dims *d, bool backward)
+{
+    const bool by_pairs = keel_pairs_pay(n);
+    const int64_t panel = by_pairs ? PAIRS_PANEL : PANEL;
+    const int64_t keys = up(backward ? KEYS : d->s, panel), group = d->heads / d->shared;
+    room r = { .d = up(d->d, LANES),
+               .v = up(d->v, LANES),
+               .x_row = row_of_scores(keys),
+               .panel = panel,
+               .by_pairs = by_pairs };
+    r.columns = by_pairs ? r.v : PANEL;
+    if (by_pairs) {
+        const int64_t wide = r.v > r.d ? r.v : r.d;
+        r.lines = (uint32_t *)take(f, keel_pairs_words(keys, backward ? r.d : r.v));
+        r.pairs = take(f, product_words(keys, wide));
+    }
     r.q = take(f, QUERIES * r.d);
     r.x = take(f, QUERIES * r.x_row);
-    r.k = take(f, (backward ? KEYS : PANEL) * r.d);
+    r.k = take(f, (backward ? KEYS : panel) * r.d);
     r.kt = take(f, keys * r.d);
     r.v_in = take(f, keys * r.v);
     r.kept = (uint8_t *)take(f, keys);
@@ -87,7 +117,7 @@ static keel_status prepare(keel_prepare *p)
     KEEL_TRY(vector_prepare(p));
     const keel_attention_dims d = dims_of(p->node);
     if (p->node->n_in > MASKS + MASKS_MAX || d.s > INT32_MAX - PANEL) return KEEL_EUNSUP;
-    room_in(&f, &d, p->pass == KEEL_BACKWARD);
+    room_in(&f, p->node, &d, p->pass == KEEL_BACKWARD);
     p->scratch = f.count * (int64_t)sizeof(float);
     return KEEL_OK;
 }
@@ -97,9 +127,13 @@ static void clear(float *to, int64_t n)
     if (n > 0) memset(to, 0, (size_t)n * sizeof *to);
 }
 
-/* Panels [width, PANEL] of lines [n, width]; lines that are not there are zeros. */
-static void turn(float *to, float *from, int64_t n, int64_t width)
+/* Panels [width, r->panel] of lines [n, width]; lines that are not there are zeros. */
+static void turn(const room *r, float *to, float *from, int64_t n, int64_t width)
 {
+    if (r->by_pairs) {
+        keel_pairs_pack_transpose((uint32_t *)to, from, width, width, n);
+        return;
+    }
     clear(from + n * width, (up(n, PANEL) - n) * width);
     for (int64_t j = 0; j < n; j += PANEL)
         for (int64_t i = 0; i < PANEL; i += 8)
@@ -147,12 +181,27 @@ static int64_t step_of(const block *b, int64_t rows)
 }
 
 /* out [n, x_row] = p [n, width] times panels; both have `wide` elements where width are used. */
-static void make_scores(const block *b, const float *p, const float *panels, int64_t width,
-                        int64_t wide, float *out, int64_t x_row)
+static void make_scores(const room *r, const block *b, const float *p, const float *panels,
+                        int64_t width, int64_t wide, float *out)
 {
-    for (int64_t j = b->first[0] / PANEL * PANEL; j < b->end[b->n - 1]; j += PANEL) {
+    const int64_t all = up(b->keys, r->panel), alike = step_of(b, all);
+    const int64_t panel = r->by_pairs && alike == all ? all : r->panel;
+    for (int64_t j = b->first[0] / panel * panel; j < b->end[b->n - 1]; j += panel) {
         int64_t i, end;
-        queries_of(b, j, j + PANEL, &i, &end);
+        queries_of(b, j, j + panel, &i, &end);
+        if (r->by_pairs) {
+            const keel_pairs_reals d = { .a = p + i * wide,
+                                         .a_row = wide,
+                                         .n = end - i,
+                                         .lines = wide,
+                                         .columns = least(panel, b->keys - j),
+                                         .out = out + i * r->x_row + j,
+                                         .out_row = r->x_row,
+                                         .room = r->pairs };
+            keel_pairs_multiply_reals(&d, (const uint32_t *)panels + keel_pairs_words(wide, j),
+                                      NULL);
+            continue;
+        }
         multiply(&(product){ .p = p + i * wide,
                              .q = panels + j * wide,
                              .p_row = wide,
@@ -161,22 +210,38 @@ static void make_scores(const block *b, const float *p, const float *panels, int
                              .inner = width,
                              .rows = end - i,
                              .columns = PANEL,
-                             .out = out + i * x_row + j,
-                             .out_row = x_row });
+                             .out = out + i * r->x_row + j,
+                             .out_row = r->x_row });
     }
 }
 
-/* out [n, wide] (+)= x [n, x_row] q, of the keys that are seen; rows of q lie `wide` apart. */
-static void weigh_keys(const block *b, const float *x, int64_t x_row, const float *q, int64_t wide,
+/* out [n, wide] (+)= x [n, x_row] q, of the keys that are seen; rows of q lie `wide` apart, or are
+ * packed. */
+static void weigh_keys(const room *r, const block *b, const float *x, const void *q, int64_t wide,
                        float *out, int64_t out_row, bool adds)
 {
     const int64_t step = step_of(b, b->n);
     for (int64_t i = 0; i < b->n; i += step) {
-        const int64_t rows = least(step, b->n - i);
-        const int64_t j = b->first[i], end = b->end[i + rows - 1];
-        multiply(&(product){ .p = x + i * x_row + j,
-                             .q = q + j * wide,
-                             .p_row = x_row,
+        const int64_t rows = least(step, b->n - i), end = b->end[i + rows - 1];
+        const int64_t j = r->by_pairs ? b->first[i] / 2 * 2 : b->first[i];
+        if (r->by_pairs) {
+            const keel_pairs_reals d = { .a = x + i * r->x_row + j,
+                                         .a_row = r->x_row,
+                                         .n = rows,
+                                         .lines = end - j,
+                                         .first = j,
+                                         .all = b->keys,
+                                         .columns = wide,
+                                         .out = out + i * out_row,
+                                         .out_row = out_row,
+                                         .adds = adds,
+                                         .room = r->pairs };
+            keel_pairs_multiply_reals(&d, q, NULL);
+            continue;
+        }
+        multiply(&(product){ .p = x + i * r->x_row + j,
+                             .q = (const float *)q + j * wide,
+                             .p_row = r->x_row,
                              .p_step = 1,
                              .q_row = wide,
                              .inner = end - j,
@@ -189,18 +254,32 @@ static void weigh_keys(const block *b, const float *x, int64_t x_row, const floa
 }
 
 /* out [keys, wide] += x^T p [n, wide], of the queries that see. */
-static void add_queries(const block *b, const float *x, int64_t x_row, const float *p, int64_t wide,
+static void add_queries(const room *r, const block *b, const float *x, const float *p, int64_t wide,
                         float *out)
 {
-    const int64_t first = b->first[0], keys = b->end[b->n - 1], step = step_of(b, keys - first);
+    const int64_t first = b->first[0], keys = b->end[b->n - 1], alike = step_of(b, keys - first);
+    const int64_t step = r->by_pairs && alike < PAIRS_STEP ? PAIRS_STEP : alike;
     for (int64_t j = first; j < keys; j += step) {
         const int64_t rows = least(step, keys - j);
         int64_t i, end;
         queries_of(b, j, j + rows, &i, &end);
-        multiply(&(product){ .p = x + i * x_row + j,
+        if (r->by_pairs) {
+            const keel_pairs_reals d = { .a = x + i * r->x_row + j,
+                                         .a_row = r->x_row,
+                                         .n = rows,
+                                         .lines = end - i,
+                                         .columns = wide,
+                                         .out = out + j * wide,
+                                         .out_row = wide,
+                                         .adds = true,
+                                         .room = r->pairs };
+            keel_pairs_multiply_lines(&d, p + i * wide, wide);
+            continue;
+        }
+        multiply(&(product){ .p = x + i * r->x_row + j,
                              .q = p + i * wide,
                              .p_row = 1,
-                             .p_step = x_row,
+                             .p_step = r->x_row,
                              .q_row = wide,
                              .inner = end - i,
                              .rows = rows,
@@ -211,10 +290,12 @@ static void add_queries(const block *b, const float *x, int64_t x_row, const flo
     }
 }
 
-/* Zeros beside what query i sees, as far as other queries of the block see. */
+/* Zeros beside what query i sees, as far as other queries of the block see, and from a whole pair
+ * on. */
 static void clear_beside(const block *b, int64_t i, float *x)
 {
-    clear(x + b->first[0], b->first[i] - b->first[0]);
+    const int64_t first = b->first[0] / 2 * 2;
+    clear(x + first, b->first[i] - first);
     clear(x + b->end[i], b->end[b->n - 1] - b->end[i]);
 }
 
@@ -255,16 +336,27 @@ static float blind_share(const keel_node *n, const keel_attention_dims *d)
     return a->seen.uniform ? 1 / (float)d->s : 0;
 }
 
-/* Scores of a query, in place: exp(score - the largest), which is returned, and their sum. */
-static float soften(float *x, int64_t n, float *sum)
+/* What scores are to be multiplied by: their queries are, unless they go into products of pairs. */
+static float scale_of_scores(const keel_node *n)
 {
+    const keel_dot_product_attention_args *a = n->args;
+    return keel_pairs_pay(n) ? (float)a->scale : 1;
+}
+
+/* Scores of a query times `scale`, in place: exp(score - the largest), which is returned, and their
+ * sum. */
+static float soften(float *x, int64_t n, float scale, float *sum)
+{
+    const vf by = vf_set(scale);
     vf high = vf_set(-INFINITY), total = vf_zero();
-    VECTOR_EACH(j, n, m,
-                high = vf_max(high, vf_choose(m, vf_load_some(m, x + j), vf_set(-INFINITY))));
-    const float largest = vf_largest(high);
-    const vf shift = vf_set(largest > -INFINITY ? largest : 0);
     VECTOR_EACH(j, n, m, {
-        const vf e = exponential(vf_sub(vf_load_some(m, x + j), shift));
+        const vf v = vf_mul(by, vf_load_some(m, x + j));
+        high = vf_max(high, vf_choose(m, v, vf_set(-INFINITY)));
+    });
+    const float largest = vf_largest(high);
+    const vf shift = vf_set(largest > -INFINITY ? -largest : 0);
+    VECTOR_EACH(j, n, m, {
+        const vf e = exponential(vf_fma(by, vf_load_some(m, x + j), shift));
         const vf added = vf_choose(m, e, vf_zero());
         total = vf_add(total, added);
         vf_store_some(m, x + j, e);
@@ -327,13 +419,14 @@ static VALUE_(masks)
     return out;
 }
 
-/* Lowers the scores of query i that it does not see, within its range. Whether it sees any. */
+/* Lowers the scores of query i that it does not see, within its range, and then scales all, so that
+ * *scale becomes 1. Whether it sees any. */
 static bool VALUE_(hide)(const keel_call *c, const keel_attention_dims *d, const block *b,
-                         const VALUE_(masks) * masks, int64_t i, float *x)
+                         const VALUE_(masks) * masks, int64_t i, float *x, float *scale)
 {
     static const int32_t lane[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
     const keel_dot_product_attention_args *a = c->node->args;
-    const vf half = vf_set(0.5f), less = vf_set((float)a->less);
+    const vf half = vf_set(0.5f), less = vf_set((float)a->less), by = vf_set(*scale);
     const int64_t from = b->j + b->first[i], t = b->t + i;
     int64_t first, end;
     bool any = a->less > 0;
@@ -352,11 +445,12 @@ static bool VALUE_(hide)(const keel_call *c, const keel_attention_dims *d, const
             else if (!vm_any(vm_and(one, vf_greater(vx_load_some(one, mask), half))))
                 seen = vm_first(0);
         }
-        const vf v = vf_load_some(m, x + j);
+        const vf v = vf_mul(by, vf_load_some(m, x + j));
         const vf low = a->less > 0 ? vf_sub(v, less) : vf_set(-INFINITY);
         vf_store_some(m, x + j, vf_choose(seen, v, low));
         any = any || vm_any(seen);
     });
+    *scale = 1;
     return any;
 }
 
@@ -365,9 +459,9 @@ static void VALUE_(answer_blind)(const keel_call *c, const keel_attention_dims *
                                  VALUE *y)
 {
     const vf share = vf_set(blind_share(c->node, d));
-    for (int64_t p = 0; p < d->v; p += PANEL) {
-        const int64_t wide = least(PANEL, r->v - p);
-        VECTOR_EACH(e, least(PANEL, d->v - p), m, {
+    for (int64_t p = 0; p < d->v; p += r->columns) {
+        const int64_t wide = least(r->columns, r->v - p);
+        VECTOR_EACH(e, least(r->columns, d->v - p), m, {
             vf sum = vf_zero();
             for (int64_t j = 0; j < d->s; j++)
                 sum = vf_fma(share, vf_load(r->v_in + p * d->s + j * wide + e), sum);
@@ -390,14 +484,15 @@ static void VALUE_(attend)(const keel_call *c, const keel_attention_dims *d, con
     float share[QUERIES];
     VALUE_(pack)
     (r->q, r->d, (const VALUE *)c->in[QUERY] + at * d->d, b->n, d->d, d->heads * d->d,
-     (float)a->scale);
+     r->by_pairs ? 1 : (float)a->scale);
     look(c->node, d, b);
-    make_scores(b, r->q, r->kt, d->d, r->d, r->x, r->x_row);
+    make_scores(r, b, r->q, r->kt, d->d, r->d, r->x);
     for (int64_t i = 0; i < b->n; i++) {
         float *const x = r->x + i * r->x_row, *const seen = x + b->first[i];
         const int64_t n = b->end[i] - b->first[i];
-        const bool any = VALUE_(hide)(c, d, b, &masks, i, x);
-        float sum, most = soften(seen, n, &sum);
+        float scale_left = scale_of_scores(c->node), sum;
+        const bool any = VALUE_(hide)(c, d, b, &masks, i, x, &scale_left);
+        const float most = soften(seen, n, scale_left, &sum);
         share[i] = any ? 1 / sum : 0;
         if (saved) {
             saved[2 * i] = any ? most : 0;
@@ -413,9 +508,9 @@ static void VALUE_(attend)(const keel_call *c, const keel_attention_dims *d, con
         }
         clear_beside(b, i, x);
     }
-    for (int64_t p = 0; p < r->v; p += PANEL)
-        weigh_keys(b, r->x, r->x_row, r->v_in + p * d->s, least(PANEL, r->v - p), r->y + p, r->v,
-                   false);
+    for (int64_t p = 0; p < r->v; p += r->columns)
+        weigh_keys(r, b, r->x, r->by_pairs ? (void *)r->lines : r->v_in + p * d->s,
+                   least(r->columns, r->v - p), r->y + p, r->v, false);
     for (int64_t i = 0; i < b->n; i++) {
         VALUE *const to = y + i * d->heads * d->v;
         if (share[i] == 0)
@@ -429,19 +524,21 @@ static void VALUE_(forward)(const keel_call *c)
 {
     const keel_attention_dims d = dims_of(c->node);
     const int64_t group = d.heads / d.shared;
-    const room r = room_in(&(floats){ .next = c->scratch }, &d, false);
+    const room r = room_in(&(floats){ .next = c->scratch }, c->node, &d, false);
     for (int64_t all = 0; all < c->rows * d.outer * d.shared; all++) {
         const int64_t o = all / d.shared, from = o * d.s * d.shared + all % d.shared;
         const VALUE *k = (const VALUE *)c->in[KEY] + from * d.d;
         const VALUE *v = (const VALUE *)c->in[VALUES] + from * d.v;
-        for (int64_t j = 0; j < d.s; j += PANEL) {
-            const int64_t n = least(PANEL, d.s - j);
+        for (int64_t j = 0; j < d.s; j += r.panel) {
+            const int64_t n = least(r.panel, d.s - j);
+            const int64_t at = r.by_pairs ? keel_pairs_words(r.d, j) : j * r.d;
             VALUE_(pack)(r.k, r.d, k + j * d.shared * d.d, n, d.d, d.shared * d.d, 1);
-            turn(r.kt + j * r.d, r.k, n, r.d);
+            turn(&r, r.kt + at, r.k, n, r.d);
         }
-        for (int64_t p = 0; p < d.v; p += PANEL) VALUE_(pack)
-        (r.v_in + p * d.s, least(PANEL, r.v - p), v + p, d.s, least(PANEL, d.v - p), d.shared * d.v,
-         1);
+        for (int64_t p = 0; p < d.v; p += r.columns) VALUE_(pack)
+        (r.v_in + p * d.s, least(r.columns, r.v - p), v + p, d.s, least(r.columns, d.v - p),
+         d.shared * d.v, 1);
+        if (r.by_pairs) keel_pairs_pack(r.lines, r.v_in, r.v, d.s, r.v);
         for (int64_t h = 0; h < group; h++)
             for (int64_t t = 0; t < d.t; t += QUERIES) {
                 block b = { .row = o / d.outer,
@@ -466,24 +563,26 @@ static void VALUE_(block_backward)(const keel_call *c, const keel_attention_dims
     const vf scale = kept_scale(c->node);
     VALUE_(pack)
     (r->q, r->d, (const VALUE *)c->in[QUERY] + at * d->d, b->n, d->d, d->heads * d->d,
-     (float)a->scale);
+     r->by_pairs ? 1 : (float)a->scale);
     VALUE_(pack)
     (r->y, r->v, (const VALUE *)c->out_grad[0] + at * d->v, b->n, d->v, d->heads * d->v, 1);
-    make_scores(b, r->q, r->kt, d->d, r->d, r->x, r->x_row);
-    make_scores(b, r->y, r->vt, d->v, r->v, r->dx, r->x_row);
+    make_scores(r, b, r->q, r->kt, d->d, r->d, r->x);
+    make_scores(r, b, r->y, r->vt, d->v, r->v, r->dx);
     for (int64_t i = 0; i < b->n; i++) {
         float *x = r->x + i * r->x_row, *dx = r->dx + i * r->x_row;
         const int64_t n = b->end[i] - b->first[i];
-        const vf most = vf_set(saved[2 * i]), share = vf_set(saved[2 * i + 1]);
+        const vf less = vf_set(-saved[2 * i]), share = vf_set(saved[2 * i + 1]);
         const vf sum = vf_set(mean[i]);
-        VALUE_(hide)(c, d, b, &masks, i, x);
+        float scale_left = scale_of_scores(c->node);
+        VALUE_(hide)(c, d, b, &masks, i, x, &scale_left);
+        const vf by = vf_set(scale_left);
         clear_beside(b, i, x);
         clear_beside(b, i, dx);
         x += b->first[i];
         dx += b->first[i];
         if (!drops(c)) {
             VECTOR_EACH(j, n, m, {
-                const vf e = exponential(vf_sub(vf_load_some(m, x + j), most));
+                const vf e = exponential(vf_fma(by, vf_load_some(m, x + j), less));
                 const vf w = vf_mul(e, share);
                 vf_store_some(m, x + j, w);
                 vf_store_some(m, dx + j, vf_mul(w, vf_sub(vf_load_some(m, dx + j), sum)));
@@ -492,16 +591,17 @@ static void VALUE_(block_backward)(const keel_call *c, const keel_attention_dims
         }
         const uint8_t *kept = draw(c, d, b, i, r->kept);
         VECTOR_EACH(j, n, m, {
-            const vf e = exponential(vf_sub(vf_load_some(m, x + j), most));
+            const vf e = exponential(vf_fma(by, vf_load_some(m, x + j), less));
             const vf w = vf_mul(e, share), left = drop(m, kept + j, w, scale);
             const vf g = vf_mul(left, vf_load_some(m, dx + j));
             vf_store_some(m, x + j, left);
             vf_store_some(m, dx + j, vf_sub(g, vf_mul(w, sum)));
         });
     }
-    if (c->in_grad[VALUES]) add_queries(b, r->x, r->x_row, r->y, r->v, r->dv);
-    if (c->in_grad[KEY]) add_queries(b, r->dx, r->x_row, r->q, r->d, r->dk);
-    if (c->in_grad[QUERY]) weigh_keys(b, r->dx, r->x_row, r->k, r->d, dq, r->d, true);
+    if (c->in_grad[VALUES]) add_queries(r, b, r->x, r->y, r->v, r->dv);
+    if (c->in_grad[KEY]) add_queries(r, b, r->dx, r->q, r->d, r->dk);
+    if (c->in_grad[QUERY])
+        weigh_keys(r, b, r->dx, r->by_pairs ? (void *)r->lines : r->k, r->d, dq, r->d, true);
 }
 
 /* sum(y g) of all queries of the heads that share key `shared` of row and place o, and what every
@@ -535,7 +635,7 @@ static void VALUE_(backward_shared)(const keel_call *c, const keel_attention_dim
     const keel_dot_product_attention_args *a = c->node->args;
     const int64_t group = d->heads / d->shared, from = o * d->s * d->shared + shared;
     const int64_t k_step = d->shared * d->d, v_step = d->shared * d->v;
-    const int64_t count = (d->s + KEYS - 1) / KEYS, size = up((d->s + count - 1) / count, PANEL);
+    const int64_t count = (d->s + KEYS - 1) / KEYS, size = up((d->s + count - 1) / count, r->panel);
     VALUE_(means)(c, d, r, o, shared);
     clear(r->dq, group * d->t * r->d);
     for (int64_t j = 0; j < d->s; j += size) {
@@ -543,8 +643,9 @@ static void VALUE_(backward_shared)(const keel_call *c, const keel_attention_dim
         block b = { .row = o / d->outer, .j = j, .keys = least(size, d->s - j) };
         VALUE_(pack)(r->k, r->d, (const VALUE *)c->in[KEY] + k_at, b.keys, d->d, k_step, 1);
         VALUE_(pack)(r->v_in, r->v, (const VALUE *)c->in[VALUES] + v_at, b.keys, d->v, v_step, 1);
-        turn(r->kt, r->k, b.keys, r->d);
-        turn(r->vt, r->v_in, b.keys, r->v);
+        turn(r, r->kt, r->k, b.keys, r->d);
+        turn(r, r->vt, r->v_in, b.keys, r->v);
+        if (r->by_pairs) keel_pairs_pack(r->lines, r->k, r->d, b.keys, r->d);
         clear(r->dk, b.keys * r->d);
         for (int64_t i = 0; i < b.keys; i++)
             memcpy(r->dv + i * r->v, r->all, (size_t)r->v * sizeof(float));
@@ -557,7 +658,8 @@ static void VALUE_(backward_shared)(const keel_call *c, const keel_attention_dim
                     VALUE_(block_backward)(c, d, r, &b, r->mean + line, r->dq + line * r->d);
             }
         if (c->in_grad[KEY]) VALUE_(unpack)
-        ((VALUE *)c->in_grad[KEY] + k_at, r->dk, b.keys, d->d, r->d, k_step, 1, c->in_adds[KEY]);
+        ((VALUE *)c->in_grad[KEY] + k_at, r->dk, b.keys, d->d, r->d, k_step,
+         scale_of_scores(c->node), c->in_adds[KEY]);
         if (c->in_grad[VALUES]) VALUE_(unpack)
         ((VALUE *)c->in_grad[VALUES] + v_at, r->dv, b.keys, d->v, r->v, v_step, 1,
          c->in_adds[VALUES]);
@@ -572,7 +674,7 @@ static void VALUE_(backward)(const keel_call *c)
 {
     const keel_node *n = c->node;
     const keel_attention_dims d = dims_of(n);
-    const room r = room_in(&(floats){ .next = c->scratch }, &d, true);
+    const room r = room_in(&(floats){ .next = c->scratch }, n, &d, true);
     for (int64_t all = 0; all < c->rows * d.outer * d.shared; all++)
         VALUE_(backward_shared)(c, &d, &r, all / d.shared, all % d.shared);
     for (int k = MASKS; k < n->n_in; k++)
