@@ -985,8 +985,7 @@ static inline double half_unit(double x)
 }
 
 /* Whether numbers that are not finite may be equal, too, and what is beyond the narrow type: for
- * ops whose cases divide by 0 and the like. No kernel for the processor is of such an op, so there
- * it would hide a fault. */
+ * ops whose cases divide by 0 and the like. Elsewhere it would hide a fault. */
 static bool same_unbounded = false;
 
 /* How often a narrow result may be rounded, and whether gradients of weights beside narrow values

@@ -100,6 +100,7 @@ static void every_kernel_equals_its_reference(void **state)
         const keel_kernel *k = keel_kernels[i];
         const keel_op *op = k->op;
         int ran = 0;
+        same_unbounded = strcmp(op->name, "divide") == 0;
         for (const keel_case *c = op->cases; c && c->in; c++) ran += compare_case(k, op, c);
         const int every = thin(1, 2, 5);
         for (int e = i % every; e < KERNEL_CASES; e += every)
@@ -110,6 +111,7 @@ static void every_kernel_equals_its_reference(void **state)
         print_message("%s_%s: %d passes compared\n", op->name, k->name, ran);
         assert_int_equal(keel_memory_live(), live);
     }
+    same_unbounded = false;
 }
 
 static void no_kernel_starts_a_thread(void **state)

@@ -137,6 +137,10 @@ static inline vf vf_ratio(vf a, vf b) /* a / b within a unit in the last place; 
     const vf r = _mm512_rcp14_ps(b);
     return _mm512_mul_ps(a, _mm512_fmadd_ps(_mm512_fnmadd_ps(b, r, _mm512_set1_ps(1)), r, r));
 }
+static inline vf vf_sqrt(vf x)
+{
+    return _mm512_sqrt_ps(x);
+}
 static inline vf vf_round(vf x)
 {
     return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -361,6 +365,10 @@ static inline vf vf_scale(vf x, vf n) /* x 2^n for n up to 127; 0 for n below -1
 static inline vf vf_ratio(vf a, vf b) /* a / b */
 {
     return _mm256_div_ps(a, b);
+}
+static inline vf vf_sqrt(vf x)
+{
+    return _mm256_sqrt_ps(x);
 }
 static inline vf vf_round(vf x)
 {
