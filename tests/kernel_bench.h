@@ -308,6 +308,8 @@ static const kernel_case kernel_cases[] = {
     { "permute", { "9,70,3", NULL, "from 2,0,1" } },
     { "permute", { "3,40,37", NULL, "from 0,2,1" } },
     { "upsample", { "5,7,33", NULL, "axis 1 factor 3 between" } },
+    { "upsample", { "6,5,19", NULL, "axis 0 between" } },
+    { "upsample", { "9", NULL, "factor 4 between" } },
     { "average_pool2d", { "9,8,20", NULL, "pool 3,3 strides 1,1 pad 1,1,1,1" } },
     { "max_pool2d", { "9,8,20", NULL, "pool 3,3 strides 1,1 pad 1,1,1,1" } },
     { "max_pool2d", { "5,13,8", NULL, "pool 2,2 strides 3,5" } },

@@ -6,7 +6,7 @@
 #include "ops/args.h"
 #include "ops/cases.h"
 #include "ops/infer.h"
-#include <math.h>
+#include "ops/upsample.h"
 #include <string.h>
 
 static keel_status infer(keel_node *n)
@@ -30,19 +30,6 @@ static keel_axis_split split_of(const keel_call *c)
     keel_axis_split s = keel_split_at(in, (int)(a->axis < 0 ? a->axis + in->rank : a->axis));
     s.outer *= c->rows;
     return s;
-}
-
-typedef struct place { /* output o is (1 - share) first + share second */
-    int64_t first, second;
-    double share;
-} place;
-
-static place place_of(const keel_upsample_args *a, int64_t n, int64_t o)
-{
-    if (!a->between) return (place){ o / a->factor, o / a->factor, 0 };
-    const double at = ((double)o + 0.5) / (double)a->factor - 0.5, first = floor(at);
-    return (place){ first < 0 ? 0 : (int64_t)first,
-                    (int64_t)first + 1 < n ? (int64_t)first + 1 : n - 1, at - first };
 }
 
 #define REAL_FILE "ops/upsample.c"
@@ -92,7 +79,7 @@ static void REAL_(forward)(const keel_call *c)
     REAL *y = c->out[0];
     for (int64_t outer = 0; outer < s.outer; outer++, x += s.n * s.inner)
         for (int64_t o = 0; o < s.n * a->factor; o++, y += s.inner) {
-            const place p = place_of(a, s.n, o);
+            const keel_upsample_place p = keel_upsample_place_of(a, s.n, o);
             const REAL *first = x + p.first * s.inner;
             if (p.share > 0)
                 REAL_(blend)(y, first, x + p.second * s.inner, p.share, s.inner);
@@ -110,7 +97,7 @@ static void REAL_(backward)(const keel_call *c)
     for (int64_t outer = 0; dx && outer < s.outer; outer++, dx += s.n * s.inner) {
         if (!c->in_adds[0]) memset(dx, 0, (size_t)(s.n * s.inner) * sizeof *dx);
         for (int64_t o = 0; o < s.n * a->factor; o++, dy += s.inner) {
-            const place p = place_of(a, s.n, o);
+            const keel_upsample_place p = keel_upsample_place_of(a, s.n, o);
             REAL_(add_share)(dx + p.first * s.inner, dy, 1 - p.share, s.inner);
             if (p.share > 0) REAL_(add_share)(dx + p.second * s.inner, dy, p.share, s.inner);
         }
