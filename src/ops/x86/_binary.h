@@ -1,6 +1,7 @@
 /* Ops of two values element by element, 8 or 16 at a time: see ops/binary.h for what they are. One
  * operand has all elements of the output; the other one, too, or it is a constant, or it repeats
- * along neighbouring dims: it is [outer, 1, inner] beside [outer, mid, inner].
+ * along neighbouring dims: it is [outer, 1, inner] beside [outer, mid, inner]. Where both repeat,
+ * one is [outer, across, 1, inner] and the other [outer, 1, mid, inner]: _binary_cross.h.
  *
  * A file gives value(args, a, b) and the two gradients of a sum of dy value(a, b), names this file
  * as VALUE_FILE, and ends with VECTOR_BOTH(stem, binary_prepare); BINARY_FORWARD_ONLY, defined
@@ -16,11 +17,35 @@
 enum { BINARY_BAND = 16 };
 
 typedef struct binary_way {
-    bool known;    /* false: these kernels do not go this way */
-    bool constant; /* the small operand is one */
-    int small;     /* the operand that repeats; -1: neither does */
-    int64_t outer, mid, inner;
+    bool known;                        /* false: these kernels do not go this way */
+    bool constant;                     /* the small operand is one */
+    int small;                         /* the operand that repeats along mid; -1: neither does */
+    int64_t outer, across, mid, inner; /* across: 0 if only one repeats */
 } binary_way;
+
+/* The product of dims of the output from *d down along which the operands go so. */
+static inline int64_t binary_dims(const keel_node *n, int *d, bool first, bool second)
+{
+    const int64_t *a = n->in[0].shape.dim, *b = n->in[1].shape.dim, *out = n->out[0].shape.dim;
+    int64_t count = 1;
+    for (; *d >= 0; (*d)--) {
+        if (out[*d] != 1 && ((a[*d] != 1) != first || (b[*d] != 1) != second)) break;
+        count *= out[*d];
+    }
+    return count;
+}
+
+static inline binary_way binary_way_across(const keel_node *n)
+{
+    int d = n->out[0].shape.rank - 1;
+    binary_way w = { .inner = binary_dims(n, &d, true, true) };
+    w.small = d >= 0 && n->in[0].shape.dim[d] != 1; /* the second, if the first goes */
+    w.mid = binary_dims(n, &d, w.small, !w.small);
+    w.across = binary_dims(n, &d, !w.small, w.small);
+    w.outer = binary_dims(n, &d, true, true);
+    w.known = d < 0;
+    return w;
+}
 
 static inline bool binary_is_whole(const keel_node *n, int k)
 {
@@ -39,7 +64,7 @@ static inline binary_way binary_way_of(const keel_node *n)
         return w;
     }
     const bool whole[2] = { binary_is_whole(n, 0), binary_is_whole(n, 1) };
-    if (!whole[0] && !whole[1]) return w;
+    if (!whole[0] && !whole[1]) return binary_way_across(n);
     if (!whole[0] || !whole[1]) w.small = whole[0];
     int d = out->rank - 1;
     const keel_shape *in = w.small < 0 ? out : &n->in[w.small].shape;
@@ -55,7 +80,8 @@ static inline keel_status binary_prepare(keel_prepare *p)
     KEEL_TRY(vector_prepare(p));
     const binary_way w = binary_way_of(p->node);
     if (!w.known) return KEEL_EUNSUP;
-    if (w.small >= 0 && !w.constant) p->scratch = w.outer * w.inner * (int64_t)sizeof(float);
+    if (w.small >= 0 && !w.constant)
+        p->scratch = (w.across ? w.mid : w.outer) * w.inner * (int64_t)sizeof(float);
     return KEEL_OK;
 }
 
@@ -81,6 +107,27 @@ static inline vf VALUE_(first_of)(const VALUE *x)
     return vf_set(vf_sum(vx_load_some(vm_first(1), x)));
 }
 
+/* y [mid, inner] of `other` [mid, inner] beside small [inner]. */
+static void VALUE_(beside)(const void *args, VALUE *y, const VALUE *other, const VALUE *small,
+                           const binary_way *w)
+{
+    if (w->inner == 1) {
+        VALUE_(values)
+        (args, y, w->small ? other : NULL, w->small ? NULL : other, VALUE_(first_of)(small),
+         w->mid);
+        return;
+    }
+    for (int64_t i = 0; i < w->mid; i++, y += w->inner, other += w->inner) VALUE_(values)
+    (args, y, w->small ? other : small, w->small ? small : other, vf_zero(), w->inner);
+}
+
+static inline void VALUE_(put)(vm m, VALUE *dx, vf g, bool adds)
+{
+    vx_store_some(m, dx, adds ? vf_add(g, vx_load_some(m, dx)) : g);
+}
+
+#include "ops/x86/_binary_cross.h"
+
 static void VALUE_(forward)(const keel_call *c)
 {
     const keel_node *n = c->node;
@@ -96,26 +143,17 @@ static void VALUE_(forward)(const keel_call *c)
         VALUE_(values)(n->args, y, w.small ? a : NULL, w.small ? NULL : a, one, c->rows * w.mid);
         return;
     }
-    const VALUE *whole = w.small ? a : b, *small = w.small ? b : a;
-    for (int64_t o = 0; o < c->rows * w.outer; o++, small += w.inner) {
-        if (w.inner == 1) {
-            VALUE_(values)
-            (n->args, y, w.small ? whole : NULL, w.small ? NULL : whole, VALUE_(first_of)(small),
-             w.mid);
-            y += w.mid, whole += w.mid;
-            continue;
-        }
-        for (int64_t i = 0; i < w.mid; i++, y += w.inner, whole += w.inner) VALUE_(values)
-        (n->args, y, w.small ? whole : small, w.small ? small : whole, vf_zero(), w.inner);
+    if (w.across) {
+        VALUE_(forward_cross)(c, &w);
+        return;
     }
+    const VALUE *whole = w.small ? a : b, *small = w.small ? b : a;
+    const int64_t piece = w.mid * w.inner;
+    for (int64_t o = 0; o < c->rows * w.outer; o++)
+        VALUE_(beside)(n->args, y + o * piece, whole + o * piece, small + o * w.inner, &w);
 }
 
 #ifndef BINARY_FORWARD_ONLY
-static inline void VALUE_(put)(vm m, VALUE *dx, vf g, bool adds)
-{
-    vx_store_some(m, dx, adds ? vf_add(g, vx_load_some(m, dx)) : g);
-}
-
 /* Both operands have all elements. */
 static void VALUE_(backward_whole)(const keel_call *c)
 {
@@ -233,6 +271,8 @@ static void VALUE_(backward)(const keel_call *c)
     const binary_way w = binary_way_of(c->node);
     if (w.small < 0)
         VALUE_(backward_whole)(c);
+    else if (w.across)
+        VALUE_(backward_cross)(c, &w);
     else if (w.constant)
         VALUE_(backward_constant)(c, &w);
     else
