@@ -5,6 +5,7 @@
 #define KEEL_OPS_X86_RECURRENT_PRODUCTS_H
 #include "ops/x86/_pairs_reals_avx512_bf16.h"
 #include "ops/x86/_scratch.h"
+#include "ops/x86/_turn.h"
 
 enum { STRETCH = 256 }; /* places of a weight gradient at a time: their gates stay in the cache */
 
@@ -339,11 +340,8 @@ static weights_room weights_room_in(floats *f, const keel_node *n, const keel_ce
 /* recurrent_kernel [U, width] as [width, U]. */
 static void turn(const keel_derived *d, const void *weight)
 {
-    const int64_t *dim = d->plan, u = dim[0], width = dim[1];
-    const float *w = weight;
-    float *to = d->data;
-    for (int64_t i = 0; i < u; i++)
-        for (int64_t j = 0; j < width; j++) to[j * u + i] = w[i * width + j];
+    const int64_t *dim = d->plan;
+    turn_matrix(d->data, weight, dim[0], dim[1]);
 }
 
 static keel_status derive_turned(keel_prepare *p)

@@ -1,4 +1,4 @@
-/* Turns 8 x 8 numbers, for matrices that are laid out the other way. */
+/* Matrices laid out the other way. */
 #ifndef KEEL_OPS_X86_TURN_H
 #define KEEL_OPS_X86_TURN_H
 #include "base/unroll.h"
@@ -25,6 +25,21 @@ static inline void turn_eight(float *to, int64_t to_row, const float *from, int6
         _mm256_storeu_ps(to + i * to_row, _mm256_permute2f128_ps(a[i], a[i + 4], 0x20));
         _mm256_storeu_ps(to + (i + 4) * to_row, _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
     }
+}
+
+/* to [columns, rows] = the transpose of from [rows, columns]. */
+static inline void turn_matrix(float *to, const float *from, int64_t rows, int64_t columns)
+{
+    for (int64_t i = 0; i < rows; i += 8)
+        for (int64_t k = 0; k < columns; k += 8) {
+            const int64_t i_end = i + 8 < rows ? i + 8 : rows;
+            const int64_t k_end = k + 8 < columns ? k + 8 : columns;
+            if (i + 8 <= rows && k + 8 <= columns)
+                turn_eight(to + k * rows + i, rows, from + i * columns + k, columns);
+            else
+                for (int64_t e = k; e < k_end; e++)
+                    for (int64_t j = i; j < i_end; j++) to[e * rows + j] = from[j * columns + e];
+        }
 }
 
 #endif

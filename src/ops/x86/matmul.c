@@ -10,6 +10,7 @@
 #include "ops/x86/_pairs_reals_avx512_bf16.h"
 #include "ops/x86/_product.h"
 #include "ops/x86/_scratch.h"
+#include "ops/x86/_turn.h"
 
 KEEL_USES_OP(matmul);
 
@@ -111,8 +112,7 @@ static void give_left(const room *r, const sizes *s, const float *b, const float
                                   r->packed, NULL);
         return;
     }
-    for (int64_t k = 0; k < s->k; k++)
-        for (int64_t j = 0; j < s->n; j++) r->bt[j * s->k + k] = b[k * s->n + j];
+    turn_matrix(r->bt, b, s->k, s->n);
     multiply(&(product){ .p = dy,
                          .q = r->bt,
                          .p_row = s->n,
