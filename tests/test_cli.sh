@@ -277,6 +277,7 @@ want 0 'saved' fit mse.keras --data 'exec:cat p.npy p.npy' --epochs 2 -o mse.ker
 want 0 '^rows +103 ' evaluate mse.keras --data 'exec:cat p.npy p.npy'
 want 0 float32 predict mse.keras --data 'exec(x,rows=103):cat p.npy' -o q.npy
 want 0 '103 x 2 float32' predict mse.keras --data 'exec(x):cat p.npy' -o unsaid.npy
+want 1 '^keel predict: batch 2, after 103 rows of the pass: exec:' predict mse.keras --data 'exec(x):cat p.npy; exit 3' -o ended.npy
 cmp q.npy unsaid.npy || fail "a stream that does not say its rows is predicted otherwise"
 want 1 'exec:echo why >&2; exit 7: ended with status 7: why$' fit mse.keras --data 'exec:echo why >&2; exit 7' -o m.keras
 want 2 'give a program' fit mse.keras --data exec: -o m.keras

@@ -302,7 +302,7 @@ static void a_shape_that_cannot_be_compiled_fails_its_step_only(void **unused)
         if (k) must(s);
         if (!k) {
             assert_int_equal(s, KEEL_ESHAPE);
-            assert_non_null(strstr(keel_error(), "epoch 1, step 3"));
+            assert_non_null(strstr(keel_error(), "step 3 of epoch 1"));
             assert_non_null(strstr(keel_error(), "layer 'reshape'"));
         }
         assert_int_equal(h.steps, 2);

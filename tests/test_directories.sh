@@ -151,7 +151,7 @@ want 0 "all $((n - 1)) rows can be read" data shapes --skip-list bad.txt --image
 echo nonsense >bad.txt
 want 1 'bad.txt:1: not a line of such a list' evaluate image.keras --data shapes --skip-list bad.txt
 printf 'source = "shapes"\n[[stage]]\nname = "substitute"\nrate = 0.0001\n' >some.toml
-want 1 'the failure after 0 rows of the pass' evaluate image.keras --data some.toml
+want 1 '^keel evaluate: batch 1: .*the failure after 0 rows of the pass' evaluate image.keras --data some.toml
 
 # What a decoder repairs is said by file.
 whole=$(find shapes/circle -type f | sort | sed -n 2p)

@@ -159,8 +159,14 @@ torn=$(ls held/*/*.jpg | tail -n 1) # its head and end are good, which is all th
 printf '\377%.0s' $(seq 16) | dd of="$torn" bs=1 seek=185 conv=notrunc 2>/dev/null
 "$KEEL" fit cnn.keras --data shapes --validation held --epochs 3 -o rows.keras >out.txt 2>err.txt
 code 1 $?
-says 'validation data: .*held/.*; the model after step 2 of epoch 1 is saved as rows.interrupted.keras$'
+says 'validation data: batch [0-9]+, row [0-9]+ of held: .*held/.*; the model after step 2 of epoch 1 is saved as rows.interrupted.keras$'
 trained rows.interrupted.keras
+"$KEEL" evaluate cnn.keras --data held >out.txt 2>err.txt
+code 1 $?
+says '^keel evaluate: batch 2, row [0-9]+ of held: .*held/'
+"$KEEL" predict cnn.keras --data held -o held.npy >out.txt 2>err.txt
+code 1 $?
+says '^keel predict: batch 2, row [0-9]+ of held: .*held/'
 
 case="a failure before the first step"
 "$KEEL" "${fit[@]}" --validation nothing.csv -o none.keras >out.txt 2>err.txt

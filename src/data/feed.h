@@ -58,6 +58,7 @@ typedef struct keel_feed_options {
     bool anew;
     int64_t first_epoch;        /* the first epoch that will be begun; with carry, no rows are left
                                    over from the epochs before it */
+    bool untrained;             /* batches train nothing: errors call them batches, not steps */
     int64_t epochs;             /* the last epoch that will be begun, plus 1; 0: not known (then
                                    nothing is read ahead of the current epoch) */
     int slots;                  /* 0: chosen by the feed: 3, or more if that saves waits */
@@ -101,7 +102,8 @@ typedef struct keel_batch {
         end; /* the rows that were read, or may be by keel_feed_read; others are not there */
     double weight_sum; /* of their first field of weights; without one, the number of rows */
     uint32_t epoch;
-    int64_t step; /* number in the epoch, from 0 */
+    int64_t step;   /* number in the epoch, from 0 */
+    bool untrained; /* as in the feed's options */
     int slot;
     uint64_t contents;       /* where it is not 0, all processes must have the same */
     const keel_feed *unread; /* rows must be read by keel_feed_read; NULL: they are read */
@@ -113,6 +115,12 @@ const void *keel_batch_field(const keel_batch *b, keel_data_role role, int nth);
 
 /* The weights of targets that have none of their own; NULL: none. */
 const void *keel_batch_weights(const keel_batch *b);
+
+enum { KEEL_BATCH_PLACE_MAX = 64 };
+
+/* Where in its pass a batch is, for errors: "step 3 of epoch 1", or "batch 3" if it trains nothing.
+ * Returns `out`. */
+const char *keel_batch_place(const keel_batch *b, char out[KEEL_BATCH_PLACE_MAX]);
 
 /* Allocates everything and checks all options. The dataset must outlive the feed. KEEL_EDATA: the
  * data cannot provide what the options request. */

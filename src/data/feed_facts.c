@@ -3,6 +3,7 @@
 #include "data/flow.h"
 #include "data/iter.h"
 #include "data/pool.h"
+#include <stdio.h>
 #include <string.h>
 
 int keel_feed_field_count(const keel_feed *f)
@@ -13,6 +14,16 @@ int keel_feed_field_count(const keel_feed *f)
 const keel_data_field *keel_feed_field(const keel_feed *f, int i)
 {
     return i >= 0 && i < f->n_field ? &f->field[i] : NULL;
+}
+
+const char *keel_batch_place(const keel_batch *b, char out[KEEL_BATCH_PLACE_MAX])
+{
+    const long long n = (long long)b->step + 1;
+    if (b->untrained)
+        snprintf(out, KEEL_BATCH_PLACE_MAX, "batch %lld", n);
+    else
+        snprintf(out, KEEL_BATCH_PLACE_MAX, "step %lld of epoch %lld", n, (long long)b->epoch + 1);
+    return out;
 }
 
 const void *keel_batch_field(const keel_batch *b, keel_data_role role, int nth)

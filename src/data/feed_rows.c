@@ -100,6 +100,7 @@ static void open_slot(const keel_feed *f, keel_slot *s, uint32_t epoch, int64_t 
         .first_row = s->plan.first_row,
         .epoch = epoch,
         .step = step,
+        .untrained = f->o.untrained,
         .of = f,
     };
     if (f->partial) f->o.part(f->o.part_context, s->plan.rows, &s->batch.first, &s->batch.end);
@@ -114,9 +115,9 @@ static void open_slot(const keel_feed *f, keel_slot *s, uint32_t epoch, int64_t 
 
 static keel_status of_row(const keel_dataset *d, const keel_slot *s, keel_status r, int64_t row)
 {
-    return keel_fail_within(r, "step %lld of epoch %u, row %lld of %s",
-                            (long long)s->batch.step + 1, s->batch.epoch + 1, (long long)row,
-                            keel_dataset_name(d));
+    char place[KEEL_BATCH_PLACE_MAX];
+    return keel_fail_within(r, "%s, row %lld of %s", keel_batch_place(&s->batch, place),
+                            (long long)row, keel_dataset_name(d));
 }
 
 /* Compute the fields that depend on the rows just read. */
@@ -417,7 +418,8 @@ static void charge(keel_feed *f, keel_slot *s)
     s->charged = r >= 0;
     s->failed = r < 0;
     if (r >= 0) return;
-    keel_fail_within(r, "step %lld of epoch %u", (long long)s->batch.step + 1, s->batch.epoch + 1);
+    char place[KEEL_BATCH_PLACE_MAX];
+    keel_fail_within(r, "%s", keel_batch_place(&s->batch, place));
     keel_failure_take(&s->failure, r);
 }
 

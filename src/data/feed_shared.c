@@ -84,6 +84,7 @@ static keel_status take_batch(const keel_feed *f, const int64_t *number, keel_ba
     b->first_row = (uint64_t)number[FIRST_ROW];
     b->epoch = (uint32_t)number[EPOCH];
     b->step = number[STEP];
+    b->untrained = f->o.untrained;
     memcpy(&b->weight_sum, &weight, sizeof weight);
     return KEEL_OK;
 }

@@ -175,6 +175,8 @@ static keel_status pull(const keel_feed *f, keel_slot *s)
     if (t->at < t->n) return KEEL_OK;
     KEEL_TRY(enter_pass(f));
     const bool fits = f->max_rows - t->filled >= p->max_rows && t->same_types;
+    const keel_batch next = { .epoch = t->epoch, .step = t->step, .untrained = f->o.untrained };
+    char place[KEEL_BATCH_PLACE_MAX];
     void *field[KEEL_FIELDS_MAX];
     for (int i = 0; i < p->n_field; i++)
         field[i] =
@@ -193,8 +195,8 @@ static keel_status pull(const keel_feed *f, keel_slot *s)
         if (r == KEEL_ENOMEM && f->flow && f->o.account && f->o.account->limit)
             keel_feed_short(f, keel_flow_run(f->flow)->place.failed_in);
         if (r < 0)
-            return keel_fail_within(r, "step %lld of epoch %u, after %lld rows of the pass",
-                                    (long long)t->step + 1, t->epoch + 1, (long long)t->pass_rows);
+            return keel_fail_within(r, "%s, after %lld rows of the pass",
+                                    keel_batch_place(&next, place), (long long)t->pass_rows);
         if (r == KEEL_END) return leave_pass(f);
         if (!rows) continue;
         for (int k = 0; k < p->n_field && !f->staged; k++)
@@ -324,6 +326,7 @@ static keel_status finish_batch(const keel_feed *f, keel_slot *s)
 {
     keel_stream *t = f->stream;
     keel_batch *b = &s->batch;
+    char place[KEEL_BATCH_PLACE_MAX];
     int64_t failed;
     if (f->staged) KEEL_TRY(keel_feed_unstage(f, s));
     *b = (keel_batch){
@@ -335,10 +338,11 @@ static keel_status finish_batch(const keel_feed *f, keel_slot *s)
     b->first_row = (uint64_t)(by_batch ? t->step * f->max_rows : t->epoch_rows);
     b->epoch = t->epoch;
     b->step = t->step;
+    b->untrained = f->o.untrained;
     const keel_status r = keel_feed_make(f, s, 0, t->filled, &t->scratch, &failed);
     if (r < 0)
-        return die(t, keel_fail_within(r, "step %lld of epoch %u, row %lld of it",
-                                       (long long)t->step + 1, t->epoch + 1, (long long)failed));
+        return die(t, keel_fail_within(r, "%s, row %lld of it", keel_batch_place(b, place),
+                                       (long long)failed));
     /* How many rows an earlier pass had tells nothing of this one, unless the epoch has both. */
     if (f->o.end == KEEL_WRAP && t->known_rows && (t->rewound || f->o.steps_per_epoch)) {
         const int64_t over = t->epoch_rows + t->filled - t->known_rows;

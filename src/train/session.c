@@ -87,6 +87,7 @@ static keel_feed_options feed_options(const keel_dataset *d, const keel_fit_opti
         if (o->validation_batch_size) f.batch_size = o->validation_batch_size;
         f.steps_per_epoch = o->validation_steps;
         f.anew = true;
+        f.untrained = true;
         if (o->validation) { /* once per epoch */
             f.first_epoch = o->initial_epoch / o->validation_freq;
             f.epochs = o->epochs / o->validation_freq;

@@ -101,13 +101,12 @@ static const keel_piece *failed_piece(const keel_trainer *t, const keel_program 
 
 keel_status keel_together_failure(const keel_trainer *t, const keel_program *p)
 {
-    const keel_batch *b = t->batch;
+    char place[KEEL_BATCH_PLACE_MAX];
     if (t->common.status < 0) return keel_failure_raise(&t->common);
     const keel_piece *piece = failed_piece(t, p);
     if (piece)
-        return keel_fail_within(keel_failure_raise(&p->failure[piece->worker]),
-                                "epoch %" PRIu32 ", step %" PRId64 ", device %s", b->epoch + 1,
-                                b->step + 1, t->strategy->name[piece->lane]);
+        return keel_fail_within(keel_failure_raise(&p->failure[piece->worker]), "%s, device %s",
+                                keel_batch_place(t->batch, place), t->strategy->name[piece->lane]);
     /* an exchange with other processes, by a worker that may have no rows */
     return p->failure[0].status < 0 ? keel_failure_raise(&p->failure[0]) : KEEL_OK;
 }

@@ -178,12 +178,12 @@ keel_status keel_trainer_meet(keel_trainer *t, bool training, const keel_batch *
     keel_scored *s = training ? &t->train : &t->test, made = { 0 };
     if (!p->n_open || keel_programs_fit(p, b->spec)) return KEEL_OK;
     if (!keel_programs_take(p, s, b->spec)) {
+        char place[KEEL_BATCH_PLACE_MAX];
         keel_programs_make_room(p);
         const keel_status st = compile_for(t, &made, &p->pairing, p->rows, training, b->spec);
         if (st < 0) {
             keel_scored_free(&made);
-            return keel_fail_within(st, "epoch %lld, step %lld", (long long)b->epoch + 1,
-                                    (long long)b->step + 1);
+            return keel_fail_within(st, "%s", keel_batch_place(b, place));
         }
         keel_programs_add(p, s, &made, b->spec);
     }
