@@ -231,6 +231,26 @@ static void a_schedule_and_an_unknown_metric_go_through_a_file(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+/* Keras 3.15 refuses them, too. */
+static void a_state_in_the_order_of_an_older_keras_is_refused_with_what_to_do(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = {
+        { "nadam", "'optimizer/vars/10' in the weights file has shape (2,)" },
+        { "ema", "'optimizer/vars/3' in the weights file has shape (3, 4)" },
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        keel_model *m = NULL;
+        assert_int_equal(keel_model_load(&m, golden_path("old_state_%s.keras", names[i][0])),
+                         KEEL_EUNSUP);
+        assert_null(m);
+        const char *says[] = { names[i][1], "older than 3.10", "compile=False" };
+        for (int k = 0; k < 3; k++)
+            if (!strstr(keel_error(), says[k])) fail_msg("%s: %s", names[i][0], keel_error());
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 /* Keras skips such a state, with a warning. */
 static void the_state_of_weights_that_were_frozen_since_is_left_out(void **state)
 {
@@ -448,6 +468,7 @@ int main(void)
         cmocka_unit_test(keras_files_predict_what_keras_predicted),
         cmocka_unit_test(what_is_saved_again_equals_the_file_of_keras),
         cmocka_unit_test(a_schedule_and_an_unknown_metric_go_through_a_file),
+        cmocka_unit_test(a_state_in_the_order_of_an_older_keras_is_refused_with_what_to_do),
         cmocka_unit_test(the_state_of_weights_that_were_frozen_since_is_left_out),
         cmocka_unit_test(the_optimizer_s_state_comes_with_the_file),
         cmocka_unit_test(layers_and_weights_stand_in_keras_order),

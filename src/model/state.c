@@ -319,6 +319,13 @@ static keel_status read_one(keel_model *m, const keel_weights *file, const char 
                       (long long)*iterations, rate);
     if (s >= 0) s = read_slots(m, file, of, first, list, n);
     keel_free(list);
+    if (s == KEEL_ESHAPE) /* as many variables as are needed, but in another order */
+        return keel_fail(KEEL_EUNSUP,
+                         "%s. A Keras older than 3.10 kept the state of Nadam, and of use_ema with "
+                         "gradient_accumulation_steps, in another order, which Keras 3.15 does not "
+                         "load either: load the file in Python with compile=False and save it, "
+                         "then it has no optimizer",
+                         keel_error());
     if (s < 0) return s;
     o->number = keeps && scaled ? number_after(m, o, *iterations) : number;
     if ((float)rate != (float)o->learning_rate) o->learning_rate = rate;
