@@ -331,6 +331,7 @@ static bool same_file(const char *a, const char *b)
 {
     char x[PATH_MAX], y[PATH_MAX];
     struct stat s, t;
+    if (!strcmp(a, b)) return true;
     if (!stat(a, &s) && !stat(b, &t) && s.st_dev == t.st_dev && s.st_ino == t.st_ino) return true;
     return resolve(x, a) && resolve(y, b) && !strcmp(x, y);
 }
@@ -340,9 +341,10 @@ int keel_setup_apart(const keel_setup_file *outputs, const keel_setup_file *inpu
     for (const keel_setup_file *o = outputs; o->option; o++) {
         if (!o->path) continue;
         for (const keel_setup_file *p = o + 1; p->option; p++)
-            if (p->path && same_file(o->path, p->path))
-                return keel_complain(EXIT_USAGE, "%s and %s both write '%s'; choose two files",
-                                     o->option, p->option, o->path);
+            if (p->path && !(o->is_folder && p->is_folder) && same_file(o->path, p->path))
+                return keel_complain(EXIT_USAGE, "%s and %s%s both write '%s'; choose two paths",
+                                     o->option, strcmp(o->option, p->option) ? "" : "another ",
+                                     p->option, o->path);
         for (const keel_setup_file *i = inputs; i->option; i++) {
             char part[PATH_MAX];
             const char *comma = i->path ? strchr(i->path, ',') : NULL;

@@ -16,7 +16,7 @@ typedef struct keel_callback_list {
     int n, own;                                      /* all, and those that were made here */
     const keel_callback *at[KEEL_CALLBACKS_MAX + 3]; /* ends with NULL */
     keel_callback *made[KEEL_CALLBACKS_MAX];
-    char best[4096]; /* the file of --save-best; "": none */
+    char best[4096]; /* the file of --save-best, the last of `made`; "": none */
 } keel_callback_list;
 
 /* Make them. `output` is the file of the trained model; validates: there is validation data.

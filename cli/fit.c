@@ -75,18 +75,34 @@ static int check(const options *o)
     if ((code = keel_setup_output("-o", o->output, ".keras")) >= 0) return code;
     if (o->history && (code = keel_setup_output("--history", o->history, ".csv")) >= 0) return code;
     if (o->trace && (code = keel_setup_output("--trace", o->trace, ".json")) >= 0) return code;
-    if (o->input_report &&
-        (code = keel_setup_output("--input-report", o->input_report, ".svg")) >= 0)
-        return code;
-    const keel_setup_file outputs[] = { { "-o", o->output },
-                                        { "--history", o->history },
-                                        { "--trace", o->trace },
-                                        { "--input-report", o->input_report },
-                                        { 0 } };
+    return o->input_report ? keel_setup_output("--input-report", o->input_report, ".svg") : -1;
+}
+
+/* Of all outputs, once the callbacks are made. */
+static int check_apart(const job *j)
+{
+    const options *o = j->o;
+    const keel_callback_list *l = &j->callbacks;
     const keel_setup_file inputs[] = { { "--data", o->data.data },
                                        { "--validation", o->validation },
                                        { "--labels", o->data.labels },
                                        { 0 } };
+    keel_setup_file outputs[6 + KEEL_CALLBACKS_MAX + 1] = {
+        { "-o", o->output },
+        { "--history", o->history },
+        { "--trace", o->trace },
+        { "--input-report", o->input_report },
+        { "--checkpoint", o->checkpoint, true },
+        { "--save-best", l->best[0] ? l->best : NULL },
+    };
+    int n = 6, code;
+    if (!keel_processes_first()) return -1; /* the first process writes all files */
+    if (l->best[0] && (code = keel_setup_output("--save-best", l->best, ".keras")) >= 0)
+        return code;
+    for (int i = 0; i < l->own - (l->best[0] != 0); i++, n++) {
+        outputs[n].option = l->made[i]->name;
+        outputs[n].path = keel_callback_output(l->made[i], &outputs[n].is_folder);
+    }
     code = keel_setup_apart(outputs, inputs);
     return code < 0 ? keel_setup_own_table("--history", o->history, "epoch,") : code;
 }
@@ -214,9 +230,7 @@ static int prepare(job *j, const char *path)
     if ((code = read_checkpoint(j)) >= 0) return code;
     const bool validates = j->o->validation || !isnan(j->o->validation_split);
     code = keel_callbacks_make(&j->callbacks, &j->o->callbacks, j->o->output, validates);
-    if (code >= 0) return code;
-    if (j->callbacks.best[0] && keel_processes_first())
-        code = keel_setup_output("--save-best", j->callbacks.best, ".keras");
+    if (code < 0) code = check_apart(j);
     if (code >= 0) return code;
     if ((code = keel_setup_plugin(j->o->plugin)) >= 0) return code;
     if ((code = keel_setup_model(&j->model, path, j->o->weights, j->o->dtype)) >= 0) return code;

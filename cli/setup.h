@@ -317,9 +317,11 @@ int keel_setup_own_table(const char *option, const char *path, const char *begin
 /* A file that a command reads or writes, with the option that names it. */
 typedef struct keel_setup_file {
     const char *option, *path; /* path NULL: not given; "x.npy,y.npy" stands for both files */
+    bool is_folder;            /* outputs: for files of its own, beside which there may be others */
 } keel_setup_file;
 
-/* Refuse outputs that would overwrite an input or another output. Lists end with option NULL. */
+/* Refuse two outputs of one path, of which one is a file, and outputs that would overwrite an
+ * input. Lists end with option NULL. */
 int keel_setup_apart(const keel_setup_file *outputs, const keel_setup_file *inputs);
 
 /* Say that `make tune` may help on this kind of processor, if its kernels were not measured. Once:

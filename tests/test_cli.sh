@@ -481,6 +481,19 @@ want 2 "would overwrite a file that --data reads" predict fit.keras --data p.npy
 ln -s same.json same.csv
 want 2 '^keel fit: --history and --trace both write' "${fit[@]}" --history same.csv --trace same.json -o m.keras
 rm -r same.* shut
+# so are what callbacks write, and folders, wherever the path leads
+also() { want 2 "^keel fit: $1 both write '$2'" "${fit[@]}" "${@:3}"; }
+also '--history and CSVLogger' one.csv --history one.csv --callbacks 'CSVLogger(./one.csv)' -o m.keras
+also 'CSVLogger and another CSVLogger' ./new/one.csv --callbacks 'CSVLogger(./new/one.csv), CSVLogger(./new/one.csv)' -o m.keras
+also '-o and ModelCheckpoint' m.keras --callbacks "ModelCheckpoint('$PWD/m.keras')" -o m.keras
+also '--save-best and ModelCheckpoint' m.best.keras --save-best loss --callbacks 'ModelCheckpoint(m.best.keras)' -o m.keras
+also '-o and --checkpoint' m.keras --checkpoint ./m.keras -o m.keras
+also '-o and BackupAndRestore' m.keras --callbacks 'BackupAndRestore(./m.keras)' -o m.keras
+also '-o and TensorBoard' m.keras --callbacks 'TensorBoard(./m.keras)' -o m.keras
+want 2 "^keel fit: CSVLogger 't.csv' would overwrite a file that --data reads" "${fit[@]}" --callbacks 'CSVLogger(t.csv)' -o m.keras
+[[ ! -e one.csv && ! -e new && ! -e m.best.keras ]] || fail "what was refused has written: $(ls)"
+want 0 'saved +m.keras' "${fit[@]}" --callbacks 'TensorBoard(run), BackupAndRestore(./run), ModelCheckpoint(run/one.keras)' -o m.keras
+rm -r run m.keras
 mkdir shared && cp t.csv shared/a.csv && cp t.csv shared/b.csv # tables that only the reader finds
 echo 'source = "shared/*.csv"' >shared.toml
 for data in shared 'shared/*.csv' shared.toml; do

@@ -149,6 +149,14 @@ void keel_callback_destroy(keel_callback *c);
 const char *keel_callback_class(int i);
 keel_status keel_callback_help(const char *name, char **out);
 
+/* The file that a callback of Keel's writes, as its argument names it, or the folder in which it
+ * makes files.
+ *
+ * Returns  the path; NULL: it writes none, or is one of the caller's own
+ * Owns     the path lives as long as the callback; is_folder is written only if there is a path
+ * Threads  any */
+const char *keel_callback_output(const keel_callback *c, bool *is_folder);
+
 #ifdef __cplusplus
 }
 #endif

@@ -68,6 +68,11 @@ bool keel_backup_find(const keel_fit_options *o, const char **folder, int64_t *e
     return false;
 }
 
+static const char *output(const void *args)
+{
+    return ((const args_t *)args)->backup_dir;
+}
+
 const keel_watcher keel_watcher_backup_and_restore = {
     .type = {
         .name = "BackupAndRestore",
@@ -78,4 +83,6 @@ const keel_watcher keel_watcher_backup_and_restore = {
     },
     .on = { .on_train_begin = on_train_begin },
     .check = check,
+    .output = output,
+    .fills_folder = true,
 };

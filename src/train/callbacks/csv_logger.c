@@ -222,6 +222,11 @@ static keel_status on_train_end(void *context, const keel_moment *at)
     return bad ? bad_file(w->args.args) : KEEL_OK;
 }
 
+static const char *output(const void *args)
+{
+    return ((const args_t *)args)->filename;
+}
+
 const keel_watcher keel_watcher_csv_logger = {
     .type = {
         .name = "CSVLogger",
@@ -238,6 +243,7 @@ const keel_watcher keel_watcher_csv_logger = {
         .on_train_end = on_train_end,
     },
     .check = check,
+    .output = output,
     .release = release,
     .only_writes = true,
 };

@@ -176,6 +176,11 @@ static keel_status on_train_batch_end(void *context, const keel_moment *at)
     return save(w, at, at->step);
 }
 
+static const char *output(const void *args)
+{
+    return ((const args_t *)args)->filepath;
+}
+
 const keel_watcher keel_watcher_model_checkpoint = {
     .type = {
         .name = "ModelCheckpoint",
@@ -191,4 +196,5 @@ const keel_watcher keel_watcher_model_checkpoint = {
         .on_train_batch_end = on_train_batch_end,
     },
     .check = check,
+    .output = output,
 };

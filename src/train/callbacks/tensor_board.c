@@ -313,6 +313,11 @@ static keel_status on_train_end(void *context, const keel_moment *at)
     return s;
 }
 
+static const char *output(const void *args)
+{
+    return ((const args_t *)args)->log_dir;
+}
+
 const keel_watcher keel_watcher_tensor_board = {
     .type = {
         .name = "TensorBoard",
@@ -331,6 +336,8 @@ const keel_watcher keel_watcher_tensor_board = {
         .on_test_end = on_test_end,
     },
     .check = check,
+    .output = output,
+    .fills_folder = true,
     .release = release,
     .only_writes = true,
 };

@@ -69,6 +69,14 @@ const keel_watching *keel_watching_of(const keel_callback *c)
     return NULL;
 }
 
+const char *keel_callback_output(const keel_callback *c, bool *is_folder)
+{
+    const keel_watching *w = c ? keel_watching_of(c) : NULL;
+    if (!w || !w->watcher->output) return NULL;
+    *is_folder = w->watcher->fills_folder;
+    return w->watcher->output(w->args.args);
+}
+
 /* ---- state ----------------------------------------------------------------------------------- */
 
 keel_status keel_watching_reset(keel_watching *w)
