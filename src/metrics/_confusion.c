@@ -2,16 +2,23 @@
 #include "metrics/_confusion.h"
 #include <math.h>
 
-static bool is_even(const keel_confusion *a)
-{
-    return a->num_thresholds > 1 && a->thresholds.count == 0;
-}
-
 static int64_t thresholds_of(const keel_confusion *a)
 {
-    if (is_even(a)) return a->num_thresholds;
-    if (a->outside) return a->thresholds.count + 2;
-    return a->thresholds.count > 1 ? a->thresholds.count : 1;
+    if (a->thresholds.count > 0) return a->thresholds.count + (a->outside ? 2 : 0);
+    return a->num_thresholds > 1 ? a->num_thresholds : 1;
+}
+
+/* Whether the thresholds are evenly from 0 to 1, which Keras asks of given ones, too: then it moves
+ * predictions into that range. */
+static bool is_even(const keel_confusion *a)
+{
+    const int64_t n = thresholds_of(a), first = a->outside;
+    if (a->thresholds.count == 0) return n > 1;
+    for (int i = 0; i < a->thresholds.count; i++) {
+        const double even = (double)(first + i) / (double)(n - 1);
+        if (fabs(a->thresholds.at[i] - even) > 1e-7 + 1e-5 * even) return false; /* as allclose */
+    }
+    return n > 2;
 }
 
 const keel_field keel_confusion_count_fields[] = { KEEL_CONFUSION_THRESHOLD,
@@ -49,12 +56,12 @@ keel_status keel_confusion_check(const void *args, int64_t last)
 }
 
 /* How many thresholds are below the prediction. */
-static int64_t below(const keel_confusion *a, float p)
+static int64_t below(const keel_confusion *a, bool even, float p)
 {
     int64_t n = 0;
-    if (is_even(a)) {
+    if (even) {
         const float cut = p > 1 ? 1 : p > 0 ? p : 0;
-        n = (int64_t)ceilf(cut * (float)(a->num_thresholds - 1));
+        n = (int64_t)ceilf(cut * (float)(thresholds_of(a) - 1));
         return n == 0 && a->outside ? 1 : n;
     }
     if (!a->outside && a->thresholds.count == 0)
@@ -79,6 +86,7 @@ void keel_confusion_add(const keel_loss_call *c, int real, double *sum)
 {
     const keel_confusion *a = c->args;
     const int64_t n = thresholds_of(a);
+    const bool even = is_even(a);
     keel_dense d = { 0 };
     if (keel_target_check(KEEL_TARGET_DENSE, "", c->prediction, c->target, &d) < 0) return;
     for (int64_t i = 0; i < c->rows * d.elements; i++) {
@@ -93,7 +101,8 @@ void keel_confusion_add(const keel_loss_call *c, int real, double *sum)
             const bool positive = keel_real_at(c->y_true, real, i * d.last + j) != 0;
             double *histogram = sum + (a->multi_label ? j * 2 * (n + 1) : 0);
             const bool own = a->label_weights.count > 0 && !a->multi_label;
-            histogram[(positive ? 0 : n + 1) + below(a, p)] += own ? w * a->label_weights.at[j] : w;
+            histogram[(positive ? 0 : n + 1) + below(a, even, p)] +=
+                own ? w * a->label_weights.at[j] : w;
         }
     }
 }

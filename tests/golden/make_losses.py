@@ -314,5 +314,16 @@ for weight in (None, WEIGHT):  # the best classes first
     for k in (1, 2, 5):
         metric_case("SparseTopKCategoricalAccuracy", dict(k=k, from_sorted_ids=True), ids,
                     np.array([9.0, 2.0, 5.0, 0.0, 4.0]), weight)
+# The next row's first class is above this row's; one regressor; predictions outside of [0, 1].
+steep = np.array([[0.1, 0.2, 0.4, 0.3], [0.9, 0.05, 0.02, 0.03], [0.95, 0.03, 0.02, 0], [0.3, 0.4, 0.2, 0.1],
+                  [0.97, 0.01, 0.01, 0.01]])
+for k in (1, 2):
+    metric_case("Recall", dict(top_k=k), steep, np.eye(4)[[2, 0, 0, 1, 0]], None)
+metric_case("R2Score", dict(num_regressors=1), steep, soft((4,)), WEIGHT)
+wide = np.array([[1.5], [-0.25], [0.75], [1.0], [0.0]])
+for thresholds in ([0.5], [0.25, 0.7], [0.25, 0.5, 0.75], [0.5, 1.0]):  # even, not, even, not
+    for curve in ("ROC", "PR"):
+        metric_case("AUC", dict(thresholds=thresholds, curve=curve), wide,
+                    np.array([[1.0], [1.0], [0.0], [0.0], [1.0]]), None)
 with open("metrics.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c) for c in metrics) + "\n]\n")
