@@ -234,6 +234,11 @@ static void what_is_wrong_is_named_with_its_place(void **state)
         { "{\"filterz\": 1}", KEEL_EARG,
           "Conv2D: there is no argument 'filterz' (did you mean 'filters'?); see 'keel layers "
           "Conv2D'" },
+        { "{\"filters_n\": 1}", KEEL_EARG,
+          "Conv2D: there is no argument 'filters_n' (did you mean 'filters'?); see 'keel layers "
+          "Conv2D'" },
+        { "{\"filters\": 1, \"axes\": [1, null]}", KEEL_EARG,
+          "Conv2D: axes must be whole numbers, not null" },
         { "{\"weight\": 1}", KEEL_EARG,
           "Conv2D: there is no argument 'weight'; see 'keel layers Conv2D'" },
         { "{\"filters\": 1, \"padding\": \"full\"}", KEEL_EARG,

@@ -153,6 +153,7 @@ static void numbers_and_sizes_read_well(void **state)
     assert_string_equal(keel_bytes_text(out, 1023), "1023 B");
     assert_string_equal(keel_bytes_text(out, 1536 * 1024), "1.5 MiB");
     assert_string_equal(keel_bytes_text(out, (1 << 20) - 1), "1.0 MiB");
+    assert_string_equal(keel_bytes_text(out, 1000LL << 30), "1000.0 GiB");
     assert_string_equal(keel_bytes_text(out, -2048), "-2.0 KiB");
     assert_string_equal(keel_bytes_text(out, INT64_MAX), "8.0 EiB");
 }

@@ -1083,6 +1083,7 @@ static void wrong_callbacks_are_refused_before_the_first_step(void **unused)
     } cases[] = {
         { "Nothing()", "there is no callback 'Nothing'; there are BackupAndRestore, ", KEEL_EARG },
         { "EarlyStopping(patiense=3)", "patiense", KEEL_EARG },
+        { "EarlyStopping(monitor=loss, 3)", "without a name come first", KEEL_EARG },
         { "EarlyStopping(patience=-1)", "patience", KEEL_EARG },
         { "EarlyStopping(patience=3", "no )", KEEL_EARG },
         { "ReduceLROnPlateau(factor=1)", "below 1", KEEL_EARG },
