@@ -302,6 +302,23 @@ static void compare(const json_t *k, size_t index, const keel_model *m, const ke
     }
 }
 
+static void compare_evaluation(const json_t *k, size_t index, keel_model *m, int lanes)
+{
+    const json_t *want = json_object_get(k, "evaluated");
+    const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = BATCH };
+    keel_strategy *s;
+    keel_logs logs;
+    keel_dataset *d =
+        rows_of(golden_text(k, "model"), json_is_true(json_object_get(k, "weighted")));
+    must(keel_strategy_create(&s, devices[lanes]));
+    must(keel_evaluate(m, s, d, &options, &logs));
+    if (json_is_number(want) && !golden_near(logs.value[0], json_number_value(want), 1e-6))
+        fail_msg("case %zu: evaluated, the loss is %.9g instead of %.9g", index, logs.value[0],
+                 json_number_value(want));
+    keel_strategy_destroy(s);
+    keel_dataset_destroy(d);
+}
+
 static void any_number_of_devices_trains_as_keras(void **unused)
 {
     (void)unused;
@@ -312,6 +329,7 @@ static void any_number_of_devices_trains_as_keras(void **unused)
         keel_history h;
         keel_model *m = train(k, lanes, 0, &h);
         compare(k, index, m, &h);
+        compare_evaluation(k, index, m, lanes);
         keel_history_free(&h);
         keel_model_destroy(m);
     }

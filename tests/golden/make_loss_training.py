@@ -3,8 +3,8 @@
 
 Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
 
-A case is {model, loss, config, loss_weights, weighted, real, epochs, weights}: the mean loss of
-each epoch, and [name, every number] of the weights after EPOCHS epochs. Models, weights and rows
+A case is {model, loss, config, loss_weights, weighted, real, epochs, evaluated, weights}: the
+mean loss of each epoch and of evaluate after them (null: Keras has none), and [name, every number] of the weights after EPOCHS epochs. Models, weights and rows
 are made by integer arithmetic that test_loss_training.c repeats. The last step of an epoch is short.
 """
 import json
@@ -99,18 +99,19 @@ def case(kind, name, config, weighted=False, real="float64", loss_weights=None):
               loss_weights=loss_weights)
     w = (np.arange(ROWS) % 4) / 2 if weighted else None
     if "reduction" in config[0] and config[0]["reduction"] is None:
-        epochs = without_reduction(m, x.astype(real), y, w)
+        epochs, evaluated = without_reduction(m, x.astype(real), y, w), None
     else:
-        epochs = trained(m, x.astype(real), y, w, kind)
+        epochs, evaluated = trained(m, x.astype(real), y, w, kind)
     return dict(model=kind, loss=name, config=config, loss_weights=loss_weights, weighted=weighted, real=real,
-                epochs=epochs,
+                epochs=epochs, evaluated=evaluated,
                 weights=[[v.path, [float(f"{e:.12g}") for e in np.asarray(v).ravel()]] for v in m.weights])
 
 
 def trained(m, x, y, w, kind):
-    h = m.fit(x, y, batch_size=BATCH, epochs=EPOCHS, shuffle=False, verbose=0,
-              sample_weight=[w, w] if w is not None and kind == "two" else w)
-    return h.history["loss"]
+    weights = [w, w] if w is not None and kind == "two" else w
+    h = m.fit(x, y, batch_size=BATCH, epochs=EPOCHS, shuffle=False, verbose=0, sample_weight=weights)
+    after = m.evaluate(x, y, batch_size=BATCH, sample_weight=weights, verbose=0, return_dict=True)
+    return h.history["loss"], after["loss"]
 
 
 def without_reduction(m, x, y, w):
