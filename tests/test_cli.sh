@@ -491,7 +491,8 @@ also '-o and --checkpoint' m.keras --checkpoint ./m.keras -o m.keras
 also '-o and BackupAndRestore' m.keras --callbacks 'BackupAndRestore(./m.keras)' -o m.keras
 also '-o and TensorBoard' m.keras --callbacks 'TensorBoard(./m.keras)' -o m.keras
 want 2 "^keel fit: CSVLogger 't.csv' would overwrite a file that --data reads" "${fit[@]}" --callbacks 'CSVLogger(t.csv)' -o m.keras
-[[ ! -e one.csv && ! -e new && ! -e m.best.keras ]] || fail "what was refused has written: $(ls)"
+want 2 '2 BackupAndRestore: a training goes on from one folder' "${fit[@]}" --callbacks 'BackupAndRestore(one), BackupAndRestore(two)' -o m.keras
+[[ ! -e one.csv && ! -e new && ! -e two && ! -e m.best.keras ]] || fail "what was refused has written: $(ls)"
 want 0 'saved +m.keras' "${fit[@]}" --callbacks 'TensorBoard(run), BackupAndRestore(./run), ModelCheckpoint(run/one.keras)' -o m.keras
 rm -r run m.keras
 mkdir shared && cp t.csv shared/a.csv && cp t.csv shared/b.csv # tables that only the reader finds

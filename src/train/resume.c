@@ -59,7 +59,13 @@ static keel_status choose(keel_resume *r, keel_checkpoint_options *out, const ke
         return keel_fail(KEEL_EARG,
                          "checkpoint options: initialize them with KEEL_CHECKPOINT_OPTIONS");
     if (given) memcpy(out, given, given->size);
-    if (!keel_backup_find(o, &folder, &steps, &deletes)) return KEEL_OK;
+    const int found = keel_backup_find(o, &folder, &steps, &deletes);
+    if (!found) return KEEL_OK;
+    if (found > 1)
+        return keel_fail(KEEL_EARG,
+                         "%d BackupAndRestore: a training goes on from one folder; give "
+                         "one",
+                         found);
     if (out->folder)
         return keel_fail(KEEL_EARG, "a folder for checkpoints and a BackupAndRestore: give one of "
                                     "them");

@@ -53,9 +53,10 @@ static keel_status on_train_begin(void *context, const keel_moment *at)
     return KEEL_OK;
 }
 
-bool keel_backup_find(const keel_fit_options *o, const char **folder, int64_t *every_steps,
-                      bool *deletes)
+int keel_backup_find(const keel_fit_options *o, const char **folder, int64_t *every_steps,
+                     bool *deletes)
 {
+    int n = 0;
     for (int i = 0; o->callbacks && o->callbacks[i]; i++) {
         const keel_watching *w = keel_watching_of(o->callbacks[i]);
         if (!w || w->watcher != &keel_watcher_backup_and_restore) continue;
@@ -63,9 +64,9 @@ bool keel_backup_find(const keel_fit_options *o, const char **folder, int64_t *e
         *folder = a->backup_dir;
         *every_steps = steps_of(a);
         *deletes = a->delete_checkpoint;
-        return true;
+        n++;
     }
-    return false;
+    return n;
 }
 
 static const char *output(const void *args)

@@ -3,9 +3,9 @@
 #define KEEL_TRAIN_CALLBACKS_BACKUP_AND_RESTORE_H
 #include "keel/train.h"
 
-/* False: there is none. *folder is the callback's; *every_steps 0: at the end of epochs; *deletes:
- * once the training is complete, nothing is left to go on from. */
-bool keel_backup_find(const keel_fit_options *o, const char **folder, int64_t *every_steps,
-                      bool *deletes);
+/* Returns how many there are; of the last one: *folder is the callback's; *every_steps 0: at the
+ * end of epochs; *deletes: once the training is complete, nothing is left to go on from. */
+int keel_backup_find(const keel_fit_options *o, const char **folder, int64_t *every_steps,
+                     bool *deletes);
 
 #endif
