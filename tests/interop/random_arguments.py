@@ -34,6 +34,7 @@ FIRST, LAST = "channels_first", "channels_last"
 # GROUPED: TensorFlow 2.21 on CPUs gives other numbers in each run for one-dimensional convolutions of
 # groups with the channels first: Conv1D(6, 2, groups=3) of (3, 7), DepthwiseConv1D(1) of (2, 6). So
 # they are drawn with the channels last; tests/golden has channels first by other layouts of Keras.
+# Outside of a graph it does so without groups, too, where strides leave places over: Conv1D(2, 2, strides=3) of (1, 6).
 
 
 class Draw:
@@ -114,10 +115,12 @@ def steps_apart(d, rank, equal=False):
 
 def conv(d, rank, transposed=False):
     groups = 1 if transposed else d.one([1, 1, 1, 2, 3])
-    kind, shape = d.image(rank, groups * d.int(1, 2), 6, 8, 0 if rank == 1 and groups > 1 else 0.25)  # see GROUPED
+    apart = steps_apart(d, rank)
+    wrong = rank == 1 and (groups > 1 or not transposed and "strides" in apart)
+    kind, shape = d.image(rank, groups * d.int(1, 2), 6, 8, 0 if wrong else 0.25)  # see GROUPED
     a = dict(filters=groups * d.int(1, 3), kernel_size=out_of(d.ints(rank, 1, 3), rank), padding=d.padding(),
              data_format=kind, activation=d.activation(), use_bias=d.flip(0.7),
-             activity_regularizer=d.regularizer(), **steps_apart(d, rank), **d.weights("kernel", "bias"))  # fmt: skip
+             activity_regularizer=d.regularizer(), **apart, **d.weights("kernel", "bias"))  # fmt: skip
     if transposed:
         if "strides" in a and d.flip(0.4):
             s = a["strides"] if isinstance(a["strides"], tuple) else (a["strides"],) * rank
