@@ -197,6 +197,12 @@ static const struct {
     { "ops.Einsum", "{\"subscripts\": \"bi->ib\"}", { 6 }, KEEL_EUNSUP, "rows do not mix" },
     { "ops.Dot", "{}", { 6 }, KEEL_EUNSUP, "each row of a batch would meet" },
     { "ops.TopK", "{\"k\": 7}", { 6 }, KEEL_ESHAPE, "k is 7" },
+    { "TimeDistributed",
+      "{\"layer\": {\"class_name\": \"Dense\", \"config\": {\"units\": 2, \"name\": \"d\", "
+      "\"dtype\": \"mixed_bfloat16\"}}}",
+      { 3, 2 },
+      KEEL_EUNSUP,
+      "'d' that it holds has another dtype" },
     { "ops.Cast", "{\"dtype\": \"uint8\"}", { 4 }, KEEL_EUNSUP, "uint8" },
     { "ops.Quantile", "{\"axis\": 1}", { 4 }, KEEL_EUNSUP, "argument q" },
     { "ops.Quantile", "{\"axis\": 1, \"method\": \"lower\"}", { 4 }, KEEL_EUNSUP, "method" },

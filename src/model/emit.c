@@ -109,6 +109,11 @@ static keel_status sub_outs(keel_emit *e, const char *key, const keel_call_of *o
     if (n_in < least || (most >= 0 && n_in > most && !of->how))
         return keel_fail(KEEL_EUNSUP, "layer '%s' cannot be held: it takes %d inputs", l->name,
                          least);
+    if (!held->made && !keel_model_layer_is_model(l) && l->compute != c->m->layer[c->layer].compute)
+        return keel_fail(KEEL_EUNSUP,
+                         "the layer '%s' that it holds has another dtype, in which Keras computes "
+                         "only a part of it: give both the same",
+                         l->name);
     const bool first = !(c->met >> k & 1);
     c->met |= UINT64_C(1) << k;
     keel_status s =
