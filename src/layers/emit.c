@@ -15,6 +15,13 @@ bool keel_emit_is_whole(const keel_emit *e, int i)
     return e->whole ? e->whole[i] : !keel_dtype_flows(keel_emit_in(e, i)->dtype);
 }
 
+keel_status keel_emit_not_whole(const keel_emit *e, const char *why)
+{
+    if (!keel_emit_is_whole(e, 0)) return KEEL_OK;
+    return keel_fail(KEEL_EUNSUP,
+                     "its input is of whole numbers, and %s: cast it to float32 before", why);
+}
+
 keel_status keel_emit_op(keel_emit *e, const keel_node_parts *parts, keel_value *out)
 {
     return keel_graph_add(e->graph, parts, out, 1);

@@ -49,6 +49,7 @@ typedef enum keel_whole_outputs {
     KEEL_WHOLE_NEVER,
     KEEL_WHOLE_ALWAYS,
     KEEL_WHOLE_KEPT,   /* if all its operands are */
+    KEEL_WHOLE_TAKEN,  /* never, but it makes float32 of operands that are, and rounds none */
     KEEL_WHOLE_SECOND, /* its outputs after the first */
 } keel_whole_outputs;
 
@@ -213,6 +214,8 @@ const keel_spec *keel_emit_in(const keel_emit *e, int i);
 /* Whether input i is bool or whole in Keras, by what the model declares where that is known: the
  * rows of a real input may come as bytes. */
 bool keel_emit_is_whole(const keel_emit *e, int i);
+/* KEEL_EUNSUP: input 0 is; `why` says what Keras does then. */
+keel_status keel_emit_not_whole(const keel_emit *e, const char *why);
 keel_status keel_emit_op(keel_emit *e, const keel_node_parts *parts, keel_value *out);
 keel_status keel_emit_one(keel_emit *e, const keel_op *op, const void *args);
 keel_status keel_emit_on(keel_emit *e, const keel_op *op, const void *args, const keel_value *in,

@@ -97,6 +97,7 @@ static keel_status sub_outs(keel_emit *e, const char *key, const keel_call_of *o
                        .n_in = n_in,
                        .in = of->in,
                        .mask = of->mask,
+                       .whole = n_in == e->n_in ? e->whole : NULL,
                        .how = of->how,
                        .mask_said = true,
                        /* if the call says how, the layer is called like any other */
@@ -123,6 +124,7 @@ static keel_status sub_outs(keel_emit *e, const char *key, const keel_call_of *o
                       call.n_out);
     for (int i = 0; i < call.n_out && s >= 0; i++) out[i] = call.out[i];
     *n_out = call.n_out;
+    e->gives = keel_emit_gives_whole(&call, 0) ? KEEL_WHOLE_ALWAYS : KEEL_WHOLE_NEVER;
     keel_free(call.out);
     keel_free(call.out_mask);
     return s;

@@ -50,10 +50,10 @@ static keel_dtype widest(const keel_emit *e)
     return held;
 }
 
-/* Whether a layer that only moves or joins its inputs has none but whole ones. */
+/* Whether a layer that does not round whole inputs has no others. */
 static bool all_whole(const keel_layer *kind, const keel_emit *e)
 {
-    bool all = kind->whole == KEEL_WHOLE_KEPT && e->n_in > 0;
+    bool all = (kind->whole == KEEL_WHOLE_KEPT || kind->whole == KEEL_WHOLE_TAKEN) && e->n_in > 0;
     for (int i = 0; i < e->n_in && all; i++) all = keel_emit_is_whole(e, i);
     return all;
 }

@@ -25,5 +25,6 @@ const keel_layer keel_layer_leaky_relu = {
     .max_inputs = 1,
     .supports_masking = true,
     .last_dim = true,
+    .whole = KEEL_WHOLE_TAKEN,
     .emit = emit,
 };

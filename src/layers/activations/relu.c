@@ -32,5 +32,6 @@ const keel_layer keel_layer_relu = {
     .max_inputs = 1,
     .supports_masking = true,
     .last_dim = true,
+    .whole = KEEL_WHOLE_KEPT,
     .emit = emit,
 };

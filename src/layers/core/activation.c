@@ -13,6 +13,8 @@ static const keel_field fields[] = {
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
+    const keel_op *op = ((const keel_activation *)a->activation.type)->op;
+    if (op && op != &keel_op_relu && op != &keel_op_relu6) e->gives = KEEL_WHOLE_NEVER;
     return keel_emit_activation(e, &a->activation, e->in[0], e->out);
 }
 
@@ -23,5 +25,6 @@ const keel_layer keel_layer_activation = {
     .max_inputs = 1,
     .supports_masking = true,
     .last_dim = true,
+    .whole = KEEL_WHOLE_KEPT,
     .emit = emit,
 };

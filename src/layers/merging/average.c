@@ -16,5 +16,6 @@ const keel_layer keel_layer_average = {
     .min_inputs = 1,
     .max_inputs = -1,
     .supports_masking = true,
+    .whole = KEEL_WHOLE_TAKEN,
     .emit = emit,
 };

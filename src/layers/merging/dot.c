@@ -57,5 +57,6 @@ const keel_layer keel_layer_dot = {
     .max_inputs = 2,
     .takes_list = true,
     .supports_masking = true,
+    .whole = KEEL_WHOLE_KEPT,
     .emit = emit,
 };

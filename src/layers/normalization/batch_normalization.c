@@ -4,6 +4,7 @@
 #include "layers/_turned.h"
 #include "layers/normalization/_gamma_beta.h"
 #include "layers/normalization/_renorm.h"
+#include "layers/normalization/_unrounded.h"
 #include "ops/args.h"
 
 typedef struct args_t {
@@ -37,7 +38,7 @@ static bool by_mask(const keel_emit *e)
 static keel_status emit_last(keel_emit *e)
 {
     const args_t *a = e->args;
-    const keel_value both[2] = { e->in[0], e->mask[0] };
+    keel_value both[2] = { e->in[0] };
     const keel_op *kind = by_mask(e) ? &keel_op_masked_batch_norm : &keel_op_batch_norm;
     const keel_shape in = keel_emit_in(e, 0)->shape, channels = KEEL_SHAPE(in.dim[in.rank - 1]);
     keel_weights w = { 0 };
@@ -45,6 +46,7 @@ static keel_status emit_last(keel_emit *e)
         { "moving_mean", channels, &a->moving_mean_initializer, NULL, true, 0, NULL },
         { "moving_variance", channels, &a->moving_variance_initializer, NULL, true, 0, NULL },
     };
+    if (by_mask(e)) KEEL_TRY(keel_graph_cast(e->graph, e->mask[0], e->graph->held, &both[1]));
     if (a->scale) KEEL_TRY(keel_emit_weight(e, &KEEL_GAMMA(a, channels), &w));
     if (a->center) KEEL_TRY(keel_emit_weight(e, &KEEL_BETA(a, channels), &w));
     for (int i = 0; i < 2; i++) KEEL_TRY(keel_emit_weight(e, &moving[i], &w));
@@ -60,13 +62,19 @@ static keel_status emit_last(keel_emit *e)
     return keel_emit_weighted_on(e, kind, &op, both, 1 + by_mask(e), &w, e->out);
 }
 
-static keel_status emit(keel_emit *e)
+static keel_status emit_along(keel_emit *e)
 {
     int64_t axis;
     KEEL_TRY(keel_row_axis(e, ((const args_t *)e->args)->axis, &axis));
     if (by_mask(e) && axis + 1 < keel_emit_in(e, 0)->shape.rank)
         return keel_fail(KEEL_EUNSUP, "with a mask it is trained along the last axis only");
     return keel_emit_turned(e, axis, emit_last);
+}
+
+static keel_status emit(keel_emit *e) /* whole numbers are not rounded to the policy's type */
+{
+    const keel_graph *g = e->graph;
+    return emit_held_in(e, keel_emit_is_whole(e, 0) ? g->real : g->held, emit_along);
 }
 
 const keel_layer keel_layer_batch_normalization = {
@@ -76,5 +84,6 @@ const keel_layer keel_layer_batch_normalization = {
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,
+    .uncast = true,
     .emit = emit,
 };

@@ -18,6 +18,7 @@ static keel_status emit(keel_emit *e)
     const keel_layer_norm_args op = { .epsilon = a->epsilon, .scale = true, .rms = true };
     const keel_object ones = { .type = keel_initializer_find("ones") };
     const int rank = keel_emit_in(e, 0)->shape.rank;
+    KEEL_TRY(keel_emit_not_whole(e, "Keras makes whole numbers of the result"));
     for (int i = 0; i < a->axis.count; i++) {
         int64_t d;
         KEEL_TRY(keel_row_axis(e, a->axis.at[i], &d));

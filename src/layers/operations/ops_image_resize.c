@@ -23,6 +23,8 @@ static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
     keel_shape in;
+    if (a->aspect.interpolation != KEEL_RESIZE_NEAREST)
+        KEEL_TRY(keel_emit_not_whole(e, "Keras rounds what lies between pixels"));
     KEEL_TRY(keel_image_in(e, a->aspect.data_format, &in));
     return keel_emit_aspect(e, &a->aspect, a->size.at[0], a->size.at[1]);
 }

@@ -29,6 +29,7 @@ keel_status keel_emit_adaptive(keel_emit *e, int dims, bool largest);
                   .fields = fields },                                                              \
         .min_inputs = 1,                                                                           \
         .max_inputs = 1,                                                                           \
+        .whole = largest_ ? KEEL_WHOLE_KEPT : KEEL_WHOLE_NEVER,                                    \
         .emit = emit,                                                                              \
     };
 

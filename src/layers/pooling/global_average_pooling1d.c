@@ -49,5 +49,6 @@ const keel_layer keel_layer_global_average_pooling1d = {
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,
+    .whole = KEEL_WHOLE_TAKEN,
     .emit = emit,
 };

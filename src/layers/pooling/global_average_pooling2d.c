@@ -29,5 +29,6 @@ const keel_layer keel_layer_global_average_pooling2d = {
     .aliases = "GlobalAvgPool2D",
     .min_inputs = 1,
     .max_inputs = 1,
+    .whole = KEEL_WHOLE_TAKEN,
     .emit = emit,
 };

@@ -35,5 +35,6 @@ const keel_layer keel_layer_global_average_pooling3d = {
     .aliases = "GlobalAvgPool3D",
     .min_inputs = 1,
     .max_inputs = 1,
+    .whole = KEEL_WHOLE_TAKEN,
     .emit = emit,
 };

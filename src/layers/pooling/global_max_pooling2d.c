@@ -12,5 +12,6 @@ const keel_layer keel_layer_global_max_pooling2d = {
     .aliases = "GlobalMaxPool2D",
     .min_inputs = 1,
     .max_inputs = 1,
+    .whole = KEEL_WHOLE_KEPT,
     .emit = emit,
 };

@@ -14,5 +14,6 @@ const keel_layer keel_layer_max_pooling2d = {
     .aliases = "MaxPool2D",
     .min_inputs = 1,
     .max_inputs = 1,
+    .whole = KEEL_WHOLE_KEPT,
     .emit = emit,
 };

@@ -1,5 +1,6 @@
 /* See _spatial_dropout.h. */
 #include "layers/regularization/_spatial_dropout.h"
+#include "layers/regularization/dropout.h"
 #include "ops/args.h"
 
 keel_status keel_emit_spatial_dropout(keel_emit *e, int dims)
@@ -8,6 +9,7 @@ keel_status keel_emit_spatial_dropout(keel_emit *e, int dims)
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
     keel_dropout_args op = { .rate = a->rate, .noise = *in };
     char shape[96];
+    KEEL_TRY(keel_emit_drawn(e, a->rate));
     keel_shape_text(shape, in);
     if (in->rank != dims + 1)
         return keel_fail(KEEL_ESHAPE, "expected rows of %d dims, got %s", dims + 1, shape);

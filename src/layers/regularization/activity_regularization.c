@@ -26,5 +26,6 @@ const keel_layer keel_layer_activity_regularization = {
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,
+    .whole = KEEL_WHOLE_KEPT,
     .emit = emit,
 };

@@ -25,6 +25,7 @@ static keel_status emit(keel_emit *e)
     if (a->rate >= 1) return keel_fail(KEEL_EUNSUP, "rate 1: nothing would be left");
     keel_dropout_args drop = { .rate = a->rate };
     if (a->noise_shape.count >= 0) KEEL_TRY(keel_noise_shape(e, &a->noise_shape, &drop.noise));
+    KEEL_TRY(keel_emit_drawn(e, a->rate));
     e->out[0] = e->in[0];
     if (!e->training || a->rate <= 0) return KEEL_OK;
     const double scale = 1 / sqrt((1 - a->rate) * (1 + a->rate * lowest * lowest));
@@ -45,5 +46,6 @@ const keel_layer keel_layer_alpha_dropout = {
     .max_inputs = 1,
     .supports_masking = true,
     .by_chance = true,
+    .whole = KEEL_WHOLE_KEPT,
     .emit = emit,
 };

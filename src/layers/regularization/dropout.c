@@ -20,6 +20,7 @@ static keel_status emit(keel_emit *e)
     const args_t *a = e->args;
     const keel_dropout_how *how = e->how;
     keel_dropout_args op = { .rate = a->rate };
+    KEEL_TRY(keel_emit_drawn(e, a->rate));
     if (how) return keel_emit_on(e, how->op, how->args, e->in, e->n_in, e->out);
     if (a->noise_shape.count >= 0) KEEL_TRY(keel_noise_shape(e, &a->noise_shape, &op.noise));
     return keel_emit_one(e, &keel_op_dropout, &op);
@@ -32,5 +33,6 @@ const keel_layer keel_layer_dropout = {
     .max_inputs = 1,
     .supports_masking = true,
     .by_chance = true,
+    .whole = KEEL_WHOLE_KEPT,
     .emit = emit,
 };

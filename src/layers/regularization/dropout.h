@@ -16,4 +16,11 @@ typedef struct keel_dropout_how {
               "with the batch first (null or -1): a dim of 1 shares its draw")
 keel_status keel_noise_shape(const keel_emit *e, const keel_ints *given, keel_shape *out);
 
+/* KEEL_EUNSUP: with that rate it would draw for whole numbers, with which Keras fails. */
+static inline keel_status keel_emit_drawn(const keel_emit *e, double rate)
+{
+    if (!e->training || rate <= 0) return KEEL_OK;
+    return keel_emit_not_whole(e, "Keras fails to train it with them");
+}
+
 #endif

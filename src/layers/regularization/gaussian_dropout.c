@@ -1,6 +1,6 @@
 /* In training each number is multiplied by a random number with mean 1 and variance rate / (1 -
  * rate). */
-#include "layers/layer.h"
+#include "layers/regularization/dropout.h"
 #include "ops/args.h"
 #include <math.h>
 
@@ -19,6 +19,7 @@ static keel_status emit(keel_emit *e)
     const args_t *a = e->args;
     if (a->rate >= 1)
         return keel_fail(KEEL_EUNSUP, "rate 1: the variance of the draws would not be finite");
+    KEEL_TRY(keel_emit_drawn(e, a->rate));
     const keel_noise_args op = { .stddev = sqrt(a->rate / (1 - a->rate)), .multiplies = true };
     return keel_emit_one(e, &keel_op_noise, &op);
 }
@@ -30,5 +31,6 @@ const keel_layer keel_layer_gaussian_dropout = {
     .max_inputs = 1,
     .supports_masking = true,
     .by_chance = true,
+    .whole = KEEL_WHOLE_KEPT,
     .emit = emit,
 };

@@ -1,5 +1,5 @@
 /* In training a normal random number with mean 0 is added to each number. */
-#include "layers/layer.h"
+#include "layers/regularization/dropout.h"
 #include "ops/args.h"
 
 typedef struct args_t {
@@ -15,6 +15,7 @@ static const keel_field fields[] = {
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
+    KEEL_TRY(keel_emit_drawn(e, a->stddev));
     const keel_noise_args op = { .stddev = a->stddev };
     return keel_emit_one(e, &keel_op_noise, &op);
 }
@@ -26,5 +27,6 @@ const keel_layer keel_layer_gaussian_noise = {
     .max_inputs = 1,
     .supports_masking = true,
     .by_chance = true,
+    .whole = KEEL_WHOLE_KEPT,
     .emit = emit,
 };

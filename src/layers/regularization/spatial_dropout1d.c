@@ -18,6 +18,7 @@ const keel_layer keel_layer_spatial_dropout1d = {
     .max_inputs = 1,
     .supports_masking = true,
     .by_chance = true,
+    .whole = KEEL_WHOLE_KEPT,
     .emit = emit,
     .untrained = true,
     .to_config = keel_spatial_dropout_config,

@@ -18,6 +18,7 @@ static const keel_field fields[] = {
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
+    if (a->interpolation) KEEL_TRY(keel_emit_not_whole(e, "Keras rounds what lies between pixels"));
     if (a->interpolation <= 1) return keel_emit_upsample(e, &a->size, a->interpolation == 1);
     const keel_spec *in;
     KEEL_TRY(keel_emit_image(e, &in));

@@ -15,10 +15,12 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-/* The output of step t, with a dim of 1 for it. */
-static keel_status one_step(keel_emit *e, int64_t t, keel_value *out)
+/* The output of step t, with a dim of 1 for it. What joins the steps is then held in its type: that
+ * of an Embedding of whole numbers is another than theirs. */
+static keel_status one_step(keel_emit *e, int64_t t, keel_dtype held, keel_value *out)
 {
     keel_value x, y, mask = KEEL_MASK_NONE;
+    e->graph->held = held;
     KEEL_TRY(keel_emit_place(e, e->in[0], t, &x));
     if (e->mask[0] >= 0) KEEL_TRY(keel_emit_place(e, e->mask[0], t, &mask));
     KEEL_TRY(e->sub(e, "layer", &x, &mask, 1, &y));
@@ -26,6 +28,7 @@ static keel_status one_step(keel_emit *e, int64_t t, keel_value *out)
     if (made->rank >= KEEL_RANK_MAX)
         return keel_fail(KEEL_EUNSUP, "rows of more than %d dims", KEEL_RANK_MAX);
     const keel_shape as = keel_shape_with_one(*made, 0);
+    e->graph->held = keel_graph_spec(e->graph, y)->dtype;
     return keel_emit_view(e, &as, y, out);
 }
 
@@ -35,6 +38,7 @@ static keel_status emit(keel_emit *e)
     const keel_layer *kind = e->sub_kind(e, "layer");
     const keel_axis_args along = { .axis = 0 };
     const keel_value none = KEEL_MASK_NONE;
+    const keel_dtype held = e->graph->held;
     keel_status s = KEEL_OK;
     if (in.rank < 2)
         return keel_fail(KEEL_ESHAPE, "expected rows of (time, ...), at least two dims");
@@ -46,7 +50,7 @@ static keel_status emit(keel_emit *e)
     }
     if (kind && kind->last_dim) return e->sub(e, "layer", e->in, &none, 1, e->out);
     if (e->graph->outline) {
-        KEEL_TRY(one_step(e, 0, e->out));
+        KEEL_TRY(one_step(e, 0, held, e->out));
         return keel_emit_repeated(e, e->out[0], 0, in.dim[0], e->out);
     }
     if (in.dim[0] > STEPS_MAX)
@@ -55,7 +59,7 @@ static keel_status emit(keel_emit *e)
     keel_value *parts = keel_calloc((size_t)in.dim[0], sizeof *parts);
     if (!parts) return KEEL_ENOMEM;
     for (int64_t t = 0; t < in.dim[0] && s >= 0; t++) {
-        s = one_step(e, t, &parts[t]);
+        s = one_step(e, t, held, &parts[t]);
         if (s >= 0 && e->graph->n_node > NODES_MAX)
             s = keel_fail(KEEL_EUNSUP, "more than %d ops in one model", NODES_MAX);
     }
@@ -71,5 +75,6 @@ const keel_layer keel_layer_time_distributed = {
     .max_inputs = 1,
     .supports_masking = true,
     .held = (const char *const[]){ "layer", NULL },
+    .whole = KEEL_WHOLE_KEPT, /* until the layer says what it gives */
     .emit = emit,
 };
