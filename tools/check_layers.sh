@@ -10,6 +10,7 @@ attention/grouped_query_attention        shapes of heads that share one, and of 
 attention/multi_head_attention           any dims may attend: how heads turn, there and back
 core/einsum_dense                        what an equation makes of input, kernel, bias and output
 core/reversible_embedding                two layers in one: there, and back to logits of a type
+normalization/batch_normalization        statistics under a mask, renorm, whole numbers in any policy
 operations/ops_dot_product_attention     a second way with scores, for a bias or a mask
 operations/ops_get_item                  the bounds and steps of slices in Python
 operations/ops_image_extract_patches     patches that lie side by side, and those that overlap

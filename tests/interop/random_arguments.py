@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Layers whose arguments are drawn by chance, by Keel and by the real Keras: outputs, and one step.
 
-    random_arguments.py path/to/keel [NAME...] [--from NAME] [--seed 1] [--sets 5] [--show]
+    random_arguments.py path/to/keel [NAME...] [--from NAME] [--seed 1] [--sets 5] [--policy mixed_bfloat16] [--show]
 
 A set is a small model around one layer of keras.layers: a Dense layer of as many units on each input
 of real numbers, then the layer, with arguments of every kind that its constructor takes. Keras saves
@@ -34,7 +34,8 @@ FIRST, LAST = "channels_first", "channels_last"
 # GROUPED: TensorFlow 2.21 on CPUs gives other numbers in each run for one-dimensional convolutions of
 # groups with the channels first: Conv1D(6, 2, groups=3) of (3, 7), DepthwiseConv1D(1) of (2, 6). So
 # they are drawn with the channels last; tests/golden has channels first by other layouts of Keras.
-# Outside of a graph it does so without groups, too, where strides leave places over: Conv1D(2, 2, strides=3) of (1, 6).
+# BIAS: it adds the bias of a convolution with the channels first along the last dim, if that has as many
+# places as there are filters: Conv1D(2, 2, strides=3) of (1, 6). JAX adds it to the channels, as Keel does.
 
 
 class Draw:
@@ -115,12 +116,10 @@ def steps_apart(d, rank, equal=False):
 
 def conv(d, rank, transposed=False):
     groups = 1 if transposed else d.one([1, 1, 1, 2, 3])
-    apart = steps_apart(d, rank)
-    wrong = rank == 1 and (groups > 1 or not transposed and "strides" in apart)
-    kind, shape = d.image(rank, groups * d.int(1, 2), 6, 8, 0 if wrong else 0.25)  # see GROUPED
+    kind, shape = d.image(rank, groups * d.int(1, 2), 6, 8, 0 if rank == 1 and groups > 1 else 0.25)  # see GROUPED
     a = dict(filters=groups * d.int(1, 3), kernel_size=out_of(d.ints(rank, 1, 3), rank), padding=d.padding(),
              data_format=kind, activation=d.activation(), use_bias=d.flip(0.7),
-             activity_regularizer=d.regularizer(), **apart, **d.weights("kernel", "bias"))  # fmt: skip
+             activity_regularizer=d.regularizer(), **steps_apart(d, rank), **d.weights("kernel", "bias"))  # fmt: skip
     if transposed:
         if "strides" in a and d.flip(0.4):
             s = a["strides"] if isinstance(a["strides"], tuple) else (a["strides"],) * rank
@@ -129,6 +128,9 @@ def conv(d, rank, transposed=False):
         a["groups"] = groups
         if rank == 1 and kind == LAST and d.flip(0.3):
             a["padding"] = "causal"
+    made = getattr(L, f"Conv{rank}D{'Transpose' * transposed}")(**a).compute_output_shape((None, *shape))
+    if kind == FIRST and made[-1] == a["filters"]:
+        a["use_bias"] = False  # see BIAS
     return a, [shape]
 
 
@@ -580,7 +582,7 @@ def build(name, d):
     if len(outputs) > 1:  # Keras gives the outputs of one layer one name
         outputs = [L.Identity(name=f"out_{i}")(y) for i, y in enumerate(outputs)]
     model = keras.Model(graphs.one(inputs), graphs.one(outputs))
-    model.compile(keras.optimizers.SGD(1.0), ["mse"] * len(outputs), jit_compile=False)
+    model.compile(keras.optimizers.SGD(1.0), ["mse"] * len(outputs), jit_compile=False, auto_scale_loss=False)
     return model, text
 
 
@@ -633,8 +635,10 @@ def main():
     a.add_argument("--from", dest="first", choices=LAYERS, default=next(iter(LAYERS)), help="the first of all layers")
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--sets", type=int, default=5)
+    a.add_argument("--policy", choices=graphs.POLICIES, default="float32")
     a.add_argument("--show", action="store_true")
     a = a.parse_args()
+    graphs.set_policy(a.policy)
     passed = failed = 0
     warnings.filterwarnings("ignore", "Gradients do not exist")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Models drawn by chance, by Keel and by the real Keras: outputs, and one training step.
 
-    random_graphs.py path/to/keel path/to/random_graphs [--seed 1] [--count 20]
+    random_graphs.py path/to/keel path/to/random_graphs [--seed 1] [--count 20] [--policy mixed_bfloat16]
 
 random_graphs (tests/interop/random_graphs.c) writes them: those of tests/random_graph.h, without
 layers that draw numbers while they train. Each has weights, one to three losses with weights of
@@ -14,7 +14,8 @@ rows. Two differences are printed, each the largest |a - b| over the largest |b|
              largest of all, if that is more; and of moving statistics
 
 They must stay below 1e-5 and 1e-4, or below ten times what rounding makes of the graph: what Keras
-itself changes if weights and inputs move by 1e-7 of themselves. Where Keras cannot compute a graph
+itself changes if weights and inputs move by 1e-7 of themselves; in a mixed policy, by what its type
+rounds them, so that only what is wrong is seen. Where Keras cannot compute a graph
 on this machine, its words are printed; at most a quarter may be such. A failing graph is printed as
 a user of Keras would write it. The last line is 'N passed, N failed'.
 """
@@ -33,6 +34,7 @@ import tensorflow as tf
 
 ROWS, DEVICES, PREDICT, STEP, ROUNDING = 5, "cpu:0-2", 1e-5, 1e-4, 1e-7
 MOVES = 3  # how often weights and inputs are moved
+POLICIES = {"float32": 1e-7, "mixed_bfloat16": 2.0**-8, "mixed_float16": 2.0**-11}  # how they round
 CANNOT = {  # what a graph or the error of Keras has in it: why
     "activation='glu'": "its Activation has the shape of its input, which is not that of glu",
     "Negative dimension size": "its adaptive pools do not give more places than they get",
@@ -42,6 +44,14 @@ DIFFERS = {  # what a graph has in it: why Keel is not compared; see the README'
     "'sparsemax'": "its sparsemax is not that of the paper",
     ":= Equalization(": "its Equalization counts the values of a whole batch",
 }
+
+
+def set_policy(name):
+    global ROUNDING, PREDICT, STEP
+    keras.config.set_dtype_policy(name)
+    if name != "float32":
+        ROUNDING = POLICIES[name]
+        PREDICT = STEP = 10 * ROUNDING
 
 
 def tokens_of(model):
@@ -148,10 +158,11 @@ def run_keel(keel, folder, path, theirs, trains=True):
 
 def apart(got, want, least):
     """The largest |a - b| over the largest |b| of each, which counts as `least` at least."""
+    real = [[a.astype("float64") for a in v] for v in (got, want)]
     return [
         np.abs(a - b).max(initial=0) / max(np.abs(b).max(initial=0), least, 1e-30)
         if a.shape == b.shape else np.inf
-        for a, b in zip(got, want)
+        for a, b in zip(*real)
     ]  # fmt: skip
 
 
@@ -193,9 +204,9 @@ def compare_with(keel, folder, path, make, graph, trains=True):
     return not bad, ", ".join(text) + "".join(f"\n       {b}" for b in bad[:6])
 
 
-def graphs_of(program, folder, seed, count):
+def graphs_of(program, folder, seed, count, policy):
     """The graphs as text, by seed."""
-    done = subprocess.run([program, folder, str(seed), str(count)], capture_output=True, text=True)
+    done = subprocess.run([program, folder, str(seed), str(count), policy], capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr.strip() or f"{program} ended with {done.returncode}")
     return {int(t.split("\n", 1)[0]): t.split("\n", 1)[1] for t in done.stdout.split("seed ")[1:]}
@@ -207,10 +218,12 @@ def main():
     a.add_argument("program")
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--count", type=int, default=20)
+    a.add_argument("--policy", choices=POLICIES, default="float32")
     args = a.parse_args()
+    set_policy(args.policy)
     passed = failed = without = 0
     with tempfile.TemporaryDirectory() as folder:
-        graphs = graphs_of(os.path.abspath(args.program), folder, args.seed, args.count)
+        graphs = graphs_of(os.path.abspath(args.program), folder, args.seed, args.count, args.policy)
         for seed, graph in graphs.items():
             keras.backend.clear_session()
             try:
