@@ -114,6 +114,12 @@ def steps_apart(d, rank, equal=False):
     return {d.one(["strides", "dilation_rate"]): out_of(a, rank)} if d.flip(0.7) else {}
 
 
+def without_bias(name, a, shape):
+    """The arguments, without a bias that TensorFlow would add to another dim: see BIAS."""
+    made = getattr(L, name)(**a).compute_output_shape((None, *shape))
+    return {**a, "use_bias": a["use_bias"] and not (a["data_format"] == FIRST and made[1] == made[-1])}
+
+
 def conv(d, rank, transposed=False):
     groups = 1 if transposed else d.one([1, 1, 1, 2, 3])
     kind, shape = d.image(rank, groups * d.int(1, 2), 6, 8, 0 if rank == 1 and groups > 1 else 0.25)  # see GROUPED
@@ -128,10 +134,7 @@ def conv(d, rank, transposed=False):
         a["groups"] = groups
         if rank == 1 and kind == LAST and d.flip(0.3):
             a["padding"] = "causal"
-    made = getattr(L, f"Conv{rank}D{'Transpose' * transposed}")(**a).compute_output_shape((None, *shape))
-    if kind == FIRST and made[-1] == a["filters"]:
-        a["use_bias"] = False  # see BIAS
-    return a, [shape]
+    return without_bias(f"Conv{rank}D{'Transpose' * transposed}", a, shape), [shape]
 
 
 def depthwise(d, rank, separable=False):
@@ -141,7 +144,7 @@ def depthwise(d, rank, separable=False):
              activity_regularizer=d.regularizer(), **steps_apart(d, rank, True), **d.weights("depthwise", "bias"))  # fmt: skip
     if separable:
         a.update(filters=d.int(1, 4), **d.weights("pointwise"))
-    return a, [shape]
+    return without_bias(f"{'Separable' if separable else 'Depthwise'}Conv{rank}D", a, shape), [shape]
 
 
 def gates(d, **more):

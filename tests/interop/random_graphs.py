@@ -38,6 +38,7 @@ POLICIES = {"float32": 1e-7, "mixed_bfloat16": 2.0**-8, "mixed_float16": 2.0**-1
 CANNOT = {  # what a graph or the error of Keras has in it: why
     "activation='glu'": "its Activation has the shape of its input, which is not that of glu",
     "Negative dimension size": "its adaptive pools do not give more places than they get",
+    "must be fully-defined": "its EinsumDense takes an open dim of the output for its kernel",
     "MelSpectrogram(": "it says of its MelSpectrogram another number of frames than it computes",
 }
 DIFFERS = {  # what a graph has in it: why Keel is not compared; see the README's differences
