@@ -15,7 +15,7 @@ rows. Two differences are printed, each the largest |a - b| over the largest |b|
 
 They must stay below 1e-5 and 1e-4, or below ten times what rounding makes of the graph: what Keras
 itself changes if weights and inputs move by 1e-7 of themselves; in a mixed policy, by what its type
-rounds them, so that only what is wrong is seen. Where Keras cannot compute a graph
+rounds them. There only gross mistakes are seen: in mixed_bfloat16 outputs off by some 10 %. Where Keras cannot compute a graph
 on this machine, its words are printed; at most a quarter may be such. A failing graph is printed as
 a user of Keras would write it. The last line is 'N passed, N failed'.
 """
@@ -34,7 +34,7 @@ import tensorflow as tf
 
 ROWS, DEVICES, PREDICT, STEP, ROUNDING = 5, "cpu:0-2", 1e-5, 1e-4, 1e-7
 MOVES = 3  # how often weights and inputs are moved
-POLICIES = {"float32": 1e-7, "mixed_bfloat16": 2.0**-8, "mixed_float16": 2.0**-11}  # how they round
+POLICIES = {"float32": 1e-7, "mixed_bfloat16": 2.0**-9, "mixed_float16": 2.0**-12}  # how they round
 CANNOT = {  # what a graph or the error of Keras has in it: why
     "activation='glu'": "its Activation has the shape of its input, which is not that of glu",
     "Negative dimension size": "its adaptive pools do not give more places than they get",
