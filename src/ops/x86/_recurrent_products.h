@@ -17,8 +17,8 @@ typedef struct over {
     int64_t u, width, all; /* of a state, of z, of what is saved of gates */
     int gates, head;       /* head: those that have a product with the state itself */
     const float *drop;     /* [rows, gates, U]; NULL: none */
-    bool by_pairs;
-    float *room; /* of a product, in scratch */
+    bool by_pairs;         /* products are products of pairs, which need room in scratch */
+    float *pairs;
 } over;
 
 /* The gates that have a product with the state itself. */
@@ -28,6 +28,7 @@ static int head_of(const keel_node *n, const keel_cell *cell)
     return cell->gates == 3 && !a->reset_after ? 2 : cell->gates;
 }
 
+/* drop and pairs are still to be set. */
 static over over_of(const keel_call *c, const keel_cell *cell)
 {
     const keel_steps s = keel_recurrent_steps(c->node, cell);
@@ -148,7 +149,7 @@ static void multiply_gates(const over *o, const float *a, int64_t a_row, int fro
                                      .columns = end - from * o->u,
                                      .out = out + from * o->u,
                                      .out_row = o->width,
-                                     .room = o->room };
+                                     .room = o->pairs };
         keel_pairs_multiply_reals(&d, packed_part(o, from), start ? start + from * o->u : NULL);
         return;
     }
@@ -177,7 +178,7 @@ static void multiply_back(const over *o, int64_t at, int from, int to, bool adds
                                      .out = out,
                                      .out_row = o->u,
                                      .adds = adds,
-                                     .room = o->room };
+                                     .room = o->pairs };
         keel_pairs_multiply_reals(&d, packed_part(o, from), NULL);
         return;
     }
@@ -229,7 +230,7 @@ static void add_weights(const over *o, const product *left, int64_t from, int g,
                                      .out = dw + k,
                                      .out_row = o->width,
                                      .adds = left->resumes,
-                                     .room = o->room };
+                                     .room = o->pairs };
         keel_pairs_multiply_lines(&d, gates + k, o->all);
         return;
     }
@@ -240,7 +241,7 @@ static void add_weights(const over *o, const product *left, int64_t from, int g,
     }
 }
 
-/* dw += or =; `room` has room for the state of STRETCH places, if it is dropped. */
+/* dw = all of it; `room` has room for the states of STRETCH places, if they are dropped. */
 static void weigh(const over *o, float *dw, float *room)
 {
     const int64_t places = o->call->rows * o->s.steps;
@@ -265,7 +266,7 @@ typedef struct forward_room {
     float *sums, *gates;                  /* [rows, width], [rows, parts U] where nobody saves */
     float *shown;                         /* [rows] is there an output yet? */
     float *z, *drop;                      /* of narrow values: [width] of a step; [rows, width] */
-    float *product;                       /* see over.room */
+    float *pairs;                         /* see over.pairs */
 } forward_room;
 
 static forward_room forward_room_in(floats *f, const keel_node *n, const keel_cell *cell,
@@ -283,7 +284,7 @@ static forward_room forward_room_in(floats *f, const keel_node *n, const keel_ce
     r.shown = take(f, rows);
     r.z = take(f, width);
     r.drop = take(f, a->dropped ? rows * width : 0);
-    r.product = take(f, keel_pairs_pay(n) ? keel_pairs_words(u, rows) : 0);
+    r.pairs = take(f, keel_pairs_pay(n) ? keel_pairs_words(u, rows) : 0);
     return r;
 }
 
@@ -294,7 +295,7 @@ typedef struct backward_room {
     float *product;      /* of the gradients of one gate */
     float *drop, *ddrop; /* factors of narrow values; the gradient of factors */
     float *carry;        /* [U] of narrow values, before the first step */
-    float *room;         /* see over.room */
+    float *pairs;        /* see over.pairs */
 } backward_room;
 
 static backward_room backward_room_in(floats *f, const keel_node *n, const keel_cell *cell,
@@ -309,14 +310,14 @@ static backward_room backward_room_in(floats *f, const keel_node *n, const keel_
     r.drop = take(f, a->dropped ? rows * width : 0);
     r.ddrop = take(f, a->dropped ? rows * width : 0);
     r.carry = take(f, u);
-    r.room = take(f, keel_pairs_pay(n) ? keel_pairs_words(width, rows) : 0);
+    r.pairs = take(f, keel_pairs_pay(n) ? keel_pairs_words(width, rows) : 0);
     return r;
 }
 
 typedef struct weights_room {
     float *dw;          /* [U, width] where the call adds */
     float *left, *drop; /* [STRETCH, U] a dropped state; factors of narrow values */
-    float *product;     /* see over.room */
+    float *pairs;       /* see over.pairs */
 } weights_room;
 
 /* The first 4 U floats are for weights besides recurrent_kernel. */
@@ -329,7 +330,7 @@ static weights_room weights_room_in(floats *f, const keel_node *n, const keel_ce
     weights_room r = { .dw = take(f, adds ? u * width : 0) };
     r.left = take(f, a->dropped ? STRETCH * u : 0);
     r.drop = take(f, a->dropped ? rows * width : 0);
-    r.product = take(
+    r.pairs = take(
         f, keel_pairs_pay(n) ? keel_pairs_words(STRETCH, u) + keel_pairs_words(STRETCH, width) : 0);
     return r;
 }
