@@ -10,105 +10,16 @@
  * and their gradients, and scores are scaled behind the product, so that queries need no rounding.
  */
 #ifndef VALUE
-#include "ops/dot_product_attention.h"
 #include "ops/infer.h"
-#include "ops/x86/_pairs_reals_avx512_bf16.h"
+#include "ops/x86/_attention_products.h"
 #include "ops/x86/_philox.h"
 #include "ops/x86/_pointwise.h"
-#include "ops/x86/_product.h"
-#include "ops/x86/_scratch.h"
-#include "ops/x86/_turn.h"
 
-enum { QUERY, KEY, VALUES, MASKS };
-enum { QUERIES = 48, KEYS = 128, MASKS_MAX = 8 };
-enum { PAIRS_STEP = 32 /* keys of a product whose queries differ, as it packs them */ };
+enum { QUERY, KEY, VALUES, MASKS, MASKS_MAX = 8 };
 
 static keel_attention_dims dims_of(const keel_node *n)
 {
     return keel_attention_dims_of(&n->in[QUERY].shape, &n->in[KEY].shape, &n->in[VALUES].shape);
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t up(int64_t n, int64_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
-/* An odd number of cache lines: rows that begin in few sets of a cache would drive each other out.
- */
-static int64_t row_of_scores(int64_t keys)
-{
-    return (up(keys, PANEL) / 16 | 1) * 16;
-}
-
-/* D and V are those of the dims, widened to whole vectors. */
-typedef struct room {
-    int64_t d, v;
-    float *q;      /* [QUERIES, D] a block of queries, scaled */
-    int64_t x_row; /* how far apart rows of scores lie */
-    float *x;      /* [QUERIES, x_row] scores, then weights */
-    float *k;      /* forward: [panel, D] keys to be turned; backward: [KEYS, D] */
-    float *kt;     /* panels [D, panel] of keys; forward: of all */
-    float *v_in;   /* forward: all, panels [S, columns]; backward: [KEYS, V] to be turned */
-    int64_t panel, columns; /* of keys; of values in forward */
-    uint8_t *kept;          /* of a line: what dropout keeps */
-    float *y;               /* [QUERIES, V] forward: the output; backward: its gradient */
-    /* backward */
-    float *vt, *dk, *dv, *dx; /* as kt, k, v_in, x */
-    float *dq;                /* [group, T, D] of all heads that share a key */
-    float *mean;              /* [group, T] sum(y g) */
-    float *all;               /* [V] the gradient of every value, from queries that see none */
-    /* by products of pairs */
-    bool by_pairs;
-    uint32_t *lines; /* packed: forward all values, backward [KEYS, D] keys */
-    void *pairs;     /* room of a product */
-} room;
-
-static int64_t product_words(int64_t keys, int64_t width)
-{
-    const int64_t scores = keel_pairs_words(width, QUERIES),
-                  weighs = keel_pairs_words(keys, QUERIES);
-    const int64_t adds = keel_pairs_words(QUERIES, keys) + keel_pairs_words(QUERIES, width);
-    const int64_t most = scores > weighs ? scores : weighs;
-    return adds > most ? adds : most;
-}
-
-static room room_in(floats *f, const keel_node *n, const keel_attention_dims *d, bool backward)
-{
-    const bool by_pairs = keel_pairs_pay(n);
-    const int64_t panel = by_pairs ? PAIRS_PANEL : PANEL;
-    const int64_t keys = up(backward ? KEYS : d->s, panel), group = d->heads / d->shared;
-    room r = { .d = up(d->d, LANES),
-               .v = up(d->v, LANES),
-               .x_row = row_of_scores(keys),
-               .panel = panel,
-               .by_pairs = by_pairs };
-    r.columns = by_pairs ? r.v : PANEL;
-    if (by_pairs) {
-        const int64_t wide = r.v > r.d ? r.v : r.d;
-        r.lines = (uint32_t *)take(f, keel_pairs_words(keys, backward ? r.d : r.v));
-        r.pairs = take(f, product_words(keys, wide));
-    }
-    r.q = take(f, QUERIES * r.d);
-    r.x = take(f, QUERIES * r.x_row);
-    r.k = take(f, (backward ? KEYS : panel) * r.d);
-    r.kt = take(f, keys * r.d);
-    r.v_in = take(f, keys * r.v);
-    r.kept = (uint8_t *)take(f, keys);
-    r.y = take(f, QUERIES * r.v);
-    if (!backward) return r;
-    r.vt = take(f, KEYS * r.v);
-    r.dk = take(f, KEYS * r.d);
-    r.dv = take(f, KEYS * r.v);
-    r.dx = take(f, QUERIES * r.x_row);
-    r.dq = take(f, group * d->t * r.d);
-    r.mean = take(f, group * d->t);
-    r.all = take(f, r.v);
-    return r;
 }
 
 static keel_status prepare(keel_prepare *p)
@@ -122,185 +33,8 @@ static keel_status prepare(keel_prepare *p)
     return KEEL_OK;
 }
 
-static void clear(float *to, int64_t n)
-{
-    if (n > 0) memset(to, 0, (size_t)n * sizeof *to);
-}
-
-/* Panels [width, r->panel] of lines [n, width]; lines that are not there are zeros. */
-static void turn(const room *r, float *to, float *from, int64_t n, int64_t width)
-{
-    if (r->by_pairs) {
-        keel_pairs_pack_transpose((uint32_t *)to, from, width, width, n);
-        return;
-    }
-    clear(from + n * width, (up(n, PANEL) - n) * width);
-    for (int64_t j = 0; j < n; j += PANEL)
-        for (int64_t i = 0; i < PANEL; i += 8)
-            for (int64_t e = 0; e < width; e += 8)
-                turn_eight(to + j * width + e * PANEL + i, PANEL, from + (j + i) * width + e,
-                           width);
-}
-
-/* Scores of n queries from t on with `keys` keys from j on. Query i may see those of [first[i],
- * end[i]), counted from j, as far as masks let it; both grow with i. */
-typedef struct block {
-    int64_t row, head; /* head: of all in a row, outer heads */
-    int64_t t, n, j, keys;
-    int64_t first[QUERIES], end[QUERIES];
-} block;
-
-/* Whether there is anything to see. */
-static bool look(const keel_node *node, const keel_attention_dims *d, block *b)
-{
-    const keel_dot_product_attention_args *a = node->args;
-    for (int64_t i = 0; i < b->n; i++) {
-        int64_t first = 0, end = d->s;
-        if (!(a->less > 0)) keel_seen_range(&a->seen, b->t + i, d->s, &first, &end);
-        b->first[i] = least(first > b->j ? first - b->j : 0, b->keys);
-        b->end[i] = least(end > b->j ? end - b->j : 0, b->keys);
-    }
-    return b->first[0] < b->end[b->n - 1];
-}
-
-/* The queries [*first, *end) that may see a key of [j, end_j). */
-static void queries_of(const block *b, int64_t j, int64_t end_j, int64_t *first, int64_t *end)
-{
-    int64_t i = 0, n = b->n;
-    while (i < n && b->end[i] <= j) i++;
-    while (n > i && b->first[n - 1] >= end_j) n--;
-    *first = i;
-    *end = n;
-}
-
-/* Rows that one product takes: few where ranges of a block differ. */
-static int64_t step_of(const block *b, int64_t rows)
-{
-    const int64_t last = b->n - 1;
-    return b->first[0] == b->first[last] && b->end[0] == b->end[last] ? rows : PRODUCT_ROWS;
-}
-
-/* out [n, x_row] = p [n, width] times panels; both have `wide` elements where width are used. */
-static void make_scores(const room *r, const block *b, const float *p, const float *panels,
-                        int64_t width, int64_t wide, float *out)
-{
-    const int64_t all = up(b->keys, r->panel), alike = step_of(b, all);
-    const int64_t panel = r->by_pairs && alike == all ? all : r->panel;
-    for (int64_t j = b->first[0] / panel * panel; j < b->end[b->n - 1]; j += panel) {
-        int64_t i, end;
-        queries_of(b, j, j + panel, &i, &end);
-        if (r->by_pairs) {
-            const keel_pairs_reals d = { .a = p + i * wide,
-                                         .a_row = wide,
-                                         .n = end - i,
-                                         .lines = wide,
-                                         .columns = least(panel, b->keys - j),
-                                         .out = out + i * r->x_row + j,
-                                         .out_row = r->x_row,
-                                         .room = r->pairs };
-            keel_pairs_multiply_reals(&d, (const uint32_t *)panels + keel_pairs_words(wide, j),
-                                      NULL);
-            continue;
-        }
-        multiply(&(product){ .p = p + i * wide,
-                             .q = panels + j * wide,
-                             .p_row = wide,
-                             .p_step = 1,
-                             .q_row = PANEL,
-                             .inner = width,
-                             .rows = end - i,
-                             .columns = PANEL,
-                             .out = out + i * r->x_row + j,
-                             .out_row = r->x_row });
-    }
-}
-
-/* out [n, wide] (+)= x [n, x_row] q, of the keys that are seen; rows of q lie `wide` apart, or are
- * packed. */
-static void weigh_keys(const room *r, const block *b, const float *x, const void *q, int64_t wide,
-                       float *out, int64_t out_row, bool adds)
-{
-    const int64_t step = step_of(b, b->n);
-    for (int64_t i = 0; i < b->n; i += step) {
-        const int64_t rows = least(step, b->n - i), end = b->end[i + rows - 1];
-        const int64_t j = r->by_pairs ? b->first[i] / 2 * 2 : b->first[i];
-        if (r->by_pairs) {
-            const keel_pairs_reals d = { .a = x + i * r->x_row + j,
-                                         .a_row = r->x_row,
-                                         .n = rows,
-                                         .lines = end - j,
-                                         .first = j,
-                                         .all = b->keys,
-                                         .columns = wide,
-                                         .out = out + i * out_row,
-                                         .out_row = out_row,
-                                         .adds = adds,
-                                         .room = r->pairs };
-            keel_pairs_multiply_reals(&d, q, NULL);
-            continue;
-        }
-        multiply(&(product){ .p = x + i * r->x_row + j,
-                             .q = (const float *)q + j * wide,
-                             .p_row = r->x_row,
-                             .p_step = 1,
-                             .q_row = wide,
-                             .inner = end - j,
-                             .rows = rows,
-                             .columns = wide,
-                             .out = out + i * out_row,
-                             .out_row = out_row,
-                             .adds = adds });
-    }
-}
-
-/* out [keys, wide] += x^T p [n, wide], of the queries that see. */
-static void add_queries(const room *r, const block *b, const float *x, const float *p, int64_t wide,
-                        float *out)
-{
-    const int64_t first = b->first[0], keys = b->end[b->n - 1], alike = step_of(b, keys - first);
-    const int64_t step = r->by_pairs && alike < PAIRS_STEP ? PAIRS_STEP : alike;
-    for (int64_t j = first; j < keys; j += step) {
-        const int64_t rows = least(step, keys - j);
-        int64_t i, end;
-        queries_of(b, j, j + rows, &i, &end);
-        if (r->by_pairs) {
-            const keel_pairs_reals d = { .a = x + i * r->x_row + j,
-                                         .a_row = r->x_row,
-                                         .n = rows,
-                                         .lines = end - i,
-                                         .columns = wide,
-                                         .out = out + j * wide,
-                                         .out_row = wide,
-                                         .adds = true,
-                                         .room = r->pairs };
-            keel_pairs_multiply_lines(&d, p + i * wide, wide);
-            continue;
-        }
-        multiply(&(product){ .p = x + i * r->x_row + j,
-                             .q = p + i * wide,
-                             .p_row = 1,
-                             .p_step = r->x_row,
-                             .q_row = wide,
-                             .inner = end - i,
-                             .rows = rows,
-                             .columns = wide,
-                             .out = out + j * wide,
-                             .out_row = wide,
-                             .adds = true });
-    }
-}
-
-/* Zeros beside what query i sees, as far as other queries of the block see, and from a whole pair
- * on. */
-static void clear_beside(const block *b, int64_t i, float *x)
-{
-    const int64_t first = b->first[0] / 2 * 2;
-    clear(x + first, b->first[i] - first);
-    clear(x + b->end[i], b->end[b->n - 1] - b->end[i]);
-}
-
 /* Which of the weights of query i are kept: a byte for each key from first[i] on. */
-static const uint8_t *draw(const keel_call *c, const keel_attention_dims *d, const block *b,
+static const uint8_t *draw(const keel_call *c, const keel_attention_dims *d, const query_block *b,
                            int64_t i, uint8_t *kept)
 {
     const keel_dot_product_attention_args *a = c->node->args;
@@ -421,7 +155,7 @@ static VALUE_(masks)
 
 /* Lowers the scores of query i that it does not see, within its range, and then scales all, so that
  * *scale becomes 1. Whether it sees any. */
-static bool VALUE_(hide)(const keel_call *c, const keel_attention_dims *d, const block *b,
+static bool VALUE_(hide)(const keel_call *c, const keel_attention_dims *d, const query_block *b,
                          const VALUE_(masks) * masks, int64_t i, float *x, float *scale)
 {
     static const int32_t lane[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
@@ -472,7 +206,7 @@ static void VALUE_(answer_blind)(const keel_call *c, const keel_attention_dims *
 
 /* The output of a block of queries; keys and values are packed in r. */
 static void VALUE_(attend)(const keel_call *c, const keel_attention_dims *d, const room *r,
-                           block *b)
+                           query_block *b)
 {
     const keel_dot_product_attention_args *a = c->node->args;
     const int64_t o = b->row * d->outer + b->head / d->heads, h = b->head % d->heads;
@@ -541,11 +275,11 @@ static void VALUE_(forward)(const keel_call *c)
         if (r.by_pairs) keel_pairs_pack(r.lines, r.v_in, r.v, d.s, r.v);
         for (int64_t h = 0; h < group; h++)
             for (int64_t t = 0; t < d.t; t += QUERIES) {
-                block b = { .row = o / d.outer,
-                            .head = o % d.outer * d.heads + all % d.shared * group + h,
-                            .t = t,
-                            .n = least(QUERIES, d.t - t),
-                            .keys = d.s };
+                query_block b = { .row = o / d.outer,
+                                  .head = o % d.outer * d.heads + all % d.shared * group + h,
+                                  .t = t,
+                                  .n = least(QUERIES, d.t - t),
+                                  .keys = d.s };
                 VALUE_(attend)(c, &d, &r, &b);
             }
     }
@@ -553,7 +287,7 @@ static void VALUE_(forward)(const keel_call *c)
 
 /* The gradients of a block: adds to those of its keys and values in r, and to dq [n, D]. */
 static void VALUE_(block_backward)(const keel_call *c, const keel_attention_dims *d, const room *r,
-                                   const block *b, const float *mean, float *dq)
+                                   const query_block *b, const float *mean, float *dq)
 {
     const keel_dot_product_attention_args *a = c->node->args;
     const int64_t o = b->row * d->outer + b->head / d->heads, h = b->head % d->heads;
@@ -640,7 +374,7 @@ static void VALUE_(backward_shared)(const keel_call *c, const keel_attention_dim
     clear(r->dq, group * d->t * r->d);
     for (int64_t j = 0; j < d->s; j += size) {
         const int64_t k_at = from * d->d + j * k_step, v_at = from * d->v + j * v_step;
-        block b = { .row = o / d->outer, .j = j, .keys = least(size, d->s - j) };
+        query_block b = { .row = o / d->outer, .j = j, .keys = least(size, d->s - j) };
         VALUE_(pack)(r->k, r->d, (const VALUE *)c->in[KEY] + k_at, b.keys, d->d, k_step, 1);
         VALUE_(pack)(r->v_in, r->v, (const VALUE *)c->in[VALUES] + v_at, b.keys, d->v, v_step, 1);
         turn(r, r->kt, r->k, b.keys, r->d);

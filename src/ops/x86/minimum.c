@@ -1,19 +1,9 @@
-/* The smaller of a and b: see ops/minimum.c. */
-#include "ops/x86/_binary.h"
+/* The smaller of a and b. */
+#include "ops/x86/_extreme.h"
 
-static inline vf value(const void *args __attribute__((unused)), vf a, vf b)
+static inline vm wins(vf a, vf b)
 {
-    return vf_choose(vf_beats(vf_sub(vf_zero(), b), vf_sub(vf_zero(), a)), b, a);
-}
-
-static inline vf gradient_a(vf g, vf a, vf b)
-{
-    return vf_choose(vf_greater(b, a), g, vf_choose(vf_equal(a, b), g, vf_zero()));
-}
-
-static inline vf gradient_b(vf g, vf a, vf b)
-{
-    return vf_sub(g, gradient_a(g, a, b));
+    return vf_greater(b, a);
 }
 
 #define VALUE_FILE "ops/x86/_binary.h"
