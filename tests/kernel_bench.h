@@ -1,5 +1,5 @@
 /* A bench to run a kernel's passes on, and its op's reference on the same numbers: what the
- * comparisons in float32 (test_ops_kernels.c) and in bfloat16 (test_ops_narrow.c) share.
+ * comparisons in float32 (test_ops_kernels.c) and in bfloat16 (narrow_cases.h) share.
  *
  * Numbers are multiples of 1/16 below 2 in size, which bfloat16 holds, as do weights: sums of their
  * products are exact in float32 whatever their order; windows have ties, rectifiers zeros. */

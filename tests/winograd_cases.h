@@ -11,7 +11,7 @@
  * result is made of roundings with 25 / 9 of the direct variance for each operand in forward and
  * backward, 4 times it in weights: an error of sqrt((1 + 2 x 25/9) / 2) = 1.8 and of
  * sqrt((2 + 2 x 4) / 2) = 2.2 times the direct one; hence the bound of 3. (Odd shapes, and rows
- * apart: tests/test_ops_narrow.c.) */
+ * apart: tests/narrow_cases.h.) */
 #include "device/cpu/cpu.h"
 #include "graph/choose.h"
 #include "ops/args.h"

@@ -3,13 +3,13 @@
 #ifndef KEEL_OPS_X86_ATTENTION_PRODUCTS_H
 #define KEEL_OPS_X86_ATTENTION_PRODUCTS_H
 #include "ops/dot_product_attention.h"
-#include "ops/x86/_pairs_reals_avx512_bf16.h"
+#include "ops/x86/_rounded.h"
 #include "ops/x86/_product.h"
 #include "ops/x86/_scratch.h"
 #include "ops/x86/_turn.h"
 
 enum { QUERIES = 48, KEYS = 128 };
-enum { PAIRS_STEP = 32 /* keys of a product whose queries differ, as it packs them */ };
+enum { PACKED_STEP = 32 /* keys of a product whose queries differ, as it packs them */ };
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -45,36 +45,35 @@ typedef struct room {
     float *dq;                /* [group, T, D] of all heads that share a key */
     float *mean;              /* [group, T] sum(y g) */
     float *all;               /* [V] the gradient of every value, from queries that see none */
-    /* by products of pairs */
-    bool by_pairs;
-    uint32_t *lines; /* packed: forward all values, backward [KEYS, D] keys */
-    void *pairs;     /* room of a product */
+    /* by rounded products */
+    const keel_rounded *by; /* NULL: in float32 */
+    uint32_t *lines;        /* packed: forward all values, backward [KEYS, D] keys */
+    void *product;          /* room of a product */
 } room;
 
-static int64_t product_words(int64_t keys, int64_t width)
+static int64_t product_words(const keel_rounded *by, int64_t keys, int64_t width)
 {
-    const int64_t scores = keel_pairs_words(width, QUERIES),
-                  weighs = keel_pairs_words(keys, QUERIES);
-    const int64_t adds = keel_pairs_words(QUERIES, keys) + keel_pairs_words(QUERIES, width);
+    const int64_t scores = by->words(width, QUERIES), weighs = by->words(keys, QUERIES);
+    const int64_t adds = by->words(QUERIES, keys) + by->words(QUERIES, width);
     const int64_t most = scores > weighs ? scores : weighs;
     return adds > most ? adds : most;
 }
 
 static room room_in(floats *f, const keel_node *n, const keel_attention_dims *d, bool backward)
 {
-    const bool by_pairs = keel_pairs_pay(n);
-    const int64_t panel = by_pairs ? PAIRS_PANEL : PANEL;
+    const keel_rounded *by = keel_rounded_of(n);
+    const int64_t panel = by ? ROUNDED_PANEL : PANEL;
     const int64_t keys = up(backward ? KEYS : d->s, panel), group = d->heads / d->shared;
     room r = { .d = up(d->d, LANES),
                .v = up(d->v, LANES),
                .x_row = row_of_scores(keys),
                .panel = panel,
-               .by_pairs = by_pairs };
-    r.columns = by_pairs ? r.v : PANEL;
-    if (by_pairs) {
+               .by = by };
+    r.columns = by ? r.v : PANEL;
+    if (by) {
         const int64_t wide = r.v > r.d ? r.v : r.d;
-        r.lines = (uint32_t *)take(f, keel_pairs_words(keys, backward ? r.d : r.v));
-        r.pairs = take(f, product_words(keys, wide));
+        r.lines = (uint32_t *)take(f, by->words(keys, backward ? r.d : r.v));
+        r.product = take(f, product_words(by, keys, wide));
     }
     r.q = take(f, QUERIES * r.d);
     r.x = take(f, QUERIES * r.x_row);
@@ -102,8 +101,8 @@ static void clear(float *to, int64_t n)
 /* Panels [width, r->panel] of lines [n, width]; lines that are not there are zeros. */
 static void turn(const room *r, float *to, float *from, int64_t n, int64_t width)
 {
-    if (r->by_pairs) {
-        keel_pairs_pack_transpose((uint32_t *)to, from, width, width, n);
+    if (r->by) {
+        r->by->pack_transpose((uint32_t *)to, from, width, width, n);
         return;
     }
     clear(from + n * width, (up(n, PANEL) - n) * width);
@@ -157,21 +156,20 @@ static void make_scores(const room *r, const query_block *b, const float *p, con
                         int64_t width, int64_t wide, float *out)
 {
     const int64_t all = up(b->keys, r->panel), alike = step_of(b, all);
-    const int64_t panel = r->by_pairs && alike == all ? all : r->panel;
+    const int64_t panel = r->by && alike == all ? all : r->panel;
     for (int64_t j = b->first[0] / panel * panel; j < b->end[b->n - 1]; j += panel) {
         int64_t i, end;
         queries_of(b, j, j + panel, &i, &end);
-        if (r->by_pairs) {
-            const keel_pairs_reals d = { .a = p + i * wide,
-                                         .a_row = wide,
-                                         .n = end - i,
-                                         .lines = wide,
-                                         .columns = least(panel, b->keys - j),
-                                         .out = out + i * r->x_row + j,
-                                         .out_row = r->x_row,
-                                         .room = r->pairs };
-            keel_pairs_multiply_reals(&d, (const uint32_t *)panels + keel_pairs_words(wide, j),
-                                      NULL);
+        if (r->by) {
+            const keel_rounded_product d = { .a = p + i * wide,
+                                             .a_row = wide,
+                                             .n = end - i,
+                                             .lines = wide,
+                                             .columns = least(panel, b->keys - j),
+                                             .out = out + i * r->x_row + j,
+                                             .out_row = r->x_row,
+                                             .room = r->product };
+            r->by->multiply(&d, (const uint32_t *)panels + r->by->words(wide, j), NULL);
             continue;
         }
         multiply(&(product){ .p = p + i * wide,
@@ -187,6 +185,12 @@ static void make_scores(const room *r, const query_block *b, const float *p, con
     }
 }
 
+/* The first line that is multiplied where `first` is the first that counts. */
+static int64_t from_whole(const room *r, int64_t first)
+{
+    return r->by ? first / r->by->together * r->by->together : first;
+}
+
 /* out [n, wide] (+)= x [n, x_row] q, of the keys that are seen; rows of q lie `wide` apart, or are
  * packed. */
 static void weigh_keys(const room *r, const query_block *b, const float *x, const void *q,
@@ -195,20 +199,20 @@ static void weigh_keys(const room *r, const query_block *b, const float *x, cons
     const int64_t step = step_of(b, b->n);
     for (int64_t i = 0; i < b->n; i += step) {
         const int64_t rows = least(step, b->n - i), end = b->end[i + rows - 1];
-        const int64_t j = r->by_pairs ? b->first[i] / 2 * 2 : b->first[i];
-        if (r->by_pairs) {
-            const keel_pairs_reals d = { .a = x + i * r->x_row + j,
-                                         .a_row = r->x_row,
-                                         .n = rows,
-                                         .lines = end - j,
-                                         .first = j,
-                                         .all = b->keys,
-                                         .columns = wide,
-                                         .out = out + i * out_row,
-                                         .out_row = out_row,
-                                         .adds = adds,
-                                         .room = r->pairs };
-            keel_pairs_multiply_reals(&d, q, NULL);
+        const int64_t j = from_whole(r, b->first[i]);
+        if (r->by) {
+            const keel_rounded_product d = { .a = x + i * r->x_row + j,
+                                             .a_row = r->x_row,
+                                             .n = rows,
+                                             .lines = end - j,
+                                             .first = j,
+                                             .all = b->keys,
+                                             .columns = wide,
+                                             .out = out + i * out_row,
+                                             .out_row = out_row,
+                                             .adds = adds,
+                                             .room = r->product };
+            r->by->multiply(&d, q, NULL);
             continue;
         }
         multiply(&(product){ .p = x + i * r->x_row + j,
@@ -230,22 +234,22 @@ static void add_queries(const room *r, const query_block *b, const float *x, con
                         int64_t wide, float *out)
 {
     const int64_t first = b->first[0], keys = b->end[b->n - 1], alike = step_of(b, keys - first);
-    const int64_t step = r->by_pairs && alike < PAIRS_STEP ? PAIRS_STEP : alike;
+    const int64_t step = r->by && alike < PACKED_STEP ? PACKED_STEP : alike;
     for (int64_t j = first; j < keys; j += step) {
         const int64_t rows = least(step, keys - j);
         int64_t i, end;
         queries_of(b, j, j + rows, &i, &end);
-        if (r->by_pairs) {
-            const keel_pairs_reals d = { .a = x + i * r->x_row + j,
-                                         .a_row = r->x_row,
-                                         .n = rows,
-                                         .lines = end - i,
-                                         .columns = wide,
-                                         .out = out + j * wide,
-                                         .out_row = wide,
-                                         .adds = true,
-                                         .room = r->pairs };
-            keel_pairs_multiply_lines(&d, p + i * wide, wide);
+        if (r->by) {
+            const keel_rounded_product d = { .a = x + i * r->x_row + j,
+                                             .a_row = r->x_row,
+                                             .n = rows,
+                                             .lines = end - i,
+                                             .columns = wide,
+                                             .out = out + j * wide,
+                                             .out_row = wide,
+                                             .adds = true,
+                                             .room = r->product };
+            r->by->multiply_lines(&d, p + i * wide, wide);
             continue;
         }
         multiply(&(product){ .p = x + i * r->x_row + j,
@@ -262,11 +266,11 @@ static void add_queries(const room *r, const query_block *b, const float *x, con
     }
 }
 
-/* Zeros beside what query i sees, as far as other queries of the block see, and from a whole pair
- * on. */
-static void clear_beside(const query_block *b, int64_t i, float *x)
+/* Zeros beside what query i sees, as far as other queries of the block see, and from the first line
+ * on that is multiplied. */
+static void clear_beside(const room *r, const query_block *b, int64_t i, float *x)
 {
-    const int64_t first = b->first[0] / 2 * 2;
+    const int64_t first = from_whole(r, b->first[0]);
     clear(x + first, b->first[i] - first);
     clear(x + b->end[i], b->end[b->n - 1] - b->end[i]);
 }

@@ -8,7 +8,7 @@
  * backward takes the gradient of what it multiplies.
  *
  * States, gates and their gradients are float32 also where inputs and outputs are bfloat16; the
- * products round them then, if the processor multiplies pairs: _recurrent_products.h. Steps follow
+ * products may round them then: _recurrent_products.h. Steps follow
  * one another in _recurrent_time.h.
  *
  * A cell defines step_forward and step_backward below, and then the kernel by RECURRENT_KERNEL. */

@@ -1,9 +1,9 @@
 /* The products of recurrent ops with recurrent_kernel, and its gradient: a part of _recurrent.h. In
- * float32, or where values are bfloat16 by products of pairs, for which recurrent_kernel is packed
+ * float32, or where values are bfloat16 by rounded products, for which recurrent_kernel is packed
  * once a step of training; its parts are those of products that are made at a time. */
 #ifndef KEEL_OPS_X86_RECURRENT_PRODUCTS_H
 #define KEEL_OPS_X86_RECURRENT_PRODUCTS_H
-#include "ops/x86/_pairs_reals_avx512_bf16.h"
+#include "ops/x86/_rounded.h"
 #include "ops/x86/_scratch.h"
 #include "ops/x86/_turn.h"
 
@@ -14,11 +14,11 @@ typedef struct over {
     const keel_recurrent_args *args;
     keel_steps s;
     gate_kind activation, recurrent;
-    int64_t u, width, all; /* of a state, of z, of what is saved of gates */
-    int gates, head;       /* head: those that have a product with the state itself */
-    const float *drop;     /* [rows, gates, U]; NULL: none */
-    bool by_pairs;         /* products are products of pairs, which need room in scratch */
-    float *pairs;
+    int64_t u, width, all;       /* of a state, of z, of what is saved of gates */
+    int gates, head;             /* head: those that have a product with the state itself */
+    const float *drop;           /* [rows, gates, U]; NULL: none */
+    const keel_rounded *rounded; /* how products are made; NULL: in float32 */
+    float *product;              /* room for one that is rounded */
 } over;
 
 /* The gates that have a product with the state itself. */
@@ -28,7 +28,7 @@ static int head_of(const keel_node *n, const keel_cell *cell)
     return cell->gates == 3 && !a->reset_after ? 2 : cell->gates;
 }
 
-/* drop and pairs are still to be set. */
+/* drop and product are still to be set. */
 static over over_of(const keel_call *c, const keel_cell *cell)
 {
     const keel_steps s = keel_recurrent_steps(c->node, cell);
@@ -43,7 +43,7 @@ static over over_of(const keel_call *c, const keel_cell *cell)
                    .all = cell->parts * s.units,
                    .gates = cell->gates,
                    .head = head_of(c->node, cell),
-                   .by_pairs = keel_pairs_pay(c->node) };
+                   .rounded = keel_rounded_of(c->node) };
 }
 
 static float *saved_at(const over *o, int k, int64_t row, int64_t at, int64_t n)
@@ -91,6 +91,7 @@ static int next_gate(const over *o, int from)
 
 /* recurrent_kernel [U, gates U] packed for forward, or turned, for backward. */
 typedef struct packing {
+    const keel_rounded *by;
     int64_t u;
     int gates, head;
     bool dropped, turned;
@@ -100,7 +101,7 @@ typedef struct packing {
 static int64_t words_of(const packing *s, int from, int to)
 {
     const int64_t wide = (to - from) * s->u;
-    return s->turned ? keel_pairs_words(wide, s->u) : keel_pairs_words(s->u, wide);
+    return s->turned ? s->by->words(wide, s->u) : s->by->words(s->u, wide);
 }
 
 /* Where the part that begins with gate `from` is. */
@@ -123,9 +124,9 @@ static void pack_parts(const keel_derived *d, const void *weight)
         uint32_t *to = (uint32_t *)d->data + part_at(s, g);
         next = last_alike(s->dropped, s->head, s->gates, g);
         if (s->turned)
-            keel_pairs_pack_transpose(to, w, row, (next - g) * s->u, s->u);
+            s->by->pack_transpose(to, w, row, (next - g) * s->u, s->u);
         else
-            keel_pairs_pack(to, w, row, s->u, (next - g) * s->u);
+            s->by->pack(to, w, row, s->u, (next - g) * s->u);
     }
 }
 
@@ -141,16 +142,16 @@ static void multiply_gates(const over *o, const float *a, int64_t a_row, int fro
                            const float *start, float *out)
 {
     const int64_t end = to * o->u;
-    if (o->by_pairs) {
-        const keel_pairs_reals d = { .a = a,
-                                     .a_row = a_row,
-                                     .n = o->call->rows,
-                                     .lines = o->u,
-                                     .columns = end - from * o->u,
-                                     .out = out + from * o->u,
-                                     .out_row = o->width,
-                                     .room = o->pairs };
-        keel_pairs_multiply_reals(&d, packed_part(o, from), start ? start + from * o->u : NULL);
+    if (o->rounded) {
+        const keel_rounded_product d = { .a = a,
+                                         .a_row = a_row,
+                                         .n = o->call->rows,
+                                         .lines = o->u,
+                                         .columns = end - from * o->u,
+                                         .out = out + from * o->u,
+                                         .out_row = o->width,
+                                         .room = o->product };
+        o->rounded->multiply(&d, packed_part(o, from), start ? start + from * o->u : NULL);
         return;
     }
     product p = {
@@ -169,17 +170,17 @@ static void multiply_back(const over *o, int64_t at, int from, int to, bool adds
 {
     const float *const a = saved_at(o, KEEL_SAVED_GATES, 0, at, o->all) + from * o->u;
     const float *turned = ((const keel_derived *)o->call->plan)->data;
-    if (o->by_pairs) {
-        const keel_pairs_reals d = { .a = a,
-                                     .a_row = o->s.steps * o->all,
-                                     .n = o->call->rows,
-                                     .lines = (to - from) * o->u,
-                                     .columns = o->u,
-                                     .out = out,
-                                     .out_row = o->u,
-                                     .adds = adds,
-                                     .room = o->pairs };
-        keel_pairs_multiply_reals(&d, packed_part(o, from), NULL);
+    if (o->rounded) {
+        const keel_rounded_product d = { .a = a,
+                                         .a_row = o->s.steps * o->all,
+                                         .n = o->call->rows,
+                                         .lines = (to - from) * o->u,
+                                         .columns = o->u,
+                                         .out = out,
+                                         .out_row = o->u,
+                                         .adds = adds,
+                                         .room = o->product };
+        o->rounded->multiply(&d, packed_part(o, from), NULL);
         return;
     }
     product p = { .a = a,
@@ -221,17 +222,17 @@ static void add_weights(const over *o, const product *left, int64_t from, int g,
     const float *const gates = (const float *)o->call->saved[KEEL_SAVED_GATES] + from * o->all;
     const int64_t end = next * o->u;
     int64_t k = g * o->u;
-    if (o->by_pairs) {
-        const keel_pairs_reals d = { .a = left->a,
-                                     .a_row = left->a_step,
-                                     .n = o->u,
-                                     .lines = left->inner,
-                                     .columns = end - k,
-                                     .out = dw + k,
-                                     .out_row = o->width,
-                                     .adds = left->resumes,
-                                     .room = o->pairs };
-        keel_pairs_multiply_lines(&d, gates + k, o->all);
+    if (o->rounded) {
+        const keel_rounded_product d = { .a = left->a,
+                                         .a_row = left->a_step,
+                                         .n = o->u,
+                                         .lines = left->inner,
+                                         .columns = end - k,
+                                         .out = dw + k,
+                                         .out_row = o->width,
+                                         .adds = left->resumes,
+                                         .room = o->product };
+        o->rounded->multiply_lines(&d, gates + k, o->all);
         return;
     }
     for (product p = *left; k < end; k += PANEL) {
@@ -266,13 +267,14 @@ typedef struct forward_room {
     float *sums, *gates;                  /* [rows, width], [rows, parts U] where nobody saves */
     float *shown;                         /* [rows] is there an output yet? */
     float *z, *drop;                      /* of narrow values: [width] of a step; [rows, width] */
-    float *pairs;                         /* see over.pairs */
+    float *rounded;                       /* see over.product */
 } forward_room;
 
 static forward_room forward_room_in(floats *f, const keel_node *n, const keel_cell *cell,
                                     int64_t rows)
 {
     const keel_recurrent_args *a = n->args;
+    const keel_rounded *by = keel_rounded_of(n);
     const int64_t u = n->weight[0].shape.dim[0], width = cell->gates * u;
     forward_room r = { .h = take(f, rows * u) };
     r.carry = take(f, rows * u);
@@ -284,7 +286,7 @@ static forward_room forward_room_in(floats *f, const keel_node *n, const keel_ce
     r.shown = take(f, rows);
     r.z = take(f, width);
     r.drop = take(f, a->dropped ? rows * width : 0);
-    r.pairs = take(f, keel_pairs_pay(n) ? keel_pairs_words(u, rows) : 0);
+    r.rounded = take(f, by ? by->words(u, rows) : 0);
     return r;
 }
 
@@ -295,13 +297,14 @@ typedef struct backward_room {
     float *product;      /* of the gradients of one gate */
     float *drop, *ddrop; /* factors of narrow values; the gradient of factors */
     float *carry;        /* [U] of narrow values, before the first step */
-    float *pairs;        /* see over.pairs */
+    float *rounded;      /* see over.product */
 } backward_room;
 
 static backward_room backward_room_in(floats *f, const keel_node *n, const keel_cell *cell,
                                       int64_t rows)
 {
     const keel_recurrent_args *a = n->args;
+    const keel_rounded *by = keel_rounded_of(n);
     const int64_t u = n->weight[0].shape.dim[0], width = cell->gates * u;
     backward_room r = { .dh = take(f, rows * u) };
     r.dc = take(f, rows * u);
@@ -310,14 +313,14 @@ static backward_room backward_room_in(floats *f, const keel_node *n, const keel_
     r.drop = take(f, a->dropped ? rows * width : 0);
     r.ddrop = take(f, a->dropped ? rows * width : 0);
     r.carry = take(f, u);
-    r.pairs = take(f, keel_pairs_pay(n) ? keel_pairs_words(width, rows) : 0);
+    r.rounded = take(f, by ? by->words(width, rows) : 0);
     return r;
 }
 
 typedef struct weights_room {
     float *dw;          /* [U, width] where the call adds */
     float *left, *drop; /* [STRETCH, U] a dropped state; factors of narrow values */
-    float *pairs;       /* see over.pairs */
+    float *rounded;     /* see over.product */
 } weights_room;
 
 /* The first 4 U floats are for weights besides recurrent_kernel. */
@@ -325,13 +328,13 @@ static weights_room weights_room_in(floats *f, const keel_node *n, const keel_ce
                                     int64_t rows, bool adds)
 {
     const keel_recurrent_args *a = n->args;
+    const keel_rounded *by = keel_rounded_of(n);
     const int64_t u = n->weight[0].shape.dim[0], width = cell->gates * u;
     take(f, 4 * u);
     weights_room r = { .dw = take(f, adds ? u * width : 0) };
     r.left = take(f, a->dropped ? STRETCH * u : 0);
     r.drop = take(f, a->dropped ? rows * width : 0);
-    r.pairs = take(
-        f, keel_pairs_pay(n) ? keel_pairs_words(STRETCH, u) + keel_pairs_words(STRETCH, width) : 0);
+    r.rounded = take(f, by ? by->words(STRETCH, u) + by->words(STRETCH, width) : 0);
     return r;
 }
 
@@ -369,7 +372,8 @@ static keel_status derive_packed(keel_prepare *p, const keel_cell *cell)
     const keel_derived *got;
     packing *s = keel_calloc(1, sizeof *s);
     if (!s) return KEEL_ENOMEM;
-    *s = (packing){ .u = p->node->weight[0].shape.dim[0],
+    *s = (packing){ .by = keel_rounded_of(p->node),
+                    .u = p->node->weight[0].shape.dim[0],
                     .gates = cell->gates,
                     .head = head_of(p->node, cell),
                     .dropped = a->dropped,
@@ -397,7 +401,7 @@ static keel_status prepare_recurrent(keel_prepare *p, const keel_cell *cell)
     if (p->pass == KEEL_BACKWARD) backward_room_in(&f, p->node, cell, p->rows);
     if (p->pass == KEEL_WEIGHTS) weights_room_in(&f, p->node, cell, p->rows, p->weight_adds);
     p->scratch = f.count * (int64_t)sizeof(float);
-    if (p->pass != KEEL_WEIGHTS && keel_pairs_pay(p->node)) return derive_packed(p, cell);
+    if (p->pass != KEEL_WEIGHTS && keel_rounded_of(p->node)) return derive_packed(p, cell);
     return p->pass == KEEL_BACKWARD ? derive_turned(p) : KEEL_OK;
 }
 

@@ -121,6 +121,7 @@ INLINE void write_row(const float *sums, int64_t row, const place *to, const end
         vf sum = *(const vf *)(sums + k);
         if (end == GRADIENT) {
             float *const dw = to->gradient + at;
+            if (to->start) sum += load_some(to->start + k, count);
             if (to->adds) sum += load_some(dw, count);
             put(dw, sum, count);
         } else {

@@ -6,9 +6,8 @@
  * after another, and for each all queries, so that the gradients of a block of keys stay in cache.
  * What causal attention or a window hides is not computed: products leave out keys that none of a
  * few queries sees. All is float32 in scratch, rows widened to whole vectors; heads are copied
- * together. Where values are bfloat16 and the processor multiplies pairs, products round weights
- * and their gradients, and scores are scaled behind the product, so that queries need no rounding.
- */
+ * together. Where values are bfloat16, products may round weights and their gradients
+ * (_rounded.h); scores are scaled behind the product then, so that queries need no rounding. */
 #ifndef VALUE
 #include "ops/infer.h"
 #include "ops/x86/_attention_products.h"
@@ -70,11 +69,11 @@ static float blind_share(const keel_node *n, const keel_attention_dims *d)
     return a->seen.uniform ? 1 / (float)d->s : 0;
 }
 
-/* What scores are to be multiplied by: their queries are, unless they go into products of pairs. */
+/* What scores are to be multiplied by: their queries are, unless a product rounds them. */
 static float scale_of_scores(const keel_node *n)
 {
     const keel_dot_product_attention_args *a = n->args;
-    return keel_pairs_pay(n) ? (float)a->scale : 1;
+    return keel_rounded_of(n) ? (float)a->scale : 1;
 }
 
 /* Scores of a query times `scale`, in place: exp(score - the largest), which is returned, and their
@@ -218,7 +217,7 @@ static void VALUE_(attend)(const keel_call *c, const keel_attention_dims *d, con
     float share[QUERIES];
     VALUE_(pack)
     (r->q, r->d, (const VALUE *)c->in[QUERY] + at * d->d, b->n, d->d, d->heads * d->d,
-     r->by_pairs ? 1 : (float)a->scale);
+     r->by ? 1 : (float)a->scale);
     look(c->node, d, b);
     make_scores(r, b, r->q, r->kt, d->d, r->d, r->x);
     for (int64_t i = 0; i < b->n; i++) {
@@ -240,10 +239,10 @@ static void VALUE_(attend)(const keel_call *c, const keel_attention_dims *d, con
                 vf_store_some(m, seen + j, w);
             });
         }
-        clear_beside(b, i, x);
+        clear_beside(r, b, i, x);
     }
     for (int64_t p = 0; p < r->v; p += r->columns)
-        weigh_keys(r, b, r->x, r->by_pairs ? (void *)r->lines : r->v_in + p * d->s,
+        weigh_keys(r, b, r->x, r->by ? (void *)r->lines : r->v_in + p * d->s,
                    least(r->columns, r->v - p), r->y + p, r->v, false);
     for (int64_t i = 0; i < b->n; i++) {
         VALUE *const to = y + i * d->heads * d->v;
@@ -265,14 +264,14 @@ static void VALUE_(forward)(const keel_call *c)
         const VALUE *v = (const VALUE *)c->in[VALUES] + from * d.v;
         for (int64_t j = 0; j < d.s; j += r.panel) {
             const int64_t n = least(r.panel, d.s - j);
-            const int64_t at = r.by_pairs ? keel_pairs_words(r.d, j) : j * r.d;
+            const int64_t at = r.by ? r.by->words(r.d, j) : j * r.d;
             VALUE_(pack)(r.k, r.d, k + j * d.shared * d.d, n, d.d, d.shared * d.d, 1);
             turn(&r, r.kt + at, r.k, n, r.d);
         }
         for (int64_t p = 0; p < d.v; p += r.columns) VALUE_(pack)
         (r.v_in + p * d.s, least(r.columns, r.v - p), v + p, d.s, least(r.columns, d.v - p),
          d.shared * d.v, 1);
-        if (r.by_pairs) keel_pairs_pack(r.lines, r.v_in, r.v, d.s, r.v);
+        if (r.by) r.by->pack(r.lines, r.v_in, r.v, d.s, r.v);
         for (int64_t h = 0; h < group; h++)
             for (int64_t t = 0; t < d.t; t += QUERIES) {
                 query_block b = { .row = o / d.outer,
@@ -297,7 +296,7 @@ static void VALUE_(block_backward)(const keel_call *c, const keel_attention_dims
     const vf scale = kept_scale(c->node);
     VALUE_(pack)
     (r->q, r->d, (const VALUE *)c->in[QUERY] + at * d->d, b->n, d->d, d->heads * d->d,
-     r->by_pairs ? 1 : (float)a->scale);
+     r->by ? 1 : (float)a->scale);
     VALUE_(pack)
     (r->y, r->v, (const VALUE *)c->out_grad[0] + at * d->v, b->n, d->v, d->heads * d->v, 1);
     make_scores(r, b, r->q, r->kt, d->d, r->d, r->x);
@@ -310,8 +309,8 @@ static void VALUE_(block_backward)(const keel_call *c, const keel_attention_dims
         float scale_left = scale_of_scores(c->node);
         VALUE_(hide)(c, d, b, &masks, i, x, &scale_left);
         const vf by = vf_set(scale_left);
-        clear_beside(b, i, x);
-        clear_beside(b, i, dx);
+        clear_beside(r, b, i, x);
+        clear_beside(r, b, i, dx);
         x += b->first[i];
         dx += b->first[i];
         if (!drops(c)) {
@@ -335,7 +334,7 @@ static void VALUE_(block_backward)(const keel_call *c, const keel_attention_dims
     if (c->in_grad[VALUES]) add_queries(r, b, r->x, r->y, r->v, r->dv);
     if (c->in_grad[KEY]) add_queries(r, b, r->dx, r->q, r->d, r->dk);
     if (c->in_grad[QUERY])
-        weigh_keys(r, b, r->dx, r->by_pairs ? (void *)r->lines : r->k, r->d, dq, r->d, true);
+        weigh_keys(r, b, r->dx, r->by ? (void *)r->lines : r->k, r->d, dq, r->d, true);
 }
 
 /* sum(y g) of all queries of the heads that share key `shared` of row and place o, and what every
@@ -379,7 +378,7 @@ static void VALUE_(backward_shared)(const keel_call *c, const keel_attention_dim
         VALUE_(pack)(r->v_in, r->v, (const VALUE *)c->in[VALUES] + v_at, b.keys, d->v, v_step, 1);
         turn(r, r->kt, r->k, b.keys, r->d);
         turn(r, r->vt, r->v_in, b.keys, r->v);
-        if (r->by_pairs) keel_pairs_pack(r->lines, r->k, r->d, b.keys, r->d);
+        if (r->by) r->by->pack(r->lines, r->k, r->d, b.keys, r->d);
         clear(r->dk, b.keys * r->d);
         for (int64_t i = 0; i < b.keys; i++)
             memcpy(r->dv + i * r->v, r->all, (size_t)r->v * sizeof(float));

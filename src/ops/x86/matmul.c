@@ -4,10 +4,10 @@
  *
  * In float32 all three are products of p, whose elements are read one by one, wherever they lie,
  * and q, whose rows are vectors (_product.h); bt is made in scratch. Matrices of bfloat16 values
- * are widened one at a time, and their products are products of pairs where those are faster:
+ * are widened one at a time, and their products are rounded products where those are faster:
  * nothing is rounded again before the result. */
 #ifndef VALUE
-#include "ops/x86/_pairs_reals_avx512_bf16.h"
+#include "ops/x86/_rounded.h"
 #include "ops/x86/_product.h"
 #include "ops/x86/_scratch.h"
 #include "ops/x86/_turn.h"
@@ -26,10 +26,10 @@ static sizes sizes_of(const keel_node *node, int64_t rows)
 }
 
 typedef struct room {
-    bool by_pairs;
+    const keel_rounded *by;     /* NULL: in float32 */
     float *bt;                  /* [N, K] */
     float *a, *b, *dy, *out;    /* narrow values, widened; one result */
-    uint32_t *packed, *product; /* of products of pairs */
+    uint32_t *packed, *product; /* of rounded products */
 } room;
 
 static int64_t larger(int64_t a, int64_t b)
@@ -41,18 +41,17 @@ static room room_in(floats *f, const keel_node *node, bool backward)
 {
     const sizes s = sizes_of(node, 1);
     const bool narrow = node->held == KEEL_BFLOAT16;
-    room r = { .by_pairs = keel_pairs_pay(node) };
-    if (backward && !r.by_pairs) r.bt = take(f, s.n * s.k);
+    room r = { .by = keel_rounded_of(node) };
+    if (backward && !r.by) r.bt = take(f, s.n * s.k);
     if (!narrow) return r;
     r.a = take(f, s.m * s.k);
     r.b = take(f, s.k * s.n);
     r.dy = take(f, backward ? s.m * s.n : 0);
     r.out = take(f, backward ? larger(s.m, s.n) * s.k : s.m * s.n);
-    if (!r.by_pairs) return r;
-    r.packed = (uint32_t *)take(f, larger(keel_pairs_words(s.k, s.n), keel_pairs_words(s.n, s.k)));
-    r.product =
-        (uint32_t *)take(f, larger(larger(keel_pairs_words(s.k, s.m), keel_pairs_words(s.n, s.m)),
-                                   keel_pairs_words(s.m, s.k) + keel_pairs_words(s.m, s.n)));
+    if (!r.by) return r;
+    r.packed = (uint32_t *)take(f, larger(r.by->words(s.k, s.n), r.by->words(s.n, s.k)));
+    r.product = (uint32_t *)take(f, larger(larger(r.by->words(s.k, s.m), r.by->words(s.n, s.m)),
+                                           r.by->words(s.m, s.k) + r.by->words(s.m, s.n)));
     return r;
 }
 
@@ -69,17 +68,17 @@ static keel_status prepare(keel_prepare *p)
 /* out (+)= a b */
 static void multiply_both(const room *r, const sizes *s, const float *a, const float *b, float *out)
 {
-    if (r->by_pairs) {
-        keel_pairs_pack(r->packed, b, s->n, s->k, s->n);
-        keel_pairs_multiply_reals(&(keel_pairs_reals){ .a = a,
-                                                       .a_row = s->k,
-                                                       .n = s->m,
-                                                       .lines = s->k,
-                                                       .columns = s->n,
-                                                       .out = out,
-                                                       .out_row = s->n,
-                                                       .room = r->product },
-                                  r->packed, NULL);
+    if (r->by) {
+        r->by->pack(r->packed, b, s->n, s->k, s->n);
+        r->by->multiply(&(keel_rounded_product){ .a = a,
+                                                 .a_row = s->k,
+                                                 .n = s->m,
+                                                 .lines = s->k,
+                                                 .columns = s->n,
+                                                 .out = out,
+                                                 .out_row = s->n,
+                                                 .room = r->product },
+                        r->packed, NULL);
         return;
     }
     multiply(&(product){ .p = a,
@@ -98,18 +97,18 @@ static void multiply_both(const room *r, const sizes *s, const float *a, const f
 static void give_left(const room *r, const sizes *s, const float *b, const float *dy, float *da,
                       bool adds)
 {
-    if (r->by_pairs) {
-        keel_pairs_pack_transpose(r->packed, b, s->n, s->n, s->k);
-        keel_pairs_multiply_reals(&(keel_pairs_reals){ .a = dy,
-                                                       .a_row = s->n,
-                                                       .n = s->m,
-                                                       .lines = s->n,
-                                                       .columns = s->k,
-                                                       .out = da,
-                                                       .out_row = s->k,
-                                                       .adds = adds,
-                                                       .room = r->product },
-                                  r->packed, NULL);
+    if (r->by) {
+        r->by->pack_transpose(r->packed, b, s->n, s->n, s->k);
+        r->by->multiply(&(keel_rounded_product){ .a = dy,
+                                                 .a_row = s->n,
+                                                 .n = s->m,
+                                                 .lines = s->n,
+                                                 .columns = s->k,
+                                                 .out = da,
+                                                 .out_row = s->k,
+                                                 .adds = adds,
+                                                 .room = r->product },
+                        r->packed, NULL);
         return;
     }
     turn_matrix(r->bt, b, s->k, s->n);
@@ -130,8 +129,8 @@ static void give_left(const room *r, const sizes *s, const float *b, const float
 static void give_right(const room *r, const sizes *s, const float *a, const float *dy, float *db,
                        bool adds)
 {
-    if (r->by_pairs) {
-        keel_pairs_multiply_lines(&(keel_pairs_reals){ .a = a,
+    if (r->by) {
+        r->by->multiply_lines(&(keel_rounded_product){ .a = a,
                                                        .a_row = s->k,
                                                        .n = s->k,
                                                        .lines = s->m,
@@ -140,7 +139,7 @@ static void give_right(const room *r, const sizes *s, const float *a, const floa
                                                        .out_row = s->n,
                                                        .adds = adds,
                                                        .room = r->product },
-                                  dy, s->n);
+                              dy, s->n);
         return;
     }
     multiply(&(product){ .p = a,
