@@ -10,8 +10,9 @@
  * Where numbers have either sign a transformed value has 4 times the variance of a value, and a
  * result is made of roundings with 25 / 9 of the direct variance for each operand in forward and
  * backward, 4 times it in weights: an error of sqrt((1 + 2 x 25/9) / 2) = 1.8 and of
- * sqrt((2 + 2 x 4) / 2) = 2.2 times the direct one; hence the bound of 3. (Odd shapes, and rows
- * apart: tests/narrow_cases.h.) */
+ * sqrt((2 + 2 x 4) / 2) = 2.2 times the direct one; hence the bound of 3. Over one dim, with tiles
+ * of 4, both are 2.2 on average; for wide-range numbers, of which the largest of a tile decides how
+ * all are rounded, the bound is 4.5. (Odd shapes, and rows apart: tests/narrow_cases.h.) */
 #include "device/cpu/cpu.h"
 #include "graph/choose.h"
 #include "ops/args.h"
@@ -442,7 +443,7 @@ static const keel_kernel *kernel_of(const char *name)
 }
 
 /* The largest error over that of the direct products; 0: the processor has none. */
-static double narrow_ratio(lab *l, keel_pass pass)
+static double narrow_ratio(lab *l, const keel_kernel *kernel, keel_pass pass)
 {
     const float *a = pass == KEEL_BACKWARD ? l->out_grad : l->in[0];
     const float *b = pass == KEEL_WEIGHTS ? l->out_grad : l->weight[0];
@@ -454,7 +455,7 @@ static double narrow_ratio(lab *l, keel_pass pass)
     if (run_narrow(l, kernel_of("avx512_bf16"), pass, got, n)) {
         direct_double(l, pass, a, b, exact);
         const double direct = largest_error(got, exact, n);
-        assert_true(run_narrow(l, kernel_of("winograd_avx512_bf16"), pass, got, n));
+        assert_true(run_narrow(l, kernel, pass, got, n));
         ratio = largest_error(got, exact, n) / direct;
     }
     keel_free(exact);
@@ -462,55 +463,76 @@ static double narrow_ratio(lab *l, keel_pass pass)
     return ratio;
 }
 
-static void errors_in_bfloat16_are_at_most_three_times_the_direct_ones(void **state)
+/* The kernels by pairs, as far as there are any. */
+static const char *const by_pairs[] = { "winograd_avx512_bf16", "1d_winograd_avx512_bf16" };
+enum { BY_PAIRS = sizeof by_pairs / sizeof *by_pairs };
+
+static void compare_narrow(const keel_kernel *k)
 {
-    (void)state;
-    if (!kernel_of("winograd_avx512_bf16")) skip();
     for (size_t at = 0; at < sizeof cases / sizeof *cases; at++)
         for (numbers kind = 0; kind < NUMBERS; kind++) {
             lab l;
             double ratio[3];
-            if (!takes(kernel_of("winograd_avx512_bf16"), &cases[at].c)) continue;
+            if (!takes(k, &cases[at].c)) continue;
             assert_int_equal(
                 lab_open(&l, keel_op_find("conv2d"), &cases[at].c, false, true, cases[at].rows), 0);
             seed = 1;
             fill_lab(&l, kind);
             for (keel_pass pass = KEEL_FORWARD; pass <= KEEL_WEIGHTS; pass++)
-                ratio[pass] = narrow_ratio(&l, pass);
-            print_message("bfloat16, %s, %s: forward %.2f, backward %.2f, weights %.2f\n",
+                ratio[pass] = narrow_ratio(&l, k, pass);
+            print_message("%s, %s, %s: forward %.2f, backward %.2f, weights %.2f\n", k->name,
                           cases[at].c.weights, numbers_name[kind], ratio[0], ratio[1], ratio[2]);
             for (keel_pass pass = KEEL_FORWARD; pass <= KEEL_WEIGHTS; pass++)
-                assert_true(ratio[pass] <= 3);
+                assert_true(ratio[pass] <= (way_of(k) == LINES && kind == WIDE ? 4.5 : 3));
             lab_close(&l);
         }
 }
 
+static void errors_in_bfloat16_are_at_most_three_times_the_direct_ones(void **state)
+{
+    (void)state;
+    if (!kernel_of(by_pairs[0])) skip();
+    for (int i = 0; i < BY_PAIRS; i++) compare_narrow(kernel_of(by_pairs[i]));
+}
+
+static void decline(const keel_kernel *k, const keel_case *c)
+{
+    for (keel_pass pass = 0; pass < KEEL_PASS_COUNT; pass++) {
+        lab l;
+        keel_spec spec[2];
+        assert_int_equal(lab_open(&l, keel_op_find("conv2d"), c, false, true, 2), 0);
+        const keel_node n = narrow_node(&l, spec);
+        keel_prepare p = { .node = &n, .pass = pass, .rows = 2, .derive = derive, .context = &l };
+        assert_int_equal(keel_kernel_prepare(k, &p), KEEL_EUNSUP);
+        p.node = &l.node; /* float32 */
+        assert_int_equal(keel_kernel_prepare(k, &p), KEEL_EUNSUP);
+        lab_close(&l);
+    }
+}
+
 static void bfloat16_of_unfit_shapes_is_left_to_others(void **state)
 {
-    static const keel_case unfit[] = {
-        { "14,14,48", "3,3,48,64", NULL },        /* not whole vectors of channels */
-        { "14,14,64", "3,3,64,48", NULL },        /* or of filters */
-        { "3,3,64", "3,3,64,64", "pad 1,1,1,1" }, /* tiles mostly empty */
-        { "14,14,64", "3,3,64,64", "strides 2,2" }, { "14,14,64", "3,3,64,64", "dilation 2,2" },
-        { "14,14,64", "3,3,32,64", "groups 2" },    { "14,14,64", "5,5,64,64", NULL },
+    enum { EACH = 7 };
+    static const keel_case unfit[BY_PAIRS][EACH] = {
+        { { "14,14,48", "3,3,48,64", NULL },        /* not whole vectors of channels */
+          { "14,14,64", "3,3,64,48", NULL },        /* or of filters */
+          { "3,3,64", "3,3,64,64", "pad 1,1,1,1" }, /* tiles mostly empty */
+          { "14,14,64", "3,3,64,64", "strides 2,2" },
+          { "14,14,64", "3,3,64,64", "dilation 2,2" },
+          { "14,14,64", "3,3,32,64", "groups 2" },
+          { "14,14,64", "5,5,64,64", NULL } },
+        { { "40,1,8", "3,1,8,64", NULL }, /* few channels, few filters */
+          { "40,1,64", "3,1,64,8", NULL },
+          { "2,1,64", "3,1,64,64", "pad 1,1,0,0" }, /* tiles mostly empty */
+          { "40,1,64", "3,1,64,64", "strides 2,1" },
+          { "40,1,64", "3,1,64,64", "dilation 2,1" },
+          { "40,1,64", "3,1,32,64", "groups 2" },
+          { "40,1,64", "5,1,64,64", NULL } },
     };
-    const keel_kernel *k = kernel_of("winograd_avx512_bf16");
     (void)state;
-    if (!k) skip();
-    for (size_t at = 0; at < sizeof unfit / sizeof *unfit; at++)
-        for (keel_pass pass = 0; pass < KEEL_PASS_COUNT; pass++) {
-            lab l;
-            keel_spec spec[2];
-            assert_int_equal(lab_open(&l, keel_op_find("conv2d"), &unfit[at], false, true, 2), 0);
-            const keel_node n = narrow_node(&l, spec);
-            keel_prepare p = {
-                .node = &n, .pass = pass, .rows = 2, .derive = derive, .context = &l
-            };
-            assert_int_equal(keel_kernel_prepare(k, &p), KEEL_EUNSUP);
-            p.node = &l.node; /* float32 */
-            assert_int_equal(keel_kernel_prepare(k, &p), KEEL_EUNSUP);
-            lab_close(&l);
-        }
+    if (!kernel_of(by_pairs[0])) skip();
+    for (int i = 0; i < BY_PAIRS; i++)
+        for (int at = 0; at < EACH; at++) decline(kernel_of(by_pairs[i]), &unfit[i][at]);
 }
 
 static int run_all(void)

@@ -133,10 +133,6 @@ void keel_pairs_multiply(const keel_pairs *p, int64_t n, int64_t columns)
 void keel_pairs_pack_weights(uint32_t *to, const float *w, int64_t n_c, int64_t n_k, int64_t k,
                              int64_t columns)
 {
-    const __m512i index = _mm512_set_epi32(
-        31 << 16 | 15, 30 << 16 | 14, 29 << 16 | 13, 28 << 16 | 12, 27 << 16 | 11, 26 << 16 | 10,
-        25 << 16 | 9, 24 << 16 | 8, 23 << 16 | 7, 22 << 16 | 6, 21 << 16 | 5, 20 << 16 | 4,
-        19 << 16 | 3, 18 << 16 | 2, 17 << 16 | 1, 16 << 16 | 0);
     const int64_t width = up(columns, LANES);
     for (int64_t c = 0; c < n_c; c += 2)
         for (int64_t j = 0; j < width; j += LANES, to += LANES) {
@@ -144,8 +140,7 @@ void keel_pairs_pack_weights(uint32_t *to, const float *w, int64_t n_c, int64_t 
             const float *at = w + c * n_k + k + j;
             const __m512 low = _mm512_maskz_loadu_ps(m, at);
             const __m512 high = _mm512_maskz_loadu_ps(c + 1 < n_c ? m : 0, at + n_k);
-            const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(high, low);
-            _mm512_storeu_si512(to, _mm512_permutexvar_epi16(index, both));
+            _mm512_storeu_si512(to, keel_pairs_of(low, high));
         }
 }
 

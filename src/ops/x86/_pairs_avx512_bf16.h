@@ -7,13 +7,9 @@
  * while the pairs run. A sum adds its pairs one after another, whatever rows are beside it. */
 #ifndef KEEL_OPS_X86_PAIRS_AVX512_BF16_H
 #define KEEL_OPS_X86_PAIRS_AVX512_BF16_H
-#include "base/unroll.h"
-#include "ops/op.h"
-#include "tensor/bfloat16.h"
-#include <immintrin.h>
-#include <string.h>
+#include "ops/x86/_vector.h"
 
-enum { LANES = 16, VECTORS = 4, PANEL = VECTORS * LANES };
+enum { VECTORS = 4, PANEL = VECTORS * LANES };
 
 /* Where the pairs of a row begin, in bytes, and its results, in elements. */
 typedef struct keel_pairs_place {
@@ -82,6 +78,16 @@ static inline __mmask32 first32(int64_t n)
 static inline __m512 widened(__m256i x)
 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+}
+
+/* 16 pairs of a number of `low` and one of `high`, rounded. */
+INLINE __m512i keel_pairs_of(__m512 low, __m512 high)
+{
+    const __m512i index = _mm512_set_epi32(
+        31 << 16 | 15, 30 << 16 | 14, 29 << 16 | 13, 28 << 16 | 12, 27 << 16 | 11, 26 << 16 | 10,
+        25 << 16 | 9, 24 << 16 | 8, 23 << 16 | 7, 22 << 16 | 6, 21 << 16 | 5, 20 << 16 | 4,
+        19 << 16 | 3, 18 << 16 | 2, 17 << 16 | 1, 16 << 16 | 0);
+    return _mm512_permutexvar_epi16(index, (__m512i)_mm512_cvtne2ps_pbh(high, low));
 }
 
 /* Transposes a square of pairs. Unrolled, because it would be in memory otherwise. */

@@ -11,10 +11,8 @@
  * A block is a stretch of tiles of one row; it is transformed, multiplied and transformed back
  * while it lies in the cache. The bits of a row do not depend on the rows beside it; a weight
  * gradient is a sum of blocks, in order from the first row of the call. */
-#define TILE 4
-#include "ops/x86/_winograd_points.h"
+#include "ops/x86/_winograd_1d.h"
 #include "ops/x86/_panels.h"
-#include "ops/args.h"
 
 KEEL_USES_OP(conv2d);
 
@@ -27,10 +25,8 @@ enum { FORWARD_FLOATS = 16 << 10, FORWARD_TILES = 24, WEIGHTS_TILES = 64, AHEAD 
 
 typedef struct plan {
     const keel_derived *packed; /* the kernel at its points; NULL: weights */
-    int64_t c, k;               /* channels of what is read and of what is made */
-    int64_t from, to;           /* places of a row, read and made */
-    int64_t pad;                /* tile i reads places 4 i - pad to 4 i - pad + 5 */
-    int64_t tiles, most;        /* of a row; of a block */
+    sequence s;
+    int64_t most; /* tiles of a block */
 } plan;
 
 /* Transformed values [point][tile][channels]; lines of a point are an odd number of vectors apart,
@@ -65,13 +61,13 @@ static void input_tiles(const plan *pl, const float *x, int64_t t, int64_t n, co
 {
     float *out = v->data;
     for (int64_t i = 0; i < n; i++, out += v->row) {
-        const int64_t first = TILE * (t + i) - pl->pad;
+        const int64_t first = TILE * (t + i) - pl->s.pad;
         const float *at[SIDE];
         EACH(j, SIDE)
-            at[j] = first + j >= 0 && first + j < pl->from ? x + (first + j) * pl->c : zeros;
-        VECTOR_EACH(c, pl->c, m, {
+            at[j] = first + j >= 0 && first + j < pl->s.from ? x + (first + j) * pl->s.c : zeros;
+        VECTOR_EACH(c, pl->s.c, m, {
             vf d[SIDE], p[SIDE];
-            EACH(j, TILE) ask_for(at[j], AHEAD * TILE * pl->c + c);
+            EACH(j, TILE) ask_for(at[j], AHEAD * TILE * pl->s.c + c);
             EACH(j, SIDE) d[j] = vf_load_some(m, at[j] + c);
             input_points(d, p);
             EACH(j, SIDE) vf_store(out + j * v->point + c, p[j]);
@@ -85,16 +81,16 @@ static void output_tiles(const plan *pl, const points *from, int64_t t, int64_t 
 {
     const float *in = from->data;
     for (int64_t i = 0; i < n; i++, in += from->row) {
-        const int64_t first = TILE * (t + i), there = at_most(pl->to - first, TILE);
-        float *to = y + first * pl->k;
-        VECTOR_EACH(k, pl->k, m, {
+        const int64_t first = TILE * (t + i), there = at_most(pl->s.to - first, TILE);
+        float *to = y + first * pl->s.k;
+        VECTOR_EACH(k, pl->s.k, m, {
             const vf b = bias ? vf_load_some(m, bias + k) : vf_zero();
             vf p[SIDE], out[TILE];
             EACH(j, SIDE) p[j] = vf_load(in + j * from->point + k);
             output_points(p, out);
-            EACH(j, TILE) fetch_to_write(ahead_of(to + j * pl->k, AHEAD * TILE * pl->k + k));
+            EACH(j, TILE) fetch_to_write(ahead_of(to + j * pl->s.k, AHEAD * TILE * pl->s.k + k));
             EACH(j, TILE) {
-                float *place = to + j * pl->k + k;
+                float *place = to + j * pl->s.k + k;
                 if (j < there)
                     vf_store_some(m, place, vf_add(out[j], adds ? vf_load_some(m, place) : b));
             }
@@ -106,17 +102,17 @@ static void output_tiles(const plan *pl, const points *from, int64_t t, int64_t 
 static void gradient_tiles(const plan *pl, const float *dy, int64_t t, int64_t n,
                            const float *zeros, float *out)
 {
-    const int64_t point = n * up(pl->k, LANES);
+    const int64_t point = n * up(pl->s.k, LANES);
     for (int64_t i = 0; i < n; i++) {
         const int64_t first = TILE * (t + i);
         const float *at[TILE];
-        EACH(j, TILE) at[j] = first + j < pl->to ? dy + (first + j) * pl->k : zeros;
-        VECTOR_EACH(k, pl->k, m, {
+        EACH(j, TILE) at[j] = first + j < pl->s.to ? dy + (first + j) * pl->s.k : zeros;
+        VECTOR_EACH(k, pl->s.k, m, {
             const int64_t panel = k / PANEL * PANEL,
-                          width = at_most(up(pl->k - panel, LANES), PANEL);
+                          width = at_most(up(pl->s.k - panel, LANES), PANEL);
             float *to = out + panel * n + i * width + k - panel;
             vf y[TILE], p[SIDE];
-            EACH(j, TILE) ask_for(at[j], AHEAD * TILE * pl->k + k);
+            EACH(j, TILE) ask_for(at[j], AHEAD * TILE * pl->s.k + k);
             EACH(j, TILE) y[j] = vf_load_some(m, at[j] + k);
             gradient_points(y, p);
             EACH(j, SIDE) vf_store(to + j * point, p[j]);
@@ -176,21 +172,21 @@ static void refresh(const keel_derived *d, const void *weight)
 static void convolve(const keel_call *call, const float *x, const float *bias, float *y, bool adds)
 {
     const plan *pl = call->plan;
-    const int64_t stretches = (pl->tiles + pl->most - 1) / pl->most;
+    const int64_t stretches = (pl->s.tiles + pl->most - 1) / pl->most;
     float *const zeros = call->scratch;
-    const points v = points_of(zeros + up(pl->c, LANES), pl->c, pl->most);
-    const points m = points_of(v.data + SIDE * v.point, pl->k, pl->most);
-    memset(zeros, 0, (size_t)up(pl->c, LANES) * sizeof *zeros);
-    for (int64_t r = 0; r < call->rows; r++, x += pl->from * pl->c, y += pl->to * pl->k)
+    const points v = points_of(zeros + up(pl->s.c, LANES), pl->s.c, pl->most);
+    const points m = points_of(v.data + SIDE * v.point, pl->s.k, pl->most);
+    memset(zeros, 0, (size_t)up(pl->s.c, LANES) * sizeof *zeros);
+    for (int64_t r = 0; r < call->rows; r++, x += pl->s.from * pl->s.c, y += pl->s.to * pl->s.k)
         for (int64_t b = 0, t = 0, n; b < stretches; b++, t += n) {
-            n = pl->tiles * (b + 1) / stretches - t;
+            n = pl->s.tiles * (b + 1) / stretches - t;
             input_tiles(pl, x, t, n, zeros, &v);
             for (int64_t p = 0; p < SIDE; p++) {
                 const product to = { .a = v.data + p * v.point,
                                      .a_row = v.row,
                                      .out = m.data + p * m.point,
                                      .out_row = m.row };
-                multiply_panels(pl->packed, &to, n, p * pl->c, pl->c);
+                multiply_panels(pl->packed, &to, n, p * pl->s.c, pl->s.c);
             }
             output_tiles(pl, &m, t, n, bias, y, adds);
         }
@@ -212,18 +208,18 @@ static void backward(const keel_call *c)
 static void add_products(const plan *pl, const points *v, const float *w, int64_t n, float *u)
 {
     for (int64_t p = 0; p < SIDE; p++)
-        for (int64_t k = 0; k < pl->k; k += PANEL) {
-            const int64_t columns = at_most(pl->k - k, PANEL);
+        for (int64_t k = 0; k < pl->s.k; k += PANEL) {
+            const int64_t columns = at_most(pl->s.k - k, PANEL);
             const product to = { .a = v->data + p * v->point,
                                  .a_row = 1,
                                  .a_step = v->row,
                                  .w = w,
                                  .w_row = up(columns, LANES),
                                  .inner = n,
-                                 .out = u + p * pl->c * pl->k + k,
-                                 .out_row = pl->k,
+                                 .out = u + p * pl->s.c * pl->s.k + k,
+                                 .out_row = pl->s.k,
                                  .adds = true };
-            multiply(&to, pl->c, columns);
+            multiply(&to, pl->s.c, columns);
             w += n * up(columns, LANES);
         }
 }
@@ -249,11 +245,11 @@ typedef struct parts {
 
 static parts parts_of(const plan *pl)
 {
-    parts s = { .bias = up(pl->c > pl->k ? pl->c : pl->k, LANES) }; /* before it: zeros */
-    s.u = s.bias + up(pl->k, LANES);
-    s.v = s.u + up(SIDE * pl->c * pl->k, LANES);
-    s.w = s.v + SIDE * points_of(NULL, pl->c, pl->most).point;
-    s.all = s.w + SIDE * pl->most * up(pl->k, LANES);
+    parts s = { .bias = up(pl->s.c > pl->s.k ? pl->s.c : pl->s.k, LANES) }; /* before it: zeros */
+    s.u = s.bias + up(pl->s.k, LANES);
+    s.v = s.u + up(SIDE * pl->s.c * pl->s.k, LANES);
+    s.w = s.v + SIDE * points_of(NULL, pl->s.c, pl->most).point;
+    s.all = s.w + SIDE * pl->most * up(pl->s.k, LANES);
     return s;
 }
 
@@ -261,77 +257,59 @@ static void weights(const keel_call *c)
 {
     const plan *pl = c->plan;
     const parts s = parts_of(pl);
-    const int64_t stretches = (pl->tiles + pl->most - 1) / pl->most;
+    const int64_t stretches = (pl->s.tiles + pl->most - 1) / pl->most;
     float *const zeros = c->scratch, *const bias = zeros + s.bias, *const u = zeros + s.u;
     float *const dw = c->weight_grad[0], *const db =
                                              c->node->n_weight > 1 ? c->weight_grad[1] : NULL;
-    const points v = points_of(zeros + s.v, pl->c, pl->most);
+    const points v = points_of(zeros + s.v, pl->s.c, pl->most);
     const float *x = c->in[0], *dy = c->out_grad[0];
     memset(zeros, 0, (size_t)s.v * sizeof *zeros);
-    for (int64_t r = 0; r < c->rows; r++, x += pl->from * pl->c, dy += pl->to * pl->k) {
+    for (int64_t r = 0; r < c->rows; r++, x += pl->s.from * pl->s.c, dy += pl->s.to * pl->s.k) {
         for (int64_t b = 0, t = 0, n; dw && b < stretches; b++, t += n) {
-            n = pl->tiles * (b + 1) / stretches - t;
+            n = pl->s.tiles * (b + 1) / stretches - t;
             input_tiles(pl, x, t, n, zeros, &v);
             gradient_tiles(pl, dy, t, n, zeros, zeros + s.w);
             add_products(pl, &v, zeros + s.w, n, u);
         }
-        if (db) add_bias(bias, dy, pl->to, pl->k);
+        if (db) add_bias(bias, dy, pl->s.to, pl->s.k);
     }
-    if (dw) store_gradient(u, pl->c * pl->k, dw, c->weight_adds);
-    if (db) VECTOR_MOVE(db, bias, pl->k, c->weight_adds);
+    if (dw) store_gradient(u, pl->s.c * pl->s.k, dw, c->weight_adds);
+    if (db) VECTOR_MOVE(db, bias, pl->s.k, c->weight_adds);
 }
 
 /* Prepare -------------------------------------------------------------------------------------- */
 
-/* False: these are not windows of 3 over one dim that move by one place. */
-static bool make_plan(plan *pl, const keel_node *n, bool turned)
-{
-    const keel_conv2d_args *a = n->args;
-    const int64_t *x = n->in[0].shape.dim, *y = n->out[0].shape.dim, *w = n->weight[0].shape.dim;
-    for (int d = 0; d < 2; d++) {
-        const int64_t *pad = a->pad + 2 * d, *other = a->pad + 2 - 2 * d;
-        if (x[1 - d] != 1 || w[1 - d] != 1 || other[0] || other[1] || w[d] != 3 ||
-            a->strides[d] != 1 || a->dilation[d] != 1 || a->groups != 1)
-            continue;
-        *pl = turned ? (plan){ .c = y[2], .k = x[2], .from = y[d], .to = x[d], .pad = 2 - pad[0] }
-                     : (plan){ .c = x[2], .k = y[2], .from = x[d], .to = y[d], .pad = pad[0] };
-        pl->tiles = (pl->to + TILE - 1) / TILE;
-        return true;
-    }
-    return false;
-}
-
 /* Where it is faster: with fewer channels the transforms outweigh the products, and short rows have
  * tiles that are partly empty. */
-static bool pays(const plan *pl)
+static bool pays(const sequence *s)
 {
-    return pl->c >= 16 && pl->k >= 16 && pl->c * pl->k >= 512 && SIDE * pl->tiles <= 2 * pl->to;
+    return s->c >= 16 && s->k >= 16 && s->c * s->k >= 512 && SIDE * s->tiles <= 2 * s->to;
 }
 
 static keel_status prepare(keel_prepare *p)
 {
-    plan made;
+    sequence s;
     KEEL_TRY(vector_prepare(p));
     if (p->pass > KEEL_WEIGHTS || p->rows < 1 ||
-        !make_plan(&made, p->node, p->pass == KEEL_BACKWARD) || !pays(&made))
+        !sequence_of(&s, p->node, p->pass == KEEL_BACKWARD) || !pays(&s))
         return KEEL_EUNSUP;
     plan *pl = keel_calloc(1, sizeof *pl);
     if (!pl) return KEEL_ENOMEM;
-    *pl = made;
+    pl->s = s;
     p->plan = pl;
     if (p->pass == KEEL_WEIGHTS) {
-        pl->most = at_most(pl->tiles, WEIGHTS_TILES);
+        pl->most = at_most(pl->s.tiles, WEIGHTS_TILES);
         p->scratch = parts_of(pl).all * (int64_t)sizeof(float);
         return KEEL_OK;
     }
-    const int64_t each = SIDE * (points_of(NULL, pl->c, 1).row + points_of(NULL, pl->k, 1).row);
+    const int64_t each = SIDE * (points_of(NULL, pl->s.c, 1).row + points_of(NULL, pl->s.k, 1).row);
     const int64_t most = FORWARD_FLOATS / each;
-    pl->most = at_most(pl->tiles, most < FORWARD_TILES ? FORWARD_TILES : most);
-    p->scratch = (up(pl->c, LANES) + pl->most * each) * (int64_t)sizeof(float);
+    pl->most = at_most(pl->s.tiles, most < FORWARD_TILES ? FORWARD_TILES : most);
+    p->scratch = (up(pl->s.c, LANES) + pl->most * each) * (int64_t)sizeof(float);
     const bool turned = p->pass == KEEL_BACKWARD;
-    const int64_t c = turned ? pl->k : pl->c, k = turned ? pl->c : pl->k;
-    const panels s = { SIDE, c, k, turned };
-    const keel_status status = panels_derive_by(p, &s, refresh, &pl->packed);
+    const int64_t c = turned ? pl->s.k : pl->s.c, k = turned ? pl->s.c : pl->s.k;
+    const panels kernel = { SIDE, c, k, turned };
+    const keel_status status = panels_derive_by(p, &kernel, refresh, &pl->packed);
     if (status < 0) {
         keel_free(pl);
         p->plan = NULL;

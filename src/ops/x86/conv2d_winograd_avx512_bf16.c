@@ -250,16 +250,6 @@ INLINE void kernel_points(const float *w, int64_t tap, bool turned, __m512 u[POI
     EACH(i, 4) kernel_line(t[i], u + 4 * i);
 }
 
-/* Words 0, 16, 1, 17, ..: pairs of what lies in the lower and in the upper half. */
-INLINE __m512i paired(__m512 low, __m512 high)
-{
-    const __m512i index = _mm512_set_epi32(
-        31 << 16 | 15, 30 << 16 | 14, 29 << 16 | 13, 28 << 16 | 12, 27 << 16 | 11, 26 << 16 | 10,
-        25 << 16 | 9, 24 << 16 | 8, 23 << 16 | 7, 22 << 16 | 6, 21 << 16 | 5, 20 << 16 | 4,
-        19 << 16 | 3, 18 << 16 | 2, 17 << 16 | 1, 16 << 16 | 0);
-    return _mm512_permutexvar_epi16(index, (__m512i)_mm512_cvtne2ps_pbh(high, low));
-}
-
 /* Pair r of 32 channels: 0 and 2, 4 and 6, .., then 1 and 3, 5 and 7, .. */
 static int64_t first_of_pair(int64_t r)
 {
@@ -280,7 +270,7 @@ static void pack_straight(const packer *s, const float *w, uint32_t *to)
                 kernel_points(at + 2 * s->k, tap, false, high);
                 EACH(x, POINTS)
                     _mm512_stream_si512((__m512i *)(to + (x * pairs + r) * width + j),
-                                        paired(low[x], high[x]));
+                                        keel_pairs_of(low[x], high[x]));
             }
     }
 }
@@ -346,7 +336,7 @@ INLINE void input_pair(const __m512 a[4][4], const __m512 b[4][4], uint32_t *to,
         const __m512 db[4] = { b[0][l], b[1][l], b[2][l], b[3][l] };
         input_line(da, low);
         input_line(db, high);
-        EACH(j, 4) _mm512_storeu_si512(to + (4 * l + j) * point, paired(low[j], high[j]));
+        EACH(j, 4) _mm512_storeu_si512(to + (4 * l + j) * point, keel_pairs_of(low[j], high[j]));
     }
 }
 
@@ -458,7 +448,7 @@ static void gradient_pairs(const problem *p, const keel_bf16 *dy, int64_t t, int
             __m512 low[POINTS], high[POINTS];
             gradient16(pixel[0], k, low);
             gradient16(pixel[1], k, high);
-            EACH(x, POINTS) _mm512_storeu_si512(to + x * point, paired(low[x], high[x]));
+            EACH(x, POINTS) _mm512_storeu_si512(to + x * point, keel_pairs_of(low[x], high[x]));
         }
     }
 }
