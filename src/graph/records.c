@@ -143,9 +143,10 @@ keel_status keel_records_place(keel_program *p)
 /* ---- the tree of a step -------------------------------------------------------------------------
  */
 
-/* Plans how each row of a run folds, and which nodes the run leaves. base: in its worker's stack.
- * [own_begin, own_end): the rows of this process, which merges its nodes. */
-static void plan_run(keel_bound *b, const keel_piece *run, int base, int64_t own_begin,
+/* Plans how each row of a run folds, and which nodes the run leaves. base [upward]: in its worker's
+ * stack, behind what the runs that come before have left; while a run folds, its stack is higher
+ * than what it leaves. [own_begin, own_end): the rows of this process, which merges its nodes. */
+static void plan_run(keel_bound *b, const keel_piece *run, const int base[2], int64_t own_begin,
                      int64_t own_end)
 {
     const int64_t begin = run->row, end = begin + run->rows;
@@ -159,11 +160,11 @@ static void plan_run(keel_bound *b, const keel_piece *run, int base, int64_t own
         row = next;
     }
     for (int i = first; i < b->n_tree; i++) {
-        b->tree[i].slot[false] = base + b->n_tree - 1 - i;
-        b->tree[i].slot[true] = base + i - first;
+        b->tree[i].slot[false] = base[false] + b->n_tree - 1 - i;
+        b->tree[i].slot[true] = base[true] + i - first;
     }
     for (int upward = 0; upward < 2; upward++) {
-        int depth = base;
+        int depth = base[upward];
         for (int64_t i = 0; i < end - begin; i++) {
             const int64_t row = upward ? begin + i : end - 1 - i;
             const int closes = keel_tree_closes(b->rows, row, row + 1, begin, end, upward);
@@ -174,10 +175,19 @@ static void plan_run(keel_bound *b, const keel_piece *run, int base, int64_t own
     }
 }
 
+/* How many nodes a run leaves. */
+static int nodes_left(const keel_bound *b, const keel_piece *run)
+{
+    const int64_t end = run->row + run->rows;
+    int n = 0;
+    for (int64_t row = run->row; row < end; row = keel_tree_next(b->rows, row, end)) n++;
+    return n;
+}
+
 keel_status keel_records_bind(keel_bound *b, const keel_lanes *l)
 {
     int64_t own_begin, own_end;
-    int base[KEEL_LANES_MAX] = { 0 };
+    int before[KEEL_LANES_MAX] = { 0 }, behind[KEEL_LANES_MAX] = { 0 };
     b->tree = keel_calloc((size_t)(b->n_run * keel_tree_nodes(b->rows)), sizeof *b->tree);
     for (int upward = 0; upward < 2; upward++) {
         b->fold[upward] = keel_calloc((size_t)b->rows, sizeof *b->fold[upward]);
@@ -185,10 +195,12 @@ keel_status keel_records_bind(keel_bound *b, const keel_lanes *l)
     }
     if (!b->tree) return KEEL_ENOMEM;
     keel_lanes_rows(l, b->rows, l->process, &own_begin, &own_end);
+    for (int i = 0; i < b->n_run; i++) behind[b->run[i].worker] += nodes_left(b, &b->run[i]);
     for (int i = 0; i < b->n_run; i++) {
-        const int before = b->n_tree, w = b->run[i].worker;
-        plan_run(b, &b->run[i], base[w], own_begin, own_end);
-        base[w] += b->n_tree - before;
+        const int w = b->run[i].worker, n = nodes_left(b, &b->run[i]);
+        behind[w] -= n;
+        plan_run(b, &b->run[i], (const int[2]){ behind[w], before[w] }, own_begin, own_end);
+        before[w] += n;
     }
     return KEEL_OK;
 }
