@@ -116,7 +116,7 @@ typedef struct keel_layer {
     bool operation;        /* of keras.ops: no weights, no policy, no `trainable` */
     bool wide_alone; /* an operation that takes its only value as float32, if it is narrow, beside
                         a real number, as Keras's equal does */
-    bool places;     /* an operation that takes or gives places: it is computed in float32, because
+    bool places;     /* an operation that has to do with places: it is computed in float32, because
                         bfloat16 counts to 256 only, and gives the type of its values */
     keel_whole_outputs whole; /* which of its outputs are bool or whole in Keras */
     bool by_arguments;        /* its calls have named arguments, which keel_emit.call holds */

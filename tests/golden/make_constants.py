@@ -70,6 +70,7 @@ TYPES = {
     "logaddexp of infinities": lambda x, c: O.isinf(O.logaddexp(x / (x - x), x / (x - x))),
     "logsumexp of infinities": lambda x, c: O.isinf(O.logsumexp(O.stack([x / (x - x), x / (x - x)], -1), -1)),
     "hypot": lambda x, c: O.hypot(x * 1000, x * 300),
+    "the number at place 179.4": lambda x, c: O.nanquantile(O.repeat(x, 30, -1), 0.6, axis=-1, keepdims=True) > 0.4,
 }
 # whole numbers that bfloat16 has not, by layers that move or join them
 IDS = (3, 255, 257, 300, 511, 1001, 2049, 4097)

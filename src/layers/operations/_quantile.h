@@ -42,6 +42,7 @@ keel_status keel_quantile_q(const keel_emit *e, double *q);
         .min_inputs = 1,                                                                           \
         .max_inputs = 1,                                                                           \
         .operation = true,                                                                         \
+        .places = skips_,                                                                          \
         .emit = emit,                                                                              \
     };
 
@@ -53,6 +54,6 @@ keel_status keel_quantile_q(const keel_emit *e, double *q);
         const keel_quantile half = { .axis = a->axis, .keepdims = a->keepdims };                   \
         return keel_emit_quantile(e, &half, 0.5, skips_);                                          \
     }                                                                                              \
-    KEEL_REDUCTION_LAYER(stem, class_, "numpy", help_)
+    KEEL_REDUCTION_LAYER(stem, class_, "numpy", help_, .places = skips_)
 
 #endif
