@@ -71,6 +71,11 @@ TYPES = {
     "logsumexp of infinities": lambda x, c: O.isinf(O.logsumexp(O.stack([x / (x - x), x / (x - x)], -1), -1)),
     "hypot": lambda x, c: O.hypot(x * 1000, x * 300),
     "the number at place 179.4": lambda x, c: O.nanquantile(O.repeat(x, 30, -1), 0.6, axis=-1, keepdims=True) > 0.4,
+    # a model has at most 64 outputs
+    "zeros, ones and numbers like others": lambda x, c: O.concatenate([O.cast(y, "float32") for y in (
+        O.zeros_like(O.cast(x, "int32")) * x + 0.3, O.ones_like(x > c) * x + 0.3,
+        O.zeros_like(x, dtype="float32") * x + 0.3, O.full_like(x, c, dtype="float32"),
+        O.full_like(O.cast(x, "int32"), 3.7) * x + 0.3)], -1),
 }
 # whole numbers that bfloat16 has not, by layers that move or join them
 IDS = (3, 255, 257, 300, 511, 1001, 2049, 4097)
