@@ -649,7 +649,7 @@ def main():
             cannot = 0
             for k in range(a.sets):
                 seed, text = 1000 * a.seed + 37 * k + sum(map(ord, name)), [name]
-                keras.backend.clear_session()
+                graphs.begin(a.policy)
                 keras.utils.set_random_seed(seed)
                 try:
                     ok, why = one_set(os.path.abspath(a.keel), folder, name, seed, text)

@@ -55,6 +55,12 @@ def set_policy(name):
         PREDICT = STEP = 10 * ROUNDING
 
 
+def begin(policy):
+    """Clears Keras's session, which forgets the policy, too."""
+    keras.backend.clear_session()
+    keras.config.set_dtype_policy(policy)
+
+
 def tokens_of(model):
     """For each input: how many tokens the tables have that read it; 0: it holds any number."""
     least = {t.name: 0 for t in model.inputs}
@@ -226,7 +232,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         graphs = graphs_of(os.path.abspath(args.program), folder, args.seed, args.count, args.policy)
         for seed, graph in graphs.items():
-            keras.backend.clear_session()
+            begin(args.policy)
             try:
                 ok, text = compare(os.path.abspath(args.keel), folder, seed, graph)
             except Exception as e:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Optimizers, losses and callbacks whose arguments are drawn by chance, by Keel and by the real Keras.
 
-    random_trainings.py path/to/keel [NAME...] [--seed 1] [--sets 5] [--show]
+    random_trainings.py path/to/keel [NAME...] [--seed 1] [--sets 5] [--policy mixed_bfloat16] [--show]
 
 A set is a small model that both train, a few epochs of uneven steps without shuffling. Names are
 those of Keras's optimizers and callbacks, `scaled` for a LossScaleOptimizer around any optimizer
@@ -13,7 +13,8 @@ those of Keras's optimizers and callbacks, `scaled` for a LossScaleOptimizer aro
     history  losses of the epochs; and how many there were
 
 They must stay below 1e-5 (state 1e-4), or below ten times what rounding makes of the set: what Keras
-itself changes if weights and inputs move by 1e-7 of themselves. Where Keras ends with numbers that
+itself changes if weights and inputs move by 1e-7 of themselves; in a mixed policy, by what its type
+rounds them, and 1e-5 and 1e-4 are ten times that. Where Keras ends with numbers that
 are not finite, Keel must end with an error. A failing set is printed. The last line is 'N passed, N
 failed'.
 """
@@ -165,8 +166,12 @@ def rows_of(name, d, n=ROWS):
     return x, y, d.chance.uniform(0.5, 2, n).astype("float32") if name == "losses" and d.flip() else None
 
 
+def least_allowed(plain):
+    return plain if graphs.ROUNDING == graphs.POLICIES["float32"] else graphs.PREDICT
+
+
 def moved(values, chance):
-    return [v * (1 + 1e-7 * chance.choice([-1.0, 1.0], v.shape)).astype("float32") if v.dtype == "float32" else v for v in values]
+    return [v * (1 + graphs.ROUNDING * chance.choice([-1.0, 1.0], v.shape)).astype("float32") if v.dtype == "float32" else v for v in values]
 
 
 def run_keras(path, rows, test, more, calls, chance):
@@ -218,7 +223,7 @@ def one_set(keel, folder, name, seed, text):
     others = [run_keras(path, rows, test, more, calls, np.random.default_rng(seed + k))[:3] for k in range(MOVES)]
     line, bad = [], []
     names = [[v.path for v in model.weights], [v.path for v in model.optimizer.variables], ["loss"]]
-    for k, (what, allowed) in enumerate((("weights", ALLOWED), ("state", STATE_ALLOWED), ("history", ALLOWED))):
+    for k, (what, allowed) in enumerate((("weights", least_allowed(ALLOWED)), ("state", least_allowed(STATE_ALLOWED)), ("history", least_allowed(ALLOWED)))):
         if len(got[k]) != len(want[k]):
             return False, f"{len(got[k])} of {what}, in Keras {len(want[k])}"
         with np.errstate(all="ignore"):
@@ -240,15 +245,17 @@ def main():
     a.add_argument("names", nargs="*")
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--sets", type=int, default=5)
+    a.add_argument("--policy", choices=graphs.POLICIES, default="float32")
     a.add_argument("--show", action="store_true")
     a = a.parse_args()
+    graphs.set_policy(a.policy)
     passed = failed = 0
     warnings.filterwarnings("ignore", "Skipping variable loading")  # of an optimizer that has no state yet
     with tempfile.TemporaryDirectory() as folder:
         for name in a.names or [*OPTIMIZERS, "scaled", "losses", *CALLBACKS]:
             for k in range(a.sets):
                 seed, text = 1000 * a.seed + 37 * k + sum(map(ord, name)), [name]
-                keras.backend.clear_session()
+                graphs.begin(a.policy)
                 keras.utils.set_random_seed(seed)
                 try:
                     ok, why = one_set(os.path.abspath(a.keel), folder, name, seed, text)
