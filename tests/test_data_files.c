@@ -283,8 +283,10 @@ static void what_nobody_understands_is_refused_with_what_is_understood(void **st
                       listed[] = ".npz file with x and y";
     static const struct {
         const char *spec, *says[2];
+        keel_status status;
     } cases[] = {
-        { "/nowhere/at/all", { "/nowhere/at/all: does not exist", "" } },
+        { "/nowhere/at/all", { "/nowhere/at/all: does not exist", "" }, KEEL_EIO },
+        { "gs://bucket/x.npz", { "Keel reads no URLs", "exec:CMD" } },
         { "x.npy,y.csv.gz", { understood, listed } },
         { "synthetc(x=float32(2))", { understood, listed } },
         { "/dev/null", { understood, listed } },
@@ -292,10 +294,12 @@ static void what_nobody_understands_is_refused_with_what_is_understood(void **st
     };
     static const char *const foreign[][2] = { { "a.parquet", "does not read Parquet; let a" },
                                               { "a.XLSX", "does not read Excel's format" },
+                                              { "a.jpeg", "is one image; give its folder" },
                                               { "a.keras", "is a model; give data" } };
     keel_dataset *d = NULL;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        assert_int_equal(keel_dataset_open(&d, cases[i].spec, NULL), KEEL_EARG);
+        assert_int_equal(keel_dataset_open(&d, cases[i].spec, NULL),
+                         cases[i].status ? cases[i].status : KEEL_EARG);
         for (int k = 0; k < 2; k++)
             if (!strstr(keel_error(), cases[i].says[k])) fail_msg("%s", keel_error());
     }

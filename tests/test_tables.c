@@ -275,8 +275,10 @@ static void a_vocabulary_makes_numbers_of_texts(void **state)
     refused("t.csv", &o, KEEL_EARG,
             "a vocabulary is given for 'd', which is no column of an input");
     o.vocabularies = &(keel_vocabulary){ .column = "y" };
-    refused("t.csv", &o, KEEL_EARG,
-            "a vocabulary is given for 'y', which is no column of an input");
+    refused(
+        "t.csv", &o, KEEL_EARG,
+        "a vocabulary is given for 'y', which is no column of an input; words of a label column "
+        "need none");
     o.vocabularies = &(keel_vocabulary){ "c", LIST("a", "b", "a"), 3 };
     refused("t.csv", &o, KEEL_EARG, "the vocabulary of 'c' has 'a' twice");
     o.vocabularies = (keel_vocabulary[]){ { .column = "c" }, { .column = "c" } };

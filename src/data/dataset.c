@@ -340,6 +340,7 @@ keel_status keel_dataset_open(keel_dataset **out, const char *spec,
     if (!out || !spec || !*spec) return keel_fail(KEEL_EARG, "data: give a path");
     keel_dataset_options o;
     KEEL_TRY(keel_dataset_options_read(&o, options));
+    KEEL_TRY(keel_data_no_url(spec));
     for (int i = 0; keel_sources[i]; i++)
         if (is_prefixed(keel_sources[i], spec)) return open_watched(out, keel_sources[i], spec, &o);
     for (int i = 0; keel_sources[i]; i++)

@@ -95,9 +95,11 @@ keel_status keel_table_check_words(const keel_table *t)
 {
     for (int i = 0; i < t->o->n_vocabulary; i++)
         if (t->words[i].field < 0)
-            return keel_fail(KEEL_EARG,
-                             "%s: a vocabulary is given for '%s', which is no %s of an input",
-                             t->name, t->o->vocabularies[i].column, t->noun);
+            return keel_fail(
+                KEEL_EARG,
+                "%s: a vocabulary is given for '%s', which is no %s of an input; words of "
+                "a label column need none",
+                t->name, t->o->vocabularies[i].column, t->noun);
     return KEEL_OK;
 }
 

@@ -36,6 +36,17 @@ static const struct {
     { ".heic", "HEIC" },
 };
 
+/* Files that are rows of a folder, but no data by themselves. */
+static const struct {
+    const char *ending, *what;
+} single[] = {
+    { ".jpg", "image" }, { ".jpeg", "image" }, { ".png", "image" }, { ".bmp", "image" },
+    { ".gif", "image" }, { ".webp", "image" }, { ".wav", "sound" },
+};
+
+static const char *const schemes[] = { "http://", "https://", "ftp://", "s3://",
+                                       "gs://",   "hdfs://",  "file://" };
+
 static bool ends_with(const char *spec, const char *ending)
 {
     const size_t n = strlen(spec), end = strlen(ending);
@@ -63,16 +74,30 @@ static bool has_records(const char *path)
     return is;
 }
 
+keel_status keel_data_no_url(const char *spec)
+{
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+        if (!strncasecmp(spec, schemes[i], strlen(schemes[i])))
+            return keel_fail(KEEL_EARG,
+                             "%s: Keel reads no URLs; download the data, or let a program write "
+                             "its rows as .npy, with exec:CMD as the data",
+                             spec);
+    return KEEL_OK;
+}
+
 keel_status keel_data_unknown(const char *spec)
 {
     struct stat st;
     if (stat(spec, &st)) {
         if (strpbrk(spec, ":(,")) return say_what_is_read(spec);
-        if (errno == ENOENT) return keel_fail(KEEL_EARG, "%s: does not exist", spec);
-        return keel_fail(KEEL_EARG, "%s: %s", spec, strerror(errno));
+        if (errno == ENOENT) return keel_fail(KEEL_EIO, "%s: does not exist", spec);
+        return keel_fail(KEEL_EIO, "%s: %s", spec, strerror(errno));
     }
     if (ends_with(spec, ".keras"))
         return keel_fail(KEEL_EARG, "%s: is a model; give data to train it with", spec);
+    for (size_t i = 0; i < sizeof single / sizeof *single; i++)
+        if (ends_with(spec, single[i].ending))
+            return keel_fail(KEEL_EARG, "%s: is one %s; give its folder", spec, single[i].what);
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
         if (ends_with(spec, foreign[i].ending))
             return keel_fail(KEEL_EARG,

@@ -73,8 +73,8 @@ keel_status keel_npy_type_read(keel_npy_header *h, const char *descr)
         return KEEL_OK;
     }
     return keel_fail(KEEL_EUNSUP,
-                     "dtype '%s'; supported are f2 f4 f8 i1 u1 i2 u2 i4 u4 i8, bool, S and U",
-                     descr);
+                     "dtype '%s'%s; supported are f2 f4 f8 i1 u1 i2 u2 i4 u4 i8, bool, S and U",
+                     descr, strcmp(descr, "|O") ? "" : ", Python objects: convert them by astype");
 }
 
 keel_status keel_npy_type_named(keel_npy_header *h, const char *name)
