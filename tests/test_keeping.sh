@@ -105,7 +105,7 @@ case="no epoch is left"
 cp whole.keras before.keras
 "$KEEL" "${fit[@]}" --epochs 2 --initial-epoch 2 -o whole.keras >out.txt 2>err.txt
 code 2 $?
-says 'initial_epoch 2 leaves no epoch of 2'
+says 'initial_epoch 2 leaves no epoch: epochs is 2, and counts those before'
 cmp -s whole.keras before.keras || fail "$case: the output is written over"
 
 case="resumed after callbacks stopped it"

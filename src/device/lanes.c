@@ -165,8 +165,8 @@ keel_status keel_lanes_parse_on(keel_lanes *out, const char *text, const keel_co
             const int n = (int)strcspn(p, ":,");
             return keel_fail(KEEL_EDEVICE,
                              "devices '%s': this version of Keel has no devices of kind '%.*s'; "
-                             "'keel devices' lists those it has",
-                             text, n, p);
+                             "%s'keel devices' lists those it has",
+                             text, n, p, strncmp(p, "gpu", 3) ? "" : "GPUs of NVIDIA are cuda:0; ");
         }
         KEEL_TRY(read_item(&l, text, &p));
         if (!*p) break;

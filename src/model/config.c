@@ -566,7 +566,9 @@ keel_status keel_model_from_config(keel_model *m, const json_t *root)
     m->functional = !strcmp(class_name, "Functional");
     if (!m->sequential && !m->functional)
         return keel_fail(KEEL_EUNSUP,
-                         "a model of class '%.100s': only Sequential and Functional are supported",
+                         "a model of class '%.100s': only Sequential and Functional are supported; "
+                         "keras.Model(x, model.call(x)) with x = keras.Input(...) makes it "
+                         "Functional, if call only uses layers and keras.ops",
                          class_name);
     if (!json_is_array(layers)) return keel_fail(KEEL_EFORMAT, "layers: expected a list");
     const char *name = text_at(config, "name");

@@ -214,7 +214,7 @@ static keel_status count_losses(builder *x)
         const keel_status st =
             keel_along_check(l->args.loss, o->args, keel_graph_spec(x->g, x->output[k]),
                              &x->pairing->target_spec[k], &l->elements);
-        if (st < 0) return keel_fail_within(st, "loss '%s'", o->type->name);
+        if (st < 0) return keel_fail_within(st, "loss");
         l->name = loss_name(x->m, k);
         s->n_loss++;
         if (!l->name) return KEEL_ENOMEM;

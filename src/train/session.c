@@ -33,8 +33,10 @@ keel_status keel_session_options(keel_fit_options *out, const keel_fit_options *
             return keel_fail(KEEL_EARG, "%s is %lld; it must be 0 to %d", counts[i].name,
                              (long long)counts[i].value, INT32_MAX);
     if (out->initial_epoch >= out->epochs)
-        return keel_fail(KEEL_EARG, "initial_epoch %lld leaves no epoch of %lld",
-                         (long long)out->initial_epoch, (long long)out->epochs);
+        return keel_fail(
+            KEEL_EARG,
+            "initial_epoch %lld leaves no epoch: epochs is %lld, and counts those before",
+            (long long)out->initial_epoch, (long long)out->epochs);
     if ((unsigned)out->float32 > KEEL_FLOAT32_FAST)
         return keel_fail(KEEL_EARG, "float32 is %d; it must be KEEL_FLOAT32_EXACT, _FMA or _FAST",
                          (int)out->float32);
