@@ -211,7 +211,7 @@ static const char *store(const keel_option *o, const char *text, char *to)
             }
             word += n + (word[n] == '|');
         }
-        return "must be one of its words";
+        return "must be one of these";
     }
     }
     return "unknown kind of option";
@@ -296,12 +296,14 @@ int keel_command_parse(const keel_command *c, int argc, char **argv, void *optio
         }
     }
     if (*n_arg < c->least)
-        return keel_complain(EXIT_USAGE, "an argument is missing; usage: keel %s %s", c->name,
-                             c->args);
+        return keel_complain(EXIT_USAGE,
+                             "an argument is missing; usage: keel %s %s (see keel %s --help)",
+                             c->name, c->args, c->name);
     for (const keel_option *o = c->options; o && o->name; o++)
         if (o->required && is_missing(o, options))
-            return keel_complain(EXIT_USAGE, "--%s is missing: --%s %s, %s", o->name, o->name,
-                                 o->value, o->help);
+            return keel_complain(EXIT_USAGE, "--%s is missing: --%s %s, %.*s; see keel %s --help",
+                                 o->name, o->name, o->value, (int)strcspn(o->help, ":;"), o->help,
+                                 c->name);
     return -1;
 }
 

@@ -56,7 +56,14 @@ typedef struct keel_command {
 extern const keel_command *const keel_commands[]; /* sorted by name; ends with NULL */
 
 /* Exit codes; documented by EXIT_TEXT in help.c. */
-enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_UNSUPPORTED = 3, EXIT_STOPPED = 130 };
+enum {
+    EXIT_OK = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_UNSUPPORTED = 3,
+    EXIT_STOPPED = 130,
+    EXIT_TERMINATED = 143
+};
 
 const keel_command *keel_command_find(const char *name); /* NULL: none */
 

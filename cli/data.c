@@ -301,7 +301,7 @@ static const keel_option options[] = {
     { "seconds", 0, false, KEEL_OPTION_REAL, "S", "1",
       "measure for S seconds how many rows a second come up to each stage; 0: do not",
       offsetof(T, seconds) },
-    { "threads", 0, false, KEEL_OPTION_COUNT, "N", "0",
+    { "threads", 0, false, KEEL_OPTION_COUNT, "N", NULL,
       "threads that read ahead (default: one for each core)", offsetof(T, threads) },
     { "seed", 0, false, KEEL_OPTION_COUNT, "N", "0", "of shuffles and random stages",
       offsetof(T, seed) },

@@ -18,6 +18,9 @@ static const struct {
     { EXIT_USAGE, "wrong usage: a command, an option or an argument" },
     { EXIT_UNSUPPORTED, "not supported: a layer or an option of a model that Keel does not have" },
     { EXIT_STOPPED, "stopped by Ctrl-C, after the current step; the model is saved" },
+    { EXIT_TERMINATED,
+      "stopped by SIGTERM: the model after the last finished step is saved; SIGHUP "
+      "(129), a closed pipe (141) and a limit of processor time (152) do the same" },
 };
 enum { EXIT_COUNT = sizeof EXIT_TEXT / sizeof *EXIT_TEXT };
 
@@ -101,7 +104,7 @@ void keel_help_command(FILE *f, const keel_command *c)
         if (*p == '\n') fputs("  ", f);
     }
     fputs("\n\nexit codes: ", f);
-    for (int i = 0; i < EXIT_COUNT; i++)
+    for (int i = 0; EXIT_TEXT[i].code != EXIT_TERMINATED; i++) /* one line */
         fprintf(f, "%s%d %.*s", i ? ", " : "", EXIT_TEXT[i].code,
                 (int)strcspn(EXIT_TEXT[i].text, ":,"), EXIT_TEXT[i].text);
     fputs(" (see keel help)\n", f);

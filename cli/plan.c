@@ -143,7 +143,7 @@ static void print_other(const keel_plan *p, const keel_plan *other, bool recompu
     const int64_t less = recompute ? bytes_of(other) - bytes_of(p) : bytes_of(p) - bytes_of(other);
     if (other->total_bytes == 0) return;
     if (less <= 0)
-        puts("recompute  --recompute makes no value again: that would save nothing");
+        puts("recompute  --recompute would save nothing");
     else
         printf("recompute  --recompute %s %s\n", recompute ? "saves" : "would save",
                keel_size_text(a, less));

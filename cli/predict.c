@@ -3,6 +3,7 @@
 #include "progress.h"
 #include "setup.h"
 #include "shapes.h"
+#include "tables.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,6 +208,16 @@ static int save(const job *j, const options *o, double seconds)
     return EXIT_OK;
 }
 
+/* A table without --label and --inputs gives all its columns, and so the labels, to the model. */
+static int complain(const options *o, keel_status s)
+{
+    if (s != KEEL_ESHAPE || o->data.label || o->data.inputs || !keel_tables_is(o->data.data))
+        return keel_complain_status(s);
+    return keel_complain(keel_exit_code(s),
+                         "%s; --label names a column that is no input, --inputs those that are",
+                         keel_error());
+}
+
 /* Straight into the files, so that no more than a step's rows are in memory; by several processes
  * each its own. */
 static int predict_files(job *j, const options *o, const keel_fit_options *f, keel_meter *meter)
@@ -225,7 +236,7 @@ static int predict_files(job *j, const options *o, const keel_fit_options *f, ke
         }
         const keel_status s = keel_predict_npy(j->model, j->strategy, j->data, f, path, made);
         keel_meter_clear(meter);
-        if (s < 0) code = keel_complain_status(s);
+        if (s < 0) code = complain(o, s);
     }
     for (int k = 0; k < n && code == EXIT_OK; k++)
         print_file(path[k], &made[k], keel_now() - start);
@@ -267,7 +278,7 @@ static int predict(job *j, const options *o)
     if (!j->outputs) return keel_complain(EXIT_FAILED, "out of memory");
     const keel_status s = keel_predict_outputs(j->model, j->strategy, j->data, &f, j->outputs);
     keel_meter_clear(&meter);
-    if (s < 0) return keel_complain_status(s);
+    if (s < 0) return complain(o, s);
     j->n_out = keel_model_output_count(j->model);
     j->out = j->outputs[0];
     if (!keel_processes_first()) return EXIT_OK;
@@ -326,7 +337,8 @@ const keel_command keel_command_predict = {
     .most = 1,
     .summary = "Write the model's outputs for each row",
     .help = "Row i of the file is the output for row i of the data. Images are ordered by class, "
-            "then by path. Labels are not read.",
+            "then by path. Labels are not read; of a table, --label names their column all the "
+            "same, so that it is no input.",
     .example = "keel predict trained.keras --data held-out/ -o out.npy",
     .options = table,
     .size = sizeof(options),

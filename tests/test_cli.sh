@@ -120,8 +120,9 @@ want 0 ', widened|avx512_bf16|amx' inspect mlp.keras --kernels --dtype mixed_bfl
 want 0 'parameters' new mlp --input 4 --classes 1 -o yes.keras
 want 0 'Loss: BinaryCrossentropy' inspect yes.keras
 want 2 'did you mean resnet50[?]' new resnet5 --input 32,32,3 --classes 2 -o m.keras
-want 2 'an argument is missing' new --input 4 --classes 2 -o m.keras
-want 2 '--classes is missing' new mlp --input 4 -o m.keras
+want 2 'an argument is missing; usage: keel new ARCHITECTURE [(]see keel new --help[)]$' new --input 4 --classes 2 -o m.keras
+want 2 '--classes is missing: --classes N, number of classes; see keel new --help$' new mlp --input 4 -o m.keras
+want 2 '--data is missing: --data SRC, the data; see keel fit --help$' fit sgd.keras -o m.keras
 want 2 "'4,x'.*the shape of one row" new mlp --input 4,x --classes 2 -o m.keras
 want 2 'takes images' new cnn --input 4 --classes 2 -o m.keras
 want 2 'whole number' new mlp --input 4 --classes -2 -o m.keras
@@ -342,7 +343,7 @@ for option in batch-size epochs steps-per-epoch threads; do
 done
 want 2 'choose one' "${fit[@]}" --validation t.csv --validation-split 0.1 -o m.keras
 want 2 'above 0 and below 1' "${fit[@]}" --validation-split 1.5 -o m.keras
-want 2 'must be one of its words' "${fit[@]}" --end sometimes -o m.keras
+want 2 "--end 'sometimes': must be one of these: --end keep.drop" "${fit[@]}" --end sometimes -o m.keras
 for weights in 1,x 1,2, 1,,2 ,1 1,inf 1,0x2 '1, 2'; do
     want 2 'a number for each class' "${fit[@]}" --class-weight "$weights" -o m.keras
 done
@@ -379,7 +380,14 @@ touch table.parquet notes.xyz
 want 2 'table.parquet: Keel does not read Parquet; let a program write its rows' data table.parquet
 want 2 'two.keras: is a model' fit two.keras --data two.keras -o m.keras
 want 2 'notes.xyz: is not a kind of data that Keel reads: ' data notes.xyz
-want 2 'nowhere: does not exist$' data nowhere
+want 1 'nowhere: does not exist$' data nowhere
+for url in https://example.org/t.csv s3://bucket/t; do
+    want 2 "$url: Keel reads no URLs; download the data" data $url
+done
+touch one.JPG one.wav
+want 2 'one.JPG: is one image; give its folder' data one.JPG
+want 2 'one.wav: is one sound; give its folder' data one.wav
+rm one.*
 want 2 'synthetc.*: is not a kind of data that Keel reads: .*synthetic' data 'synthetc(x=float32(2),rows=3)'
 tail -n +2 t.csv >bare.csv
 want 0 '103 rows of bare.csv|bare.csv: .*103' fit two.keras --data bare.csv --no-header --label 4 --devices cpu:0 -o bare.keras
@@ -468,9 +476,10 @@ want 2 'a number above 99999999' "${fit[@]}" --devices cpu:99999999999 -o m.kera
 want 0 "devices share [0-9]+ cores?: the result is that of $(nproc --all)0 devices" "${fit[@]}" --devices "cpu:0-$(($(nproc --all) * 10 - 1))" -o v.keras
 want 0 'devices share' predict v.keras --data t.csv --label kind --devices "cpu:0-$(nproc --all)" -o p.npy
 want 2 "a number is missing after '-'" "${fit[@]}" --devices cpu:3- -o m.keras
-want 1 'gpu' "${fit[@]}" --devices gpu:0 -o m.keras
+want 1 "no devices of kind 'gpu'; GPUs of NVIDIA are cuda:0" "${fit[@]}" --devices gpu:0 -o m.keras
 want 1 'last batch of 7' "${fit[@]}" --end error -o m.keras
 want 1 'shape' fit mlp.keras --data p.npy,p.npy -o m.keras
+want 1 '^keel fit: loss: SparseCategoricalCrossentropy: a row of predictions has shape' fit mlp.keras --data 'synthetic(x=float32(4),y=float32(3),rows=9)' -o m.keras
 want 1 'none.keras' evaluate none.keras --data t.csv
 # where the results go is tried before anything is trained, and nothing is written over
 mkdir shut && cp t.csv shut/u.csv
@@ -519,6 +528,8 @@ want 0 '^saved +link.keras' "${fit[@]}" -o link.keras
 cmp -s two.keras elsewhere/real.keras && fail "the file behind the link was not written"
 [[ -z $(ls -A | grep keel-try) ]] || fail "a tried output is left: $(ls -A)"
 want 2 'end in .npy' predict fit.keras --data t.csv --label kind -o p.txt
+sed 's/less/0/; s/more/1/' t.csv >five.csv
+want 1 "rows have shape [(]5,[)], but model .* takes [(]4,[)]; --label names a column that is no input" predict fit.keras --data five.csv -o p.npy
 want 2 '--image-size' fit cnn.keras --data . --image-size 9 -o m.keras
 [[ ! -e m.keras ]] || fail "a refused keel fit left a file"
 
@@ -547,7 +558,7 @@ want 0 'cost +a step takes' plan "$here/../tests/golden/outputs_masked_two.keras
 want 2 'shards needs --reproducible' plan cnn.keras --rows 64 --shards 5
 want 2 '2 shards for 3 devices' plan cnn.keras --rows 64 --devices cpu:0-2 --reproducible --shards 2
 want 0 'mlp' new mlp --input 20 --classes 3 -o flat.keras
-want 0 'recompute +--recompute makes no value again' plan flat.keras --rows 64
+want 0 'recompute +--recompute would save nothing$' plan flat.keras --rows 64
 want 0 'resnet18' new resnet18 --input 32,32,3 --classes 10 -o small.keras
 want 0 'recompute +--recompute would save [0-9.]+ [KM]iB$' plan small.keras --rows 64
 want 0 'recompute +--recompute saves [0-9.]+ [KM]iB$' plan small.keras --rows 64 --recompute

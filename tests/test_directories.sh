@@ -81,7 +81,7 @@ want 0 '' new cnn --input 16,16,3 --classes 10 --sizes 4,4 -o image.keras
 for how in bilinear bicubic area lanczos3 lanczos5 gaussian mitchellcubic nearest; do
     want 0 '^rows +' evaluate image.keras --data shapes --interpolation $how --image-size 16,16
 done
-want 2 'must be one of its words' evaluate image.keras --data shapes --interpolation cubic
+want 2 'must be one of these' evaluate image.keras --data shapes --interpolation cubic
 want 0 '^rows +' evaluate image.keras --data images:shapes --crop-to-aspect-ratio
 want 0 '^rows +' evaluate image.keras --data shapes --pad-to-aspect-ratio
 want 2 'only one of them' evaluate image.keras --data shapes --crop-to-aspect-ratio --pad-to-aspect-ratio
