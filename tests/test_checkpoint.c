@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/hash.h"
 #include "base/memory.h"
 #include "io/file.h"
 #include "io/sections.h"
@@ -805,6 +806,49 @@ static void a_damaged_block_is_refused_wherever_it_is_damaged(void **state)
         KEEL_EARG);
 }
 
+static void a_block_with_its_checksum_may_claim_only_what_it_has(void **state)
+{
+    enum { SUM = 8, SUMMED = 16, FIRST = 24, ENTRY = KEEL_SECTION_NAME + 16 };
+    enum { SECOND = FIRST + ENTRY, BEGIN = SECOND + KEEL_SECTION_NAME, LENGTH = BEGIN + 8 };
+    static const struct {
+        const char *what;
+        size_t at;
+        uint64_t value;
+        const char *says;
+    } cases[] = {
+        { "more sections than there is room for", SUMMED, 4, "4 sections in 200 bytes" },
+        { "a section that begins behind the end", BEGIN, 208, "section 1 is damaged" },
+        { "a section that ends behind the end", LENGTH, 25, "section 1 is damaged" },
+        { "a section as long as the block", LENGTH, 200, "section 1 is damaged" },
+        { "a section that is not aligned", BEGIN, 169, "section 1 is damaged" },
+        { "two sections of one name", SECOND, 0x64616568 /* head */, "section 1 is damaged" },
+        { "a section without a name", SECOND, 0, "section 1 is damaged" },
+    };
+    static const double numbers[3] = { 1, 2, 3 };
+    const keel_section list[] = { { "head", "{}", 2 },
+                                  { "tally", numbers, sizeof numbers },
+                                  { "empty", NULL, 0 } };
+    keel_sections got;
+    void *block;
+    size_t n;
+    (void)state;
+    must(keel_sections_encode(list, 3, &block, &n));
+    assert_int_equal(n, 200);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t was, sum;
+        char *place = (char *)block + cases[i].at;
+        memcpy(&was, place, sizeof was);
+        memcpy(place, &cases[i].value, sizeof was);
+        sum = keel_fingerprint((char *)block + SUMMED, n - SUMMED);
+        memcpy((char *)block + SUM, &sum, sizeof sum);
+        if (keel_sections_decode(&got, block, n) != KEEL_EFORMAT)
+            fail_msg("%s is accepted", cases[i].what);
+        if (!strstr(keel_error(), cases[i].says)) fail_msg("%s: %s", cases[i].what, keel_error());
+        memcpy(place, &was, sizeof was);
+    }
+    keel_free(block);
+}
+
 static void *release_soon(void *claim)
 {
     usleep(200000);
@@ -941,6 +985,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_damaged_block_is_refused_wherever_it_is_damaged),
+        cmocka_unit_test(a_block_with_its_checksum_may_claim_only_what_it_has),
         cmocka_unit_test(a_claim_is_of_one_process_at_a_time),
         cmocka_unit_test(a_claim_waits_for_one_that_is_about_to_end),
         cmocka_unit_test(one_of_several_writes_a_file_for_all),

@@ -909,6 +909,7 @@ static void rows_that_claim_more_than_their_bytes_are_refused(void **state)
     (void)state;
     const uint64_t gib = UINT64_C(1) << 30;
     bytes small = { 0 }, bomb = deflate_zeros((const unsigned char *)"", 0, 200, 15);
+    bytes less = deflate_zeros((const unsigned char *)"", 0, 1, 15);
     add(&small, "0123456789abcdef", 16);
     costs_little("1 GiB of 16 bytes", read_number_rows,
                  file_of_rows("a.rows", &small, gib, gib / 8, 1), "the place of row 0");
@@ -920,12 +921,16 @@ static void rows_that_claim_more_than_their_bytes_are_refused(void **state)
                  file_of_rows("d.rows", &small, 16, gib, 1), "not as many bytes as its shape");
     costs_little("a row that inflates to more than it says", read_number_rows,
                  file_of_rows("e.rows", &bomb, 1 << 20, 1 << 17, 1), "cannot be inflated");
+    costs_little("a row that inflates to less than it says", read_number_rows,
+                 file_of_rows("h.rows", &less, (1 << 20) + 8, (1 << 17) + 1, 1),
+                 "cannot be inflated");
     costs_little("texts that say they are longer than the row", read_text_rows,
                  file_of_rows("f.rows", &small, 16, 2, 1), "a text");
     costs_little("100000 rows at one place", read_number_rows,
                  file_of_rows("g.rows", &small, 16, 2, 100000), NULL);
     free(small.at);
     free(bomb.at);
+    free(less.at);
 }
 
 int main(void)

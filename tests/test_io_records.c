@@ -9,6 +9,7 @@
 #include "io/tfrecord.h"
 #include "must.h"
 #include "record_files.h"
+#include <zlib.h>
 
 #define COUNT(list) (sizeof list / sizeof *list)
 
@@ -268,6 +269,70 @@ static void files_of_tensorflow_have_six_records_however_they_are_packed(void **
     assert_int_equal(keel_memory_live(), 0);
 }
 
+static void add_gzipped(record_bytes *to, const void *data, size_t n)
+{
+    unsigned char out[512];
+    z_stream z = { .next_in = (Bytef *)data, .avail_in = (uInt)n };
+    z.next_out = out;
+    z.avail_out = sizeof out;
+    assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    deflateEnd(&z);
+    record_add(to, out, sizeof out - z.avail_out);
+}
+
+static void joined_gzip_files_have_the_records_of_all(void **state)
+{
+    static const size_t cuts[] = { 21, 30, 45 }; /* between records, and within them */
+    (void)state;
+    record_bytes b = three_records();
+    files_begin();
+    for (size_t i = 0; i < COUNT(cuts); i++) {
+        record_bytes joined = { 0 };
+        int64_t count = 0;
+        add_gzipped(&joined, b.at, cuts[i]);
+        add_gzipped(&joined, b.at + cuts[i], b.n - cuts[i]);
+        must(read_all(files_write("a.tfrecord", joined.at, joined.n), &count));
+        assert_int_equal(count, 3);
+        free(joined.at);
+    }
+    free(b.at);
+    files_end();
+}
+
+static void gzipped_files_have_one_room_together(void **state)
+{
+    (void)state;
+    record_bytes b = three_records(), zipped = { 0 };
+    const int64_t n = (int64_t)b.n;
+    const struct {
+        const char *what;
+        int64_t room;
+        int fits; /* files */
+    } cases[] = {
+        { "room for two", 2 * n, 2 },
+        { "a byte less than two need", 2 * n - 1, 1 },
+        { "room for one", n, 1 },
+        { "a byte less than one needs", n - 1, 0 },
+    };
+    files_begin();
+    add_gzipped(&zipped, b.at, b.n);
+    const char *path = files_write("a.tfrecord", zipped.at, zipped.n);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int64_t room = cases[i].room;
+        for (int k = 0; k < 3; k++) {
+            keel_tfrecord t;
+            const keel_status s = keel_tfrecord_open(&t, path, true, &room);
+            keel_tfrecord_close(&t);
+            if (s != (k < cases[i].fits ? KEEL_OK : KEEL_EDATA))
+                fail_msg("%s, file %d: %s", cases[i].what, k, s < 0 ? keel_error() : "it fits");
+        }
+    }
+    free(b.at);
+    free(zipped.at);
+    files_end();
+}
+
 /* ---- tar ------------------------------------------------------------------------------------- */
 
 static keel_status list_tar(const char *path, char *names, size_t size)
@@ -390,6 +455,8 @@ int main(void)
         cmocka_unit_test(every_damaged_byte_of_a_file_is_found),
         cmocka_unit_test(the_error_names_file_record_byte_and_checksum),
         cmocka_unit_test(files_of_tensorflow_have_six_records_however_they_are_packed),
+        cmocka_unit_test(joined_gzip_files_have_the_records_of_all),
+        cmocka_unit_test(gzipped_files_have_one_room_together),
         cmocka_unit_test(long_names_and_large_sizes_come_from_special_members),
         cmocka_unit_test(members_without_data_of_their_own_are_refused_by_name),
         cmocka_unit_test(every_damaged_byte_of_a_header_is_found),

@@ -103,6 +103,9 @@ static const struct refused {
     { "as many batch sizes as boundaries",
       "bucket_by_sequence_length bucket_boundaries [3] bucket_batch_sizes [2]", KEEL_EARG,
       "make 2 buckets" },
+    { "boundaries of which two are equal",
+      "bucket_by_sequence_length bucket_boundaries [3,3] bucket_batch_sizes [2,2,2]", KEEL_EARG,
+      "must ascend, but 3 follows 3" },
     { "map by name", "map", KEEL_EARG, "C" },
 };
 
