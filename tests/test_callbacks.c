@@ -1247,6 +1247,16 @@ static void balanced_weights_are_those_of_scikit_learn(void **unused)
     must(keel_dataset_balanced_weights(d, w, 4));
     const double want[] = { 10 / (4 * 6.0), 10 / (4 * 3.0), 1, 10 / (4 * 1.0) };
     for (int i = 0; i < 4; i++) assert_true(fabs(w[i] - want[i]) < 1e-15);
+    float shares[4][3] = { { 1, 0, 0 }, { 0.5f, 0.5f, 0 }, { 0, 0, 1 }, { 0, 0.25f, 0.75f } };
+    const double of_shares[] = { 4 / (3 * 2.0), 1,
+                                 4 / (3 * 2.0) }; /* of two equal ones the first */
+    const keel_tensor tx = { KEEL_FLOAT32, { 1, { 4 } }, in },
+                      ty = { KEEL_FLOAT32, { 2, { 4, 3 } }, shares };
+    keel_dataset *soft;
+    must(keel_dataset_from_arrays(&soft, &tx, &ty, NULL));
+    must(keel_dataset_balanced_weights(soft, w, 3));
+    for (int i = 0; i < 3; i++) assert_true(fabs(w[i] - of_shares[i]) < 1e-15);
+    keel_dataset_destroy(soft);
     assert_int_equal(keel_dataset_balanced_weights(d, w, 3), KEEL_EDATA);
     assert_non_null(strstr(keel_error(), "row 9 has the label 3"));
     static const struct {

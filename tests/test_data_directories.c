@@ -211,6 +211,7 @@ static void a_kind_of_bmp_or_webp_that_is_not_read_is_named(void **state)
         { "bits24.bmp", "16 bits a pixel", 28, 16 },
         { "bits8.bmp", "a compressed BMP", 30, 1 },
         { "bits8.bmp", "palette of colours", 54 + 4 * 7, 99 },
+        { "bits8.bmp", "palette of colours", 54 + 4 * 7 + 2, 99 },
         { "bits24.bmp", "OS/2", 14, 12 },
         { "bits24.bmp", "do not fit into", 18, 60 },
         { "alpha.webp", "damaged or truncated", 40, 77 },
@@ -581,6 +582,16 @@ static void every_width_of_samples_is_read(void **state)
         assert_true(w.frames == 1 && w.channels == 2 && w.rate == 8000);
         assert_int_equal(keel_wav_convert(&w, file + w.at, 1, out, "a.wav"), KEEL_OK);
         assert_memory_equal(out, cases[i].want, sizeof out);
+    }
+    static const float not_finite[][2] = { { 0, NAN }, { INFINITY, 0 }, { 0, -INFINITY } };
+    for (size_t i = 0; i < sizeof not_finite / sizeof *not_finite; i++) {
+        unsigned char file[96];
+        keel_wav w;
+        float out[2];
+        const size_t n = make_wav(file, 3, 32, not_finite[i]);
+        assert_int_equal(keel_wav_header(&w, file, n, n, "a.wav"), KEEL_OK);
+        assert_int_equal(keel_wav_convert(&w, file + w.at, 1, out, "a.wav"), KEEL_EDATA);
+        assert_non_null(strstr(keel_error(), "a.wav: frame 0 is not finite"));
     }
 }
 

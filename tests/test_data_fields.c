@@ -428,6 +428,7 @@ static void a_column_with_a_comma_is_named_in_quotes(void **state)
         { "x=\"a, b\"c", "has a quote that does not end its part", KEEL_EARG },
         { "x=\"", "has a quote that does not end its part", KEEL_EARG },
         { "x=\"\"", "has a quote that does not end its part", KEEL_EARG },
+        { "x=\"a\"b\"", "has a quote that does not end its part", KEEL_EARG },
         { "x=\"a, b\",", "has an empty part", KEEL_EARG },
         { "x=a, b", "no column 'a'", KEEL_EARG },
     };

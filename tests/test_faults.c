@@ -82,6 +82,7 @@ static void a_budget_is_a_number_a_part_or_both(void **state)
         { "the smaller of both is the number", "ignore_errors", 0.5, 3, 10, 4 * 9 },
         { "the smaller of both is the part", "ignore_errors", 0.01, 300, 10, 5 * 9 },
         { "29 of 100 are 29 %", "ignore_errors", 0.2525, 0, 4, -1 },
+        { "57 of 400, which a product makes a little less", "ignore_errors", 0.1425, 0, 7, -1 },
         { "substituted, a part that suffices", "substitute", 0.1, 0, 10, -1 },
         { "substituted, a part that does not", "substitute", 0.09, 0, 10, 36 * 10 + 9 },
         { "substituted, the smaller is the number", "substitute", 0.5, 3, 10, 39 },

@@ -374,6 +374,45 @@ static void windows_may_have_the_target_of_one_row(void **unused)
     keel_dataset_destroy(windows);
 }
 
+static void a_window_needs_all_its_rows(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *what;
+        int rows, size, shift, stride, offset; /* offset -1: none */
+        int64_t want;
+    } cases[] = {
+        { "one row less than a window", 3, 4, 1, 1, -1, 0 },
+        { "as many rows as a window", 4, 4, 1, 1, -1, 1 },
+        { "one row more", 5, 4, 1, 1, -1, 2 },
+        { "one row more, which is not enough to shift", 5, 4, 2, 1, -1, 1 },
+        { "one row less than a window with a stride", 6, 4, 1, 2, -1, 0 },
+        { "as many rows as a window with a stride", 7, 4, 1, 2, -1, 1 },
+        { "no row for the target", 4, 4, 1, 1, 4, 0 },
+        { "a row for the target", 5, 4, 1, 1, 4, 1 },
+        { "a target within the window", 4, 4, 1, 1, 2, 1 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        float x[8] = { 0 }, y[8] = { 0 };
+        const keel_tensor tx = { KEEL_FLOAT32, { 1, { cases[i].rows } }, x },
+                          ty = { KEEL_FLOAT32, { 1, { cases[i].rows } }, y };
+        keel_dataset *d, *windows;
+        must(keel_dataset_from_arrays(&d, &tx, &ty, NULL));
+        const keel_arg target = KEEL_ARG_INT("target_offset", cases[i].offset);
+        must(keel_dataset_apply(&windows, "window",
+                                KEEL_ARGS(KEEL_ARG_INT("size", cases[i].size),
+                                          KEEL_ARG_INT("shift", cases[i].shift),
+                                          KEEL_ARG_INT("stride", cases[i].stride),
+                                          cases[i].offset < 0 ? (keel_arg){ 0 } : target),
+                                &d, 1));
+        if (keel_dataset_cardinality(windows) != cases[i].want)
+            fail_msg("%s: %lld windows, not %lld", cases[i].what,
+                     (long long)keel_dataset_cardinality(windows), (long long)cases[i].want);
+        keel_dataset_destroy(windows);
+        keel_dataset_destroy(d);
+    }
+}
+
 /* ---- the same for any threads, from any element ---------------------------------------------- */
 
 static const char *const chains[] = {
@@ -552,7 +591,7 @@ static void prefetch_says_how_many_batches_are_ready(void **state)
 int main(void)
 {
     enum { N = sizeof gives / sizeof *gives };
-    static struct CMUnitTest test[N + 8];
+    static struct CMUnitTest test[N + 9];
     for (int i = 0; i < N; i++)
         test[i] = (struct CMUnitTest){ .name = gives[i].what,
                                        .test_func = a_stage_gives,
@@ -565,5 +604,6 @@ int main(void)
     test[N + 5] = (struct CMUnitTest)cmocka_unit_test(streams_are_shuffled_as_rows_by_number);
     test[N + 6] = (struct CMUnitTest)cmocka_unit_test(prefetch_says_how_many_batches_are_ready);
     test[N + 7] = (struct CMUnitTest)cmocka_unit_test(windows_may_have_the_target_of_one_row);
+    test[N + 8] = (struct CMUnitTest)cmocka_unit_test(a_window_needs_all_its_rows);
     return cmocka_run_group_tests(test, NULL, NULL);
 }
