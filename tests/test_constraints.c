@@ -8,6 +8,7 @@
 #include "golden.h"
 #include "keel/keel.h"
 #include "must.h"
+#include "regularizers/regularizer.h"
 #include "tensor/shape.h"
 #include <math.h>
 #include <setjmp.h>
@@ -358,6 +359,37 @@ static void any_arguments_change_a_weight_as_in_keras(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+static void what_is_orthogonal_is_a_matrix_of_several_vectors(void **state)
+{
+    static const struct {
+        const char *mode;
+        keel_shape shape;
+        const char *says; /* NULL: it is one */
+    } cases[] = {
+        { "rows", { 2, { 2, 1 } }, NULL },
+        { "columns", { 2, { 1, 2 } }, NULL },
+        { "rows", { 2, { 1, 3 } }, "a matrix of one row" },
+        { "columns", { 2, { 3, 1 } }, "a matrix of one column" },
+        { "rows", { 1, { 3 } }, "a weight of 1 dims: it must be a matrix" },
+        { "rows", { 3, { 3, 3, 3 } }, "a weight of 3 dims: it must be a matrix" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *given = json_pack("{s:s,s:{s:s}}", "class_name", "OrthogonalRegularizer", "config",
+                                  "mode", cases[i].mode);
+        keel_penalty p;
+        keel_object o;
+        must(keel_object_read(&o, given, keel_regularizer_find, "regularizer"));
+        const keel_status s = keel_regularizer_read(&o, &cases[i].shape, &p);
+        assert_int_equal(s < 0, cases[i].says != NULL);
+        if (s < 0 && !strstr(keel_error(), cases[i].says)) fail_msg("%s", keel_error());
+        if (s >= 0) assert_int_equal(p.columns, !strcmp(cases[i].mode, "columns"));
+        keel_object_free(&o);
+        json_decref(given);
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 static void axes_that_a_weight_does_not_have_are_refused(void **state)
 {
     static const struct {
@@ -428,6 +460,7 @@ int main(void)
         cmocka_unit_test(weights_that_are_not_there_cannot_be_excluded),
         cmocka_unit_test(constraints_are_written_as_keras_writes_them),
         cmocka_unit_test(any_arguments_change_a_weight_as_in_keras),
+        cmocka_unit_test(what_is_orthogonal_is_a_matrix_of_several_vectors),
         cmocka_unit_test(axes_that_a_weight_does_not_have_are_refused),
         cmocka_unit_test(a_step_that_fails_leaves_normalized_weights_as_they_were),
     };
