@@ -160,6 +160,8 @@ static const struct toml {
     { "a number with a leading zero", "a = 012\n", KEEL_EFORMAT, "not a value" },
     { "a number with two underscores in succession", "a = 1__0\n", KEEL_EFORMAT, "not a value" },
     { "a number with an underscore at its end", "a = 1_\n", KEEL_EFORMAT, "not a value" },
+    { "a sign behind the prefix of a base", "a = 0x-5\n", KEEL_EFORMAT, "not a whole number" },
+    { "the prefix of a base twice", "a = 0x0x5\n", KEEL_EFORMAT, "not a whole number" },
     { "a date", "a = 2024-01-01\n", KEEL_EUNSUP, "dates" },
     { "a text of several lines", "a = \"\"\"\nx\"\"\"\n", KEEL_EUNSUP, "several lines" },
     { "a list without an end", "a = [1, 2\n", KEEL_EFORMAT, "comma" },
@@ -181,6 +183,26 @@ static void it_is_read(void **state)
     assert_string_equal(text, t->answer);
     free(text);
     json_decref(v);
+}
+
+static void without_memory_no_key_is_another(void **state)
+{
+    static const char text[] = "[t]\nalpha = 1\nbeta.gamma = 'x'\n";
+    (void)state;
+    keel_status s = KEEL_ENOMEM;
+    for (int64_t k = 0; s == KEEL_ENOMEM; k++) {
+        json_t *v = NULL;
+        keel_memory_fail_at(k);
+        s = keel_toml_parse(&v, text, strlen(text), "f");
+        keel_memory_fail_at(-1);
+        if (s < 0 && s != KEEL_ENOMEM) fail_msg("request %d: %s", (int)k, keel_error());
+        if (s < 0) continue;
+        char *got = json_dumps(v, JSON_SORT_KEYS | JSON_COMPACT);
+        assert_string_equal(got, "{\"t\":{\"alpha\":1,\"beta\":{\"gamma\":\"x\"}}}");
+        free(got);
+        json_decref(v);
+    }
+    must(s);
 }
 
 static const struct file {
@@ -331,7 +353,7 @@ int main(void)
         N_TOML = sizeof toml / sizeof *toml,
         N_FILE = sizeof file / sizeof *file
     };
-    static struct CMUnitTest test[N_REFUSED + N_TOML + N_FILE + 2];
+    static struct CMUnitTest test[N_REFUSED + N_TOML + N_FILE + 3];
     int n = 0;
     for (int i = 0; i < N_REFUSED; i++)
         test[n++] =
@@ -342,6 +364,7 @@ int main(void)
         test[n++] =
             (struct CMUnitTest){ file[i].what, a_file_is_refused, NULL, NULL, (void *)&file[i] };
     test[n++] = (struct CMUnitTest)cmocka_unit_test(further_datasets_are_opened_behind_the_first);
+    test[n++] = (struct CMUnitTest)cmocka_unit_test(without_memory_no_key_is_another);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(every_allocation_may_fail);
     return cmocka_run_group_tests(test, NULL, NULL);
 }

@@ -153,6 +153,8 @@ static keel_status word(parser *p, char out[NUMBER_MAX])
 static keel_status whole(const parser *p, const char *digits, int base, json_t **out)
 {
     char *end;
+    if (base != 10 && digits[strspn(digits, "0123456789abcdefABCDEF")]) /* strtoll takes more */
+        return wrong(p, "not a whole number of 64 bits");
     errno = 0;
     const long long v = strtoll(digits, &end, base);
     if (errno || *end || end == digits) return wrong(p, "not a whole number of 64 bits");
@@ -293,6 +295,7 @@ static keel_status key(parser *p, char out[KEY_MAX])
         while (is_word(peek(p)) && *p->at != '.' && *p->at != '+' && *p->at != ':') p->at++;
         keel_text_add(&t, "%.*s", (int)(p->at - begin), begin);
         if (p->at == begin) s = wrong(p, "a key is missing");
+        if (t.failed) s = KEEL_ENOMEM;
     }
     if (s >= 0 && (t.length >= KEY_MAX || strlen(t.data ? t.data : "") != t.length))
         s = wrong(p, "a key is too long");
