@@ -777,17 +777,24 @@ static void each_failing_allocation_is_one_error_and_no_leak(void **state)
 
 /* ---- the block ------------------------------------------------------------------------------- */
 
-static void a_damaged_block_is_refused_wherever_it_is_damaged(void **state)
+static const double numbers[3] = { 1, 2, 3 };
+
+static void *three_sections(size_t *n)
 {
-    static const double numbers[3] = { 1, 2, 3 };
     const keel_section list[] = { { "head", "{}", 2 },
                                   { "tally", numbers, sizeof numbers },
                                   { "empty", NULL, 0 } };
-    keel_sections got;
     void *block;
+    must(keel_sections_encode(list, 3, &block, n));
+    return block;
+}
+
+static void a_damaged_block_is_refused_wherever_it_is_damaged(void **state)
+{
+    keel_sections got;
     size_t n;
+    void *block = three_sections(&n);
     (void)state;
-    must(keel_sections_encode(list, 3, &block, &n));
     must(keel_sections_decode(&got, block, n));
     assert_int_equal(got.count, 3);
     assert_memory_equal(keel_sections_find(&got, "tally")->data, numbers, sizeof numbers);
@@ -824,15 +831,10 @@ static void a_block_with_its_checksum_may_claim_only_what_it_has(void **state)
         { "two sections of one name", SECOND, 0x64616568 /* head */, "section 1 is damaged" },
         { "a section without a name", SECOND, 0, "section 1 is damaged" },
     };
-    static const double numbers[3] = { 1, 2, 3 };
-    const keel_section list[] = { { "head", "{}", 2 },
-                                  { "tally", numbers, sizeof numbers },
-                                  { "empty", NULL, 0 } };
     keel_sections got;
-    void *block;
     size_t n;
+    void *block = three_sections(&n);
     (void)state;
-    must(keel_sections_encode(list, 3, &block, &n));
     assert_int_equal(n, 200);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint64_t was, sum;

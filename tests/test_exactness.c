@@ -39,7 +39,7 @@ static void every_row_is_trained_exactly_once_an_epoch(void **unused)
     for (int i = 0; i < ROWS; i++) unit[i * ROWS + i] = target[i] = 1;
     for (int64_t n = 1; n <= ROWS; n = next_rows(n))
         for (int64_t batch = 1; batch <= 17; batch += thin(1, 3, 4))
-            for (int lanes = 1; lanes <= LANES; lanes++) {
+            for (int on = 1; on <= STRATEGIES; on++) {
                 keel_model *m;
                 keel_dataset *d;
                 keel_tensor w;
@@ -59,7 +59,7 @@ static void every_row_is_trained_exactly_once_an_epoch(void **unused)
                            .loss = { { "mse" } } }));
                 must(keel_dataset_from_arrays(&d, &x, &y, NULL));
                 must(keel_fit(
-                    m, strategy[lanes], d,
+                    m, strategy[on], d,
                     &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = batch, .seed = 5 }, NULL));
                 must(keel_model_get_weight(m, "dense/kernel", &w));
                 const int64_t tail = n % batch;

@@ -160,7 +160,7 @@ static const struct toml {
     { "a number with a leading zero", "a = 012\n", KEEL_EFORMAT, "not a value" },
     { "a number with two underscores in succession", "a = 1__0\n", KEEL_EFORMAT, "not a value" },
     { "a number with an underscore at its end", "a = 1_\n", KEEL_EFORMAT, "not a value" },
-    { "a sign behind the prefix of a base", "a = 0x-5\n", KEEL_EFORMAT, "not a whole number" },
+    { "a sign after the prefix of a base", "a = 0x-5\n", KEEL_EFORMAT, "not a whole number" },
     { "the prefix of a base twice", "a = 0x0x5\n", KEEL_EFORMAT, "not a whole number" },
     { "a date", "a = 2024-01-01\n", KEEL_EUNSUP, "dates" },
     { "a text of several lines", "a = \"\"\"\nx\"\"\"\n", KEEL_EUNSUP, "several lines" },

@@ -143,9 +143,10 @@ keel_status keel_records_place(keel_program *p)
 /* ---- the tree of a step -------------------------------------------------------------------------
  */
 
-/* Plans how each row of a run folds, and which nodes the run leaves. base [upward]: in its worker's
- * stack, behind what the runs that come before have left; while a run folds, its stack is higher
- * than what it leaves. [own_begin, own_end): the rows of this process, which merges its nodes. */
+/* Plans how each row of a run folds, and which nodes the run leaves. base [upward]: where it begins
+ * in its worker's stack, above the nodes of all runs that fold before it, because its stack is
+ * higher while it folds than in the end. [own_begin, own_end): the rows of this process, which
+ * merges its nodes. */
 static void plan_run(keel_bound *b, const keel_piece *run, const int base[2], int64_t own_begin,
                      int64_t own_end)
 {
