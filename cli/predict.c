@@ -337,8 +337,8 @@ const keel_command keel_command_predict = {
     .most = 1,
     .summary = "Write the model's outputs for each row",
     .help = "Row i of the file is the output for row i of the data. Images are ordered by class, "
-            "then by path. Labels are not read; of a table, --label names their column all the "
-            "same, so that it is no input.",
+            "then by path. Labels are not read. In a table, --label still names their column, so "
+            "that it is not taken as an input.",
     .example = "keel predict trained.keras --data held-out/ -o out.npy",
     .options = table,
     .size = sizeof(options),

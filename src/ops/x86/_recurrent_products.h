@@ -14,11 +14,11 @@ typedef struct over {
     const keel_recurrent_args *args;
     keel_steps s;
     gate_kind activation, recurrent;
-    int64_t u, width, all;       /* of a state, of z, of what is saved of gates */
-    int gates, head;             /* head: those that have a product with the state itself */
-    const float *drop;           /* [rows, gates, U]; NULL: none */
-    const keel_rounded *rounded; /* how products are made; NULL: in float32 */
-    float *product;              /* room for one that is rounded */
+    int64_t u, width, all;  /* of a state, of z, of what is saved of gates */
+    int gates, head;        /* head: those that have a product with the state itself */
+    const float *drop;      /* [rows, gates, U]; NULL: none */
+    const keel_rounded *by; /* how products are rounded; NULL: they are in float32 */
+    float *room;            /* of a rounded product */
 } over;
 
 /* The gates that have a product with the state itself. */
@@ -28,7 +28,7 @@ static int head_of(const keel_node *n, const keel_cell *cell)
     return cell->gates == 3 && !a->reset_after ? 2 : cell->gates;
 }
 
-/* drop and product are still to be set. */
+/* drop and room are still to be set. */
 static over over_of(const keel_call *c, const keel_cell *cell)
 {
     const keel_steps s = keel_recurrent_steps(c->node, cell);
@@ -43,7 +43,7 @@ static over over_of(const keel_call *c, const keel_cell *cell)
                    .all = cell->parts * s.units,
                    .gates = cell->gates,
                    .head = head_of(c->node, cell),
-                   .rounded = keel_rounded_of(c->node) };
+                   .by = keel_rounded_of(c->node) };
 }
 
 static float *saved_at(const over *o, int k, int64_t row, int64_t at, int64_t n)
@@ -142,7 +142,7 @@ static void multiply_gates(const over *o, const float *a, int64_t a_row, int fro
                            const float *start, float *out)
 {
     const int64_t end = to * o->u;
-    if (o->rounded) {
+    if (o->by) {
         const keel_rounded_product d = { .a = a,
                                          .a_row = a_row,
                                          .n = o->call->rows,
@@ -150,8 +150,8 @@ static void multiply_gates(const over *o, const float *a, int64_t a_row, int fro
                                          .columns = end - from * o->u,
                                          .out = out + from * o->u,
                                          .out_row = o->width,
-                                         .room = o->product };
-        o->rounded->multiply(&d, packed_part(o, from), start ? start + from * o->u : NULL);
+                                         .room = o->room };
+        o->by->multiply(&d, packed_part(o, from), start ? start + from * o->u : NULL);
         return;
     }
     product p = {
@@ -170,7 +170,7 @@ static void multiply_back(const over *o, int64_t at, int from, int to, bool adds
 {
     const float *const a = saved_at(o, KEEL_SAVED_GATES, 0, at, o->all) + from * o->u;
     const float *turned = ((const keel_derived *)o->call->plan)->data;
-    if (o->rounded) {
+    if (o->by) {
         const keel_rounded_product d = { .a = a,
                                          .a_row = o->s.steps * o->all,
                                          .n = o->call->rows,
@@ -179,8 +179,8 @@ static void multiply_back(const over *o, int64_t at, int from, int to, bool adds
                                          .out = out,
                                          .out_row = o->u,
                                          .adds = adds,
-                                         .room = o->product };
-        o->rounded->multiply(&d, packed_part(o, from), NULL);
+                                         .room = o->room };
+        o->by->multiply(&d, packed_part(o, from), NULL);
         return;
     }
     product p = { .a = a,
@@ -222,7 +222,7 @@ static void add_weights(const over *o, const product *left, int64_t from, int g,
     const float *const gates = (const float *)o->call->saved[KEEL_SAVED_GATES] + from * o->all;
     const int64_t end = next * o->u;
     int64_t k = g * o->u;
-    if (o->rounded) {
+    if (o->by) {
         const keel_rounded_product d = { .a = left->a,
                                          .a_row = left->a_step,
                                          .n = o->u,
@@ -231,8 +231,8 @@ static void add_weights(const over *o, const product *left, int64_t from, int g,
                                          .out = dw + k,
                                          .out_row = o->width,
                                          .adds = left->resumes,
-                                         .room = o->product };
-        o->rounded->multiply_lines(&d, gates + k, o->all);
+                                         .room = o->room };
+        o->by->multiply_lines(&d, gates + k, o->all);
         return;
     }
     for (product p = *left; k < end; k += PANEL) {
@@ -267,7 +267,7 @@ typedef struct forward_room {
     float *sums, *gates;                  /* [rows, width], [rows, parts U] where nobody saves */
     float *shown;                         /* [rows] is there an output yet? */
     float *z, *drop;                      /* of narrow values: [width] of a step; [rows, width] */
-    float *rounded;                       /* see over.product */
+    float *room;                          /* of a rounded product */
 } forward_room;
 
 static forward_room forward_room_in(floats *f, const keel_node *n, const keel_cell *cell,
@@ -286,7 +286,7 @@ static forward_room forward_room_in(floats *f, const keel_node *n, const keel_ce
     r.shown = take(f, rows);
     r.z = take(f, width);
     r.drop = take(f, a->dropped ? rows * width : 0);
-    r.rounded = take(f, by ? by->words(u, rows) : 0);
+    r.room = take(f, by ? by->words(u, rows) : 0);
     return r;
 }
 
@@ -297,7 +297,7 @@ typedef struct backward_room {
     float *product;      /* of the gradients of one gate */
     float *drop, *ddrop; /* factors of narrow values; the gradient of factors */
     float *carry;        /* [U] of narrow values, before the first step */
-    float *rounded;      /* see over.product */
+    float *room;         /* of a rounded product */
 } backward_room;
 
 static backward_room backward_room_in(floats *f, const keel_node *n, const keel_cell *cell,
@@ -313,14 +313,14 @@ static backward_room backward_room_in(floats *f, const keel_node *n, const keel_
     r.drop = take(f, a->dropped ? rows * width : 0);
     r.ddrop = take(f, a->dropped ? rows * width : 0);
     r.carry = take(f, u);
-    r.rounded = take(f, by ? by->words(width, rows) : 0);
+    r.room = take(f, by ? by->words(width, rows) : 0);
     return r;
 }
 
 typedef struct weights_room {
     float *dw;          /* [U, width] where the call adds */
     float *left, *drop; /* [STRETCH, U] a dropped state; factors of narrow values */
-    float *rounded;     /* see over.product */
+    float *room;        /* of a rounded product */
 } weights_room;
 
 /* The first 4 U floats are for weights besides recurrent_kernel. */
@@ -334,7 +334,7 @@ static weights_room weights_room_in(floats *f, const keel_node *n, const keel_ce
     weights_room r = { .dw = take(f, adds ? u * width : 0) };
     r.left = take(f, a->dropped ? STRETCH * u : 0);
     r.drop = take(f, a->dropped ? rows * width : 0);
-    r.rounded = take(f, by ? by->words(STRETCH, u) + by->words(STRETCH, width) : 0);
+    r.room = take(f, by ? by->words(STRETCH, u) + by->words(STRETCH, width) : 0);
     return r;
 }
 

@@ -78,7 +78,7 @@ static void VALUE_(run_forward)(const keel_call *c, const keel_cell *cell, reset
 {
     const forward_room f = forward_room_in(&(floats){ .next = c->scratch }, c->node, cell, c->rows);
     over o = over_of(c, cell);
-    o.product = f.rounded;
+    o.room = f.room;
     o.drop = VALUE_(factors)(&o, f.drop);
     const int64_t u = o.u;
     const size_t bytes = (size_t)u * sizeof(float);
@@ -210,7 +210,7 @@ static void VALUE_(run_backward)(const keel_call *c, const keel_cell *cell, rese
         backward_room_in(&(floats){ .next = c->scratch }, c->node, cell, c->rows);
     over o = over_of(c, cell);
     const int64_t u = o.u;
-    o.product = b.rounded;
+    o.room = b.room;
     o.drop = VALUE_(factors)(&o, b.drop);
     VALUE_(begin_gradients)(&o, cell, &b);
     for (int64_t at = o.s.steps - 1; at >= 0; at--) {
@@ -251,7 +251,7 @@ static void VALUE_(run_weights)(const keel_call *c, const keel_cell *cell)
         weights_room_in(&(floats){ .next = c->scratch }, c->node, cell, c->rows, c->weight_adds);
     over o = over_of(c, cell);
     if (!c->weight_grad[0]) return;
-    o.product = r.rounded;
+    o.room = r.room;
     o.drop = VALUE_(factors)(&o, r.drop);
     weigh(&o, c->weight_adds ? r.dw : c->weight_grad[0], r.left);
     if (c->weight_adds) add_to(c->weight_grad[0], r.dw, o.u * o.width);

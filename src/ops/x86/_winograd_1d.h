@@ -14,9 +14,8 @@ typedef struct sequence {
     int64_t tiles;
 } sequence;
 
-/* turned: as backward has it. False: these are not windows of 3 over one dim that move by one
- * place.
- */
+/* turned: as backward reads and makes a row. False: these are not windows of 3 over one dim, with
+ * stride 1. */
 static bool sequence_of(sequence *s, const keel_node *n, bool turned)
 {
     const keel_conv2d_args *a = n->args;
