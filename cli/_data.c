@@ -272,12 +272,15 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
     d->n_feature = features.n;
     keel_label_mode modes[KEEL_FIELDS_MAX];
     int64_t counts[KEEL_FIELDS_MAX];
-    for (int i = 0; m && i < targets.n; i++) {
-        const int k = output_of(m, targets.word[i], i);
+    const int outputs = m ? keel_model_output_count(m) : 0;
+    if (!targets.n && !o->label)
+        d->n_numbered = outputs < KEEL_FIELDS_MAX ? outputs : KEEL_FIELDS_MAX;
+    for (int i = 0; m && i < targets.n + d->n_numbered; i++) {
+        const int k = targets.n ? output_of(m, targets.word[i], i) : i;
         modes[i] = label_mode(m, k);
         counts[i] = class_count(m, k);
     }
-    if (m && keel_model_output_count(m) > 1) {
+    if (outputs > 1) {
         d->target_modes = modes;
         d->target_class_counts = counts;
     }

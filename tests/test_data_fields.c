@@ -546,6 +546,34 @@ static void targets_may_differ_in_what_their_labels_are(void **state)
     files_end();
 }
 
+/* Without names, as in a pipeline file: y_0 and y_1 are told apart by their numbers. */
+static void numbered_targets_may_differ_in_what_their_labels_are(void **state)
+{
+    static const keel_label_mode modes[] = { KEEL_LABEL_INT, KEEL_LABEL_CATEGORICAL };
+    static const int64_t counts[] = { 0, 3 };
+    static const member arrays[] = { { "x", 0 }, { "y_0", -7.5 }, { "y_1", 2 } };
+    char raw[600], text[600];
+    files_begin();
+    write_npz("t.npz", arrays, 3);
+    files_write("t.raw", (const float[]){ 0, -7.5f, 2, 0, -7.5f, 2 }, 24);
+    snprintf(text, sizeof text, "source = '%s'\n[[stage]]\nname = 'cache'\n", files_path("t.npz"));
+    files_text("t.toml", text);
+    snprintf(raw, sizeof raw, "raw(x=float32,y_0=float32,y_1=float32):%s", files_path("t.raw"));
+    const char *const specs[] = { files_path("t.npz"), files_path("t.toml"), raw };
+    for (int i = 0; i < 3; i++) {
+        keel_dataset_options o = options();
+        o.n_numbered = 2;
+        o.target_modes = modes;
+        o.target_class_counts = counts;
+        keel_dataset *d = NULL;
+        if (keel_dataset_open(&d, specs[i], &o) < 0) fail_msg("%s: %s", specs[i], keel_error());
+        check_named(d, 1, "y_0", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ -7.5, -7.5 }, 2);
+        check_named(d, 2, "y_1", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ 0, 0, 1, 0, 0, 1 }, 6);
+        keel_dataset_destroy(d);
+    }
+    files_end();
+}
+
 static void labels_that_are_no_classes_are_refused(void **state)
 {
     static const struct {
@@ -684,6 +712,7 @@ int main(void)
         cmocka_unit_test(the_separator_is_found_in_the_first_line),
         cmocka_unit_test(labels_that_are_numbers_can_be_one_hot),
         cmocka_unit_test(targets_may_differ_in_what_their_labels_are),
+        cmocka_unit_test(numbered_targets_may_differ_in_what_their_labels_are),
         cmocka_unit_test(labels_that_are_no_classes_are_refused),
         cmocka_unit_test(thirty_thousand_one_hot_classes_are_refused_with_the_cost),
         cmocka_unit_test(classes_of_a_model_keep_their_numbers),

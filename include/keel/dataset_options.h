@@ -106,6 +106,8 @@ typedef struct keel_dataset_options {
                             of one-hot rows; 0: as many as are named or occur */
     const keel_label_mode *target_modes; /* [n_target], in place of label_mode; NULL: one for all */
     const int64_t *target_class_counts;  /* [n_target], in place of class_count */
+    int n_numbered; /* where targets is empty, how many values the two above have: those of y_0, y_1
+                       and so on */
     /* Directories: the arguments of keras.utils' image_, audio_ and text_dataset_from_directory. */
     const int32_t *labels; /* of each file, ordered by path, in place of folders; NULL: folders */
     int64_t label_count;

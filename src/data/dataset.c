@@ -280,7 +280,10 @@ keel_status keel_dataset_options_read(keel_dataset_options *out, const keel_data
                          "dataset options: class_count and class_name_count must be 0 "
                          "to %d",
                          1 << 20);
-    for (int i = 0; i < out->n_target && i < KEEL_FIELDS_MAX; i++)
+    if (out->n_numbered < 0 || out->n_numbered > KEEL_FIELDS_MAX)
+        return keel_fail(KEEL_EARG, "dataset options: n_numbered must be 0 to %d", KEEL_FIELDS_MAX);
+    const int n_mode = out->n_target ? out->n_target : out->n_numbered;
+    for (int i = 0; i < n_mode && i < KEEL_FIELDS_MAX; i++)
         if ((out->target_modes && (unsigned)out->target_modes[i] > KEEL_LABEL_NONE) ||
             (out->target_class_counts &&
              (out->target_class_counts[i] < 0 || out->target_class_counts[i] > 1 << 20)))

@@ -53,6 +53,7 @@ static keel_status one_hot(keel_tensor *y, const int32_t *label, int64_t n, int6
 keel_dataset_options keel_labels_options(const keel_dataset_options *o, int target)
 {
     keel_dataset_options own = *o;
+    if (target >= (o->n_target ? o->n_target : o->n_numbered)) return own;
     if (target >= 0 && o->target_modes) own.label_mode = o->target_modes[target];
     if (target >= 0 && o->target_class_counts) own.class_count = o->target_class_counts[target];
     if (target >= 0 && o->target_modes && own.label_mode == KEEL_LABEL_INT && !own.class_count)

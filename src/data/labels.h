@@ -11,8 +11,8 @@ typedef struct keel_classes {
 
 void keel_classes_free(keel_classes *c);
 
-/* The options with the label mode and number of classes of one of o->targets; -1: of none of them.
- */
+/* The options with the label mode and number of classes of one of o->targets, or where there are
+ * none, of y_0, y_1 and so on; -1: of none of them. */
 keel_dataset_options keel_labels_options(const keel_dataset_options *o, int target);
 
 /* Fail with KEEL_EDATA: `label` is not one of the n classes. The text lists the first few. */

@@ -91,7 +91,7 @@ static keel_status choose_role(keel_named *c, const names *s, const keel_choice 
     if (count && (!n || count == n)) {
         for (int i = 0; i < count; i++) {
             snprintf(name, sizeof name, "%s_%d", stem, i);
-            KEEL_TRY(add(c, find(s, name), n ? list[i].name : name, role, n ? i : -1, s->what));
+            KEEL_TRY(add(c, find(s, name), n ? list[i].name : name, role, i, s->what));
         }
         return KEEL_OK;
     }

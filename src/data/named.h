@@ -10,7 +10,8 @@ typedef struct keel_named_field {
     char *path;    /* the field's name; owned */
     keel_data_role role;
     const char *target; /* of a weight: the path of another field; NULL: all targets */
-    int choice;         /* its index in the options' inputs or targets; -1: in neither */
+    int choice; /* its index in the options' inputs or targets, or the number of its name; -1:
+                   neither */
 } keel_named_field;
 
 typedef struct keel_named {

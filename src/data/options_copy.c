@@ -79,9 +79,10 @@ static keel_status copy_all(keel_options_copy *c, keel_dataset_options *o)
     KEEL_TRY(texts(c, &o->inputs, o->n_input));
     KEEL_TRY(texts(c, &o->targets, o->n_target));
     KEEL_TRY(texts(c, &o->class_names, o->class_name_count));
-    KEEL_TRY(block(c, (const void **)&o->target_modes, o->n_target, sizeof *o->target_modes));
-    KEEL_TRY(block(c, (const void **)&o->target_class_counts, o->n_target,
-                   sizeof *o->target_class_counts));
+    const int n_mode = o->n_target ? o->n_target : o->n_numbered;
+    KEEL_TRY(block(c, (const void **)&o->target_modes, n_mode, sizeof *o->target_modes));
+    KEEL_TRY(
+        block(c, (const void **)&o->target_class_counts, n_mode, sizeof *o->target_class_counts));
     KEEL_TRY(block(c, (const void **)&o->labels, o->label_count, sizeof *o->labels));
     KEEL_TRY(text(c, &o->labels_path));
     KEEL_TRY(texts(c, &o->folders, o->folder_count));

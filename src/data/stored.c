@@ -10,7 +10,7 @@
 static keel_status set_labels(keel_stored *f, const keel_dataset_options *o, int choice,
                               const char *what)
 {
-    const keel_dataset_options own = keel_labels_options(o, o->n_target ? choice : -1);
+    const keel_dataset_options own = keel_labels_options(o, choice);
     const bool categorical = own.label_mode == KEEL_LABEL_CATEGORICAL;
     if (f->count != 1 || f->field.shape.rank > 1) return KEEL_OK;
     if (!own.class_count && !categorical) return KEEL_OK;

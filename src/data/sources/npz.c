@@ -22,7 +22,7 @@ typedef struct archive {
     keel_array_field field[KEEL_FIELDS_MAX];
     char *name[KEEL_FIELDS_MAX];   /* owns field[i].path */
     char *member[KEEL_FIELDS_MAX]; /* its array, as the archive calls it: what messages name */
-    int choice[KEEL_FIELDS_MAX];   /* its index in the options' inputs or targets */
+    int choice[KEEL_FIELDS_MAX];   /* its index in the options' inputs or targets; -1: in neither */
     int n;
 } archive;
 
@@ -152,7 +152,8 @@ static keel_status add_role(archive *a, const keel_choice *c, int n, const char 
         return KEEL_OK;
     }
     snprintf(member, sizeof member, "%s%s", stem, a->part);
-    if (n < 2 && keel_npz_has(a->zip, member)) return add(a, member, n ? c[0].name : stem, role, 0);
+    if (n < 2 && keel_npz_has(a->zip, member))
+        return add(a, member, n ? c[0].name : stem, role, n ? 0 : -1);
     const int count = count_numbered(a, stem);
     if (count && (!n || count == n)) {
         for (int i = 0; i < count; i++) {
@@ -243,7 +244,7 @@ static keel_status set_labels(archive *a, keel_classes *classes, const keel_data
         keel_classes these = { 0 };
         char what[NAME];
         if (f->role != KEEL_ROLE_TARGET) continue;
-        const keel_dataset_options own = keel_labels_options(o, o->n_target ? a->choice[i] : -1);
+        const keel_dataset_options own = keel_labels_options(o, a->choice[i]);
         snprintf(what, sizeof what, "%.400s: array '%.80s'", a->path, a->member[i]);
         KEEL_TRY(keel_labels_from_array(&f->array, &these, &own, what));
         if (these.n && classes->n) {
