@@ -116,16 +116,27 @@ static void compare_adding(bench *b, const keel_kernel *k, const char *what)
     results_free(&added);
 }
 
+/* Attention whose lines are longer than what backward takes at once. */
+static bool in_blocks(const bench *b)
+{
+    const keel_shape *q = &b->wide.in[0].shape, *k = &b->wide.in[1].shape;
+    const keel_shape *v = &b->wide.in[2].shape;
+    const int64_t s = k->dim[k->rank - 3], d = q->dim[q->rank - 1], wide = v->dim[v->rank - 1];
+    return s > 512 || (s > 128 && (d > 256 || wide > 256));
+}
+
 /* Winograd over one dim rounds what it has transformed (how much that is, tests/winograd_cases.h
- * holds). Attention by rounded products rounds its weights and their gradients. Those of a
- * recurrent op round the state of each step, and its gradient, and the next steps go on from those:
- * by how many units results may differ. A given state is rounded as it is, so that the step after
- * it is held to its own rounding, unless the state is reset or dropped before. The same loops by
- * AVX2 round nothing between. */
+ * holds). Attention by rounded products rounds its weights and their gradients; where backward
+ * takes a line in blocks, it goes on from the rounded output. Rounded products of a recurrent op
+ * round the state of each step, and its gradient, and the next steps go on from those: by how many
+ * units results may differ. A given state is rounded as it is, so that the step after it is held to
+ * its own rounding, unless the state is reset or dropped before. The same loops by AVX2 round
+ * nothing between. */
 static int rounded_inside(const bench *b, const keel_kernel *k, keel_pass pass)
 {
     const char *op = b->wide.op->name;
     if (strcmp(k->name, "1d_winograd_avx512_bf16") == 0) return 2;
+    if (strcmp(op, "dot_product_attention") == 0 && in_blocks(b)) return 2;
     if (strcmp(k->name, "avx512") != 0 || !keel_rounded_way()) return 0;
     if (strcmp(op, "dot_product_attention") == 0) return 2;
     const bool gru = strcmp(op, "gru") == 0;

@@ -12,6 +12,9 @@
  *
  *     dvalue = (p f)^T g;  dscore = p (f g value^T - sum(y g));  dquery = scale dscore key
  *
+ * sum(y g) is sum(p f g value^T): where all of a line is at hand, it is that sum, since y is
+ * rounded to its type.
+ *
  * The two are kept apart, since their sum as one logarithm has no digits for a score of -1e9. */
 #ifndef REAL
 #include "ops/dot_product_attention.h"
@@ -238,7 +241,7 @@ static void REAL_(line_backward)(const keel_call *c, const keel_attention_dims *
     const keel_dot_product_attention_args *a = c->node->args;
     const places at = places_of(d, row, line);
     const REAL *q = (const REAL *)c->in[QUERY] + at.query, *k = (const REAL *)c->in[KEY] + at.key;
-    const REAL *v = (const REAL *)c->in[VALUE] + at.value, *y = (const REAL *)c->out[0] + at.out;
+    const REAL *v = (const REAL *)c->in[VALUE] + at.value;
     const REAL *g = (const REAL *)c->out_grad[0] + at.out;
     const REAL *saved = (const REAL *)c->saved[0] + (row * d->lines + line) * 2;
     REAL *dq = c->in_grad[QUERY] ? (REAL *)c->in_grad[QUERY] + at.query : NULL;
@@ -247,12 +250,15 @@ static void REAL_(line_backward)(const keel_call *c, const keel_attention_dims *
     double *f = w + d->s, *dw = f + d->s, mean = 0;
     const bool blind = saved[1] == 0;
     factors(c, d, row, line, f);
-    for (int64_t e = 0; e < d->v; e++) mean += (double)y[e] * g[e];
     for (int64_t j = 0; j < d->s; j++) {
         double sum = 0;
         for (int64_t e = 0; e < d->v; e++) sum += (double)g[e] * v[j * at.value_step + e];
         w[j] = blind ? 0 : exp(w[j] - saved[0]) * saved[1];
-        dw[j] = w[j] * (f[j] * sum - mean) * a->scale;
+        dw[j] = f[j] * sum;
+        mean += w[j] * dw[j];
+    }
+    for (int64_t j = 0; j < d->s; j++) {
+        dw[j] = w[j] * (dw[j] - mean) * a->scale;
         w[j] = blind && a->seen.uniform ? 1 / (double)d->s : w[j] * f[j];
     }
     for (int64_t j = 0; j < d->s; j++) {

@@ -8,7 +8,8 @@
 #include "ops/x86/_scratch.h"
 #include "ops/x86/_turn.h"
 
-enum { QUERIES = 48, KEYS = 128 };
+enum { QUERIES = 48, KEYS = 512, KEYS_LEAST = 128 };
+enum { KEYS_NUMBERS = 32768 /* of a block of keys or values, which stay in a cache */ };
 enum { PACKED_STEP = 32 /* keys of a product whose queries differ, as it packs them */ };
 
 static int64_t least(int64_t a, int64_t b)
@@ -28,26 +29,39 @@ static int64_t row_of_scores(int64_t keys)
     return (up(keys, PANEL) / 16 | 1) * 16;
 }
 
+/* How many keys backward takes at once: a whole line if it may. Only then sum(y g) is of an exact
+ * y, not of one that was rounded to its type. */
+static int64_t keys_at_once(const keel_attention_dims *d, int64_t panel)
+{
+    const int64_t wide = up(d->d > d->v ? d->d : d->v, LANES);
+    const int64_t fit = KEYS_NUMBERS / wide / panel * panel;
+    const int64_t most = least(KEYS, fit > KEYS_LEAST ? fit : KEYS_LEAST);
+    const int64_t blocks = (d->s + most - 1) / most;
+    return up((d->s + blocks - 1) / blocks, panel);
+}
+
 /* D and V are those of the dims, widened to whole vectors. */
 typedef struct room {
     int64_t d, v;
+    int64_t keys;  /* of a block of keys in backward */
     float *q;      /* [QUERIES, D] a block of queries, scaled */
     int64_t x_row; /* how far apart rows of scores lie */
     float *x;      /* [QUERIES, x_row] scores, then weights */
-    float *k;      /* forward: [panel, D] keys to be turned; backward: [KEYS, D] */
+    float *k;      /* forward: [panel, D] keys to be turned; backward: [keys, D] */
     float *kt;     /* panels [D, panel] of keys; forward: of all */
-    float *v_in;   /* forward: all, panels [S, columns]; backward: [KEYS, V] to be turned */
+    float *v_in;   /* forward: all, panels [S, columns]; backward: [keys, V] to be turned */
     int64_t panel, columns; /* of keys; of values in forward */
     uint8_t *kept;          /* of a line: what dropout keeps */
     float *y;               /* [QUERIES, V] forward: the output; backward: its gradient */
     /* backward */
     float *vt, *dk, *dv, *dx; /* as kt, k, v_in, x */
     float *dq;                /* [group, T, D] of all heads that share a key */
+    float *w;                 /* [keys] weights of a line before dropout */
     float *mean;              /* [group, T] sum(y g) */
     float *all;               /* [V] the gradient of every value, from queries that see none */
     /* by rounded products */
     const keel_rounded *by; /* NULL: in float32 */
-    uint32_t *lines;        /* packed: forward all values, backward [KEYS, D] keys */
+    uint32_t *lines;        /* packed: forward all values, backward [keys, D] keys */
     void *product;          /* room of a product */
 } room;
 
@@ -63,8 +77,10 @@ static room room_in(floats *f, const keel_node *n, const keel_attention_dims *d,
 {
     const keel_rounded *by = keel_rounded_of(n);
     const int64_t panel = by ? ROUNDED_PANEL : PANEL;
-    const int64_t keys = up(backward ? KEYS : d->s, panel), group = d->heads / d->shared;
-    room r = { .d = up(d->d, LANES),
+    const int64_t keys = backward ? keys_at_once(d, panel) : up(d->s, panel);
+    const int64_t group = d->heads / d->shared;
+    room r = { .keys = keys,
+               .d = up(d->d, LANES),
                .v = up(d->v, LANES),
                .x_row = row_of_scores(keys),
                .panel = panel,
@@ -77,16 +93,17 @@ static room room_in(floats *f, const keel_node *n, const keel_attention_dims *d,
     }
     r.q = take(f, QUERIES * r.d);
     r.x = take(f, QUERIES * r.x_row);
-    r.k = take(f, (backward ? KEYS : panel) * r.d);
+    r.k = take(f, (backward ? keys : panel) * r.d);
     r.kt = take(f, keys * r.d);
     r.v_in = take(f, keys * r.v);
     r.kept = (uint8_t *)take(f, keys);
     r.y = take(f, QUERIES * r.v);
     if (!backward) return r;
-    r.vt = take(f, KEYS * r.v);
-    r.dk = take(f, KEYS * r.d);
-    r.dv = take(f, KEYS * r.v);
+    r.vt = take(f, keys * r.v);
+    r.dk = take(f, keys * r.d);
+    r.dv = take(f, keys * r.v);
     r.dx = take(f, QUERIES * r.x_row);
+    r.w = take(f, keys);
     r.dq = take(f, group * d->t * r.d);
     r.mean = take(f, group * d->t);
     r.all = take(f, r.v);

@@ -2,10 +2,10 @@
  *
  * Forward takes all keys at once: the scores of a block of queries, QUERIES x S, stay in cache
  * while their softmax is worked out and while they weigh the values. Keys, turned, and values are
- * packed once for all queries of a head. Backward works out the scores again; it takes KEYS keys
- * after another, and for each all queries, so that the gradients of a block of keys stay in cache.
- * What causal attention or a window hides is not computed: products leave out keys that none of a
- * few queries sees. All is float32 in scratch, rows widened to whole vectors; heads are copied
+ * packed once for all queries of a head. Backward works out the scores again; it takes a block of
+ * keys after another, and for each all queries, so that the gradients of a block of keys stay in
+ * cache. What causal attention or a window hides is not computed: products leave out keys that none
+ * of a few queries sees. All is float32 in scratch, rows widened to whole vectors; heads are copied
  * together. Where values are bfloat16, products may round weights and their gradients
  * (_rounded.h); scores are scaled behind the product then, so that queries need no rounding. */
 #ifndef VALUE
@@ -305,7 +305,6 @@ static void VALUE_(block_backward)(const keel_call *c, const keel_attention_dims
         float *x = r->x + i * r->x_row, *dx = r->dx + i * r->x_row;
         const int64_t n = b->end[i] - b->first[i];
         const vf less = vf_set(-saved[2 * i]), share = vf_set(saved[2 * i + 1]);
-        const vf sum = vf_set(mean[i]);
         float scale_left = scale_of_scores(c->node);
         VALUE_(hide)(c, d, b, &masks, i, x, &scale_left);
         const vf by = vf_set(scale_left);
@@ -313,22 +312,21 @@ static void VALUE_(block_backward)(const keel_call *c, const keel_attention_dims
         clear_beside(r, b, i, dx);
         x += b->first[i];
         dx += b->first[i];
-        if (!drops(c)) {
-            VECTOR_EACH(j, n, m, {
-                const vf e = exponential(vf_fma(by, vf_load_some(m, x + j), less));
-                const vf w = vf_mul(e, share);
-                vf_store_some(m, x + j, w);
-                vf_store_some(m, dx + j, vf_mul(w, vf_sub(vf_load_some(m, dx + j), sum)));
-            });
-            continue;
-        }
-        const uint8_t *kept = draw(c, d, b, i, r->kept);
+        const uint8_t *kept = drops(c) ? draw(c, d, b, i, r->kept) : NULL;
+        vf total = vf_zero();
         VECTOR_EACH(j, n, m, {
             const vf e = exponential(vf_fma(by, vf_load_some(m, x + j), less));
-            const vf w = vf_mul(e, share), left = drop(m, kept + j, w, scale);
-            const vf g = vf_mul(left, vf_load_some(m, dx + j));
+            const vf w = vf_mul(e, share), left = kept ? drop(m, kept + j, w, scale) : w;
+            const vf g = vf_choose(m, vf_mul(left, vf_load_some(m, dx + j)), vf_zero());
+            total = vf_add(total, g);
             vf_store_some(m, x + j, left);
-            vf_store_some(m, dx + j, vf_sub(g, vf_mul(w, sum)));
+            vf_store_some(m, r->w + j, w);
+            vf_store_some(m, dx + j, g);
+        });
+        const vf sum = vf_set(b->keys == d->s ? -vf_sum(total) : -mean[i]);
+        VECTOR_EACH(j, n, m, {
+            const vf w = vf_load_some(m, r->w + j);
+            vf_store_some(m, dx + j, vf_fma(w, sum, vf_load_some(m, dx + j)));
         });
     }
     if (c->in_grad[VALUES]) add_queries(r, b, r->x, r->y, r->v, r->dv);
@@ -337,8 +335,8 @@ static void VALUE_(block_backward)(const keel_call *c, const keel_attention_dims
         weigh_keys(r, b, r->dx, r->by ? (void *)r->lines : r->k, r->d, dq, r->d, true);
 }
 
-/* sum(y g) of all queries of the heads that share key `shared` of row and place o, and what every
- * value gets from those that see nothing. */
+/* sum(y g) of all queries of the heads that share key `shared` of row and place o, where no block
+ * has all of a line, and what every value gets from those that see nothing. */
 static void VALUE_(means)(const keel_call *c, const keel_attention_dims *d, const room *r,
                           int64_t o, int64_t shared)
 {
@@ -351,7 +349,9 @@ static void VALUE_(means)(const keel_call *c, const keel_attention_dims *d, cons
         const VALUE *y = (const VALUE *)c->out[0] + at, *g = (const VALUE *)c->out_grad[0] + at;
         const float *saved = (const float *)c->saved[0] + ((o * d->heads + h) * d->t + t) * 2;
         vf sum = vf_zero();
-        VECTOR_EACH(e, d->v, m, sum = vf_fma(vx_load_some(m, y + e), vx_load_some(m, g + e), sum));
+        if (d->s > r->keys)
+            VECTOR_EACH(e, d->v, m,
+                        sum = vf_fma(vx_load_some(m, y + e), vx_load_some(m, g + e), sum));
         r->mean[i] = vf_sum(sum);
         if (saved[1] > 0) continue;
         VECTOR_EACH(e, d->v, m, {
@@ -368,12 +368,11 @@ static void VALUE_(backward_shared)(const keel_call *c, const keel_attention_dim
     const keel_dot_product_attention_args *a = c->node->args;
     const int64_t group = d->heads / d->shared, from = o * d->s * d->shared + shared;
     const int64_t k_step = d->shared * d->d, v_step = d->shared * d->v;
-    const int64_t count = (d->s + KEYS - 1) / KEYS, size = up((d->s + count - 1) / count, r->panel);
     VALUE_(means)(c, d, r, o, shared);
     clear(r->dq, group * d->t * r->d);
-    for (int64_t j = 0; j < d->s; j += size) {
+    for (int64_t j = 0; j < d->s; j += r->keys) {
         const int64_t k_at = from * d->d + j * k_step, v_at = from * d->v + j * v_step;
-        query_block b = { .row = o / d->outer, .j = j, .keys = least(size, d->s - j) };
+        query_block b = { .row = o / d->outer, .j = j, .keys = least(r->keys, d->s - j) };
         VALUE_(pack)(r->k, r->d, (const VALUE *)c->in[KEY] + k_at, b.keys, d->d, k_step, 1);
         VALUE_(pack)(r->v_in, r->v, (const VALUE *)c->in[VALUES] + v_at, b.keys, d->v, v_step, 1);
         turn(r, r->kt, r->k, b.keys, r->d);
