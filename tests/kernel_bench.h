@@ -126,6 +126,12 @@ static const kernel_case kernel_cases[] = {
     { "conv2d", { "1,203,19", "1,3,19,24|24", "pad 0,0,8,0 dilation 1,4" } },
     { "conv3d", { "9,8,9,16", "3,3,3,16,32|32", "pad 1,1,1,1,1,1" } },
     { "conv3d", { "8,9,8,20", "3,2,3,20,33", "strides 2,2,2 pad 1,1,0,1,1,1" } },
+    { "conv3d", { "5,9,8,1", "3,3,3,1,40|40", "pad 1,1,1,1,1,1" } },
+    { "conv3d", { "5,7,11,2", "2,3,3,2,33", "strides 2,1,2 pad 0,1,2,0,1,1" } },
+    { "conv3d", { "6,15,13,32", "2,3,3,32,64|64", "strides 1,2,2 pad 0,1,1,1,0,1" } },
+    { "conv3d", { "5,16,18,24", "3,3,3,24,32|32", "pad 1,1,1,1,1,1" } },
+    { "conv3d", { "7,15,14,32", "2,3,3,32,64", "strides 2,1,1 pad 1,0,1,1,1,1 dilation 2,1,1" } },
+    { "conv3d", { "4,9,17,32", "3,3,3,32,32|32", "strides 3,1,1 pad 2,2,0,0,1,1" } },
     { "conv3d", { "8,8,8,1", "3,3,3,1,16|16", NULL } },
     { "conv3d", { "5,6,7,24", "1,1,1,24,40|40", NULL } },
     { "conv3d", { "7,7,7,12", "2,2,2,4,24|24", "groups 3 dilation 2,1,2" } },
@@ -742,7 +748,8 @@ static inline keel_status bench_open(bench *b, const keel_op *op, const keel_cas
         const int64_t n = keel_row_count(&b->wide.weight[i]);
         b->weight[i] = numbers(n, strstr(op->name, "batch_norm") != NULL);
         /* so that bfloat16 holds a quarter of the sum of nine, which Winograd makes of them */
-        for (int64_t e = 0; both && strcmp(op->name, "conv2d") == 0 && e < n; e++)
+        const bool nine = strcmp(op->name, "conv2d") == 0 || strcmp(op->name, "conv3d") == 0;
+        for (int64_t e = 0; both && nine && e < n; e++)
             b->weight[i][e] = fminf(fmaxf(b->weight[i][e], -1.75f), 1.75f);
     }
     b->out_grad = numbers(rows * keel_row_count(&b->wide.out[0]), false);

@@ -1,0 +1,27 @@
+/* Convolution of volumes whose windows are 3x3 in their slices, by Winograd: see _slices.h. */
+typedef float value;
+#include "ops/x86/_slices.h"
+
+extern const keel_kernel VECTOR_KERNEL(conv2d_winograd), VECTOR_KERNEL(conv2d_winograd4),
+    VECTOR_KERNEL(conv2d_winograd_strided);
+
+static keel_status prepare(keel_prepare *p)
+{
+    static const keel_kernel *const kernels[] = { &VECTOR_KERNEL(conv2d_winograd4),
+                                                  &VECTOR_KERNEL(conv2d_winograd),
+                                                  &VECTOR_KERNEL(conv2d_winograd_strided) };
+    KEEL_TRY(vector_prepare(p));
+    return slices_prepare(p, kernels, sizeof kernels / sizeof *kernels);
+}
+
+const keel_kernel VECTOR_KERNEL(conv3d_winograd) = {
+    .op = &keel_op_conv3d,
+    .name = "winograd_" VECTOR_NAME,
+    .needs = VECTOR_LEVEL,
+    .priority = VECTOR_PRIORITY(WINOGRAD4),
+    .prepare = prepare,
+    .run = { [KEEL_FORWARD] = slices_forward,
+             [KEEL_BACKWARD] = slices_backward,
+             [KEEL_WEIGHTS] = slices_weights },
+    .release = slices_release,
+};

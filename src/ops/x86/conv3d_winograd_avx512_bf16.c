@@ -1,0 +1,26 @@
+/* Convolution of volumes on bfloat16 values, windows of 3x3 in their slices, by Winograd. */
+#include "tensor/bfloat16.h"
+typedef keel_bf16 value;
+#include "ops/x86/_slices.h"
+
+extern const keel_kernel keel_kernel_conv2d_winograd_avx512_bf16;
+
+/* With AMX oneDNN's products are several times as fast, which Winograd's fewer do not make up. */
+static keel_status prepare(keel_prepare *p)
+{
+    static const keel_kernel *const kernels[] = { &keel_kernel_conv2d_winograd_avx512_bf16 };
+    if (keel_cpu_level() >= KEEL_CPU_AMX) return KEEL_EUNSUP;
+    return slices_prepare(p, kernels, 1);
+}
+
+const keel_kernel keel_kernel_conv3d_winograd_avx512_bf16 = {
+    .op = &keel_op_conv3d,
+    .name = "winograd_avx512_bf16",
+    .needs = KEEL_CPU_AVX512_BF16,
+    .priority = KEEL_PRIORITY_PAIRS_WINOGRAD,
+    .prepare = prepare,
+    .narrow = { [KEEL_FORWARD] = slices_forward,
+                [KEEL_BACKWARD] = slices_backward,
+                [KEEL_WEIGHTS] = slices_weights },
+    .release = slices_release,
+};
