@@ -163,15 +163,33 @@ static void slices_release(void *plan_)
     keel_free(pl);
 }
 
+/* Slices that one call makes, so that all calls are alike: about `most`. */
+static int64_t slices_of_call(int64_t all, int64_t most)
+{
+    for (int64_t n = most; n > most / 2; n--)
+        if (all % n == 0) return n;
+    for (int64_t n = most; n < 4 * most && n <= all; n++)
+        if (all % n == 0) return n;
+    while (all % most) most--;
+    return most;
+}
+
+/* Windows that read one slice each, in order, read it where it lies. */
+static bool reads_in_place(const window *w)
+{
+    return w->depth == 1 && w->stride == 1 && w->pad == 0 && w->from == w->to;
+}
+
 /* Where things lie in scratch: the slices side by side, gradients of weights, the kernel's. */
 static void lay_out(plan *pl, const keel_node *n, keel_pass pass, int64_t rows)
 {
     const int64_t side_by_side = pl->places * pl->window.depth * pl->channels;
     const int64_t slice = side_by_side * (int64_t)sizeof(value);
     const int64_t most = slice < GATHERED_BYTES ? GATHERED_BYTES / slice : 1;
-    pl->rows = rows * pl->window.to < most ? rows * pl->window.to : most;
-    while (rows * pl->window.to % pl->rows) pl->rows--; /* so that all calls are alike */
-    pl->grad = (pl->rows * slice + LINE - 1) / LINE * LINE;
+    const int64_t all = rows * pl->window.to;
+    const bool copies = !reads_in_place(&pl->window);
+    pl->rows = !copies || all < most ? all : slices_of_call(all, most);
+    pl->grad = copies ? (pl->rows * slice + LINE - 1) / LINE * LINE : 0;
     pl->bias = pl->rest = pl->grad;
     if (pass != KEEL_WEIGHTS) return;
     pl->bias += keel_shape_count(&n->weight[0].shape) * (int64_t)sizeof(float);
@@ -235,9 +253,10 @@ static void gather_slice(const plan *pl, const value *in, int64_t made, value *o
     }
 }
 
-static value *gather(const plan *pl, const keel_call *c, const void *in, int64_t made)
+static const value *gather(const plan *pl, const keel_call *c, const value *in, int64_t made)
 {
     value *all = c->scratch;
+    if (reads_in_place(&pl->window)) return in + made * pl->places * pl->channels;
     for (int64_t i = 0; i < pl->rows; i++)
         gather_slice(pl, in, made + i, all + i * pl->places * pl->window.depth * pl->channels);
     return all;
