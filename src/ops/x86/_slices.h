@@ -39,7 +39,7 @@ typedef struct plan {
     window window;
     int64_t places, channels; /* of a slice that is read */
     int64_t made;             /* numbers of a slice that is made */
-    int64_t rows;             /* slices that are made at a time */
+    int64_t rows;             /* slices that a call makes */
     int64_t grad, bias, rest; /* where they lie in scratch, in bytes: gradients, the kernel's */
 } plan;
 
@@ -100,7 +100,7 @@ typedef struct turned {
     bool backward;
 } turned;
 
-/* [KD, taps, C, K] to [taps, KD, C, K], for backward to [taps, C, KD, K]; or back. */
+/* [KD, taps, C, K] to [taps, KD, C, K], for backward to [taps, C, KD, K]. */
 static void turn_weights(const turned *t, float *images, const float *volumes)
 {
     const int64_t lines = t->backward ? t->c : 1, n = t->backward ? t->k : t->c * t->k;
