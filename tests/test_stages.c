@@ -495,14 +495,21 @@ static void resampled_classes_come_as_often_as_wanted(void **unused)
         y[i] = i % 10 < 7 ? 0 : i % 10 < 9 ? 1 : 2; /* 70, 20, 10 percent */
     }
     const keel_tensor tx = { KEEL_INT64, { 1, { N } }, x }, ty = { KEEL_INT32, { 1, { N } }, y };
-    for (int known = 0; known < 2; known++) {
+    /* Of the class that is rarest beside its target all rows stay. */
+    static const struct {
+        const char *target;
+        int percent[3], stay;
+    } wanted[] = { { "[0.2, 0.5, 0.3]", { 20, 50, 30 }, 2000 },
+                   { "[0.2, 0.7, 0.1]", { 20, 70, 10 }, 1714 } };
+    for (int known = 0; known < 4; known++) {
         keel_dataset *d;
         keel_reader *r;
         const keel_tensor *e;
+        const int w = known / 2;
         int64_t count[3] = { 0 }, last = -1, n = 0;
         must(keel_dataset_from_arrays(&d, &tx, &ty, NULL));
-        d = WITH(d, "rejection_resample", KEEL_ARG_JSON("target_dist", "[0.2, 0.5, 0.3]"),
-                 KEEL_ARG_JSON("initial_dist", known ? "[7, 2, 1]" : "null"));
+        d = WITH(d, "rejection_resample", KEEL_ARG_JSON("target_dist", wanted[w].target),
+                 KEEL_ARG_JSON("initial_dist", known % 2 ? "[7, 2, 1]" : "null"));
         must(keel_reader_create(&r, d, NULL));
         while (keel_reader_next(r, &e) == KEEL_OK) {
             assert_true(first(e) > last); /* each at most once, in order */
@@ -512,12 +519,70 @@ static void resampled_classes_come_as_often_as_wanted(void **unused)
         }
         keel_reader_destroy(r);
         keel_dataset_destroy(d);
-        /* Of the rarest, 600 rows, all stay: they are 30 percent. */
-        assert_true(n > 1700 && n < 2300);
-        assert_true(labs(count[0] * 10 - n * 2) < n / 3);
-        assert_true(labs(count[1] * 10 - n * 5) < n / 3);
-        assert_true(labs(count[2] * 10 - n * 3) < n / 3);
+        assert_true(n > wanted[w].stay - 300 && n < wanted[w].stay + 300);
+        for (int c = 0; c < 3; c++)
+            assert_true(labs(count[c] * 100 - n * wanted[w].percent[c]) < n * 10 / 3);
     }
+}
+
+/* The numbers 0 to 39 in the order that the stage gives them in a run with this seed. */
+static const char *drawn_order(const char *stage, const char *seed, uint64_t of_run)
+{
+    static char text[2][400];
+    static int which;
+    char *to = text[which ^= 1];
+    keel_dataset *d[2] = { open_rows("range:20"), open_rows("range:20:40") }, *out;
+    const bool both = !strcmp(stage, "sample"), resample = !strcmp(stage, "rejection_resample");
+    const keel_arg none = { .key = NULL };
+    must(keel_dataset_apply(
+        &out, stage,
+        KEEL_ARGS(KEEL_ARG_JSON("seed", seed),
+                  resample ? (keel_arg)KEEL_ARG_JSON("target_dist", "[1,1,1,1,1,1,1,1,1,1,"
+                                                                    "9,9,9,9,9,9,9,9,9,9]")
+                           : none,
+                  resample ? (keel_arg)KEEL_ARG_STR("field", "x") : none),
+        d, both ? 2 : 1));
+    keel_dataset_destroy(d[0]);
+    keel_dataset_destroy(d[1]);
+    keel_reader *r;
+    const keel_tensor *x;
+    size_t at = 0;
+    must(keel_reader_create(
+        &r, out, &(keel_reader_options){ KEEL_READER_OPTIONS.size, .seed = of_run, .threads = 2 }));
+    while (keel_reader_next(r, &x) == KEEL_OK)
+        at += (size_t)snprintf(to + at, sizeof text[0] - at, "%lld ", (long long)first(x));
+    keel_reader_destroy(r);
+    keel_dataset_destroy(out);
+    return to;
+}
+
+static void a_seed_of_its_own_draws_alike_in_every_run(void **unused)
+{
+    static const char *const stages[] = { "shuffle", "sample", "rejection_resample" };
+    (void)unused;
+    streams = false;
+    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+        const char *const s = stages[i];
+        assert_string_equal(drawn_order(s, "3", 7), drawn_order(s, "3", 8));
+        assert_string_not_equal(drawn_order(s, "3", 7), drawn_order(s, "4", 7));
+        assert_string_not_equal(drawn_order(s, "null", 7), drawn_order(s, "null", 8));
+        /* a seed of 0 is a seed, and no other than that of a run of 0 */
+        assert_string_equal(drawn_order(s, "0", 7), drawn_order(s, "0", 8));
+        assert_string_equal(drawn_order(s, "0", 7), drawn_order(s, "null", 0));
+    }
+}
+
+/* Of class 0, which the data are said not to have, no row stays; of class 2 none is wanted. */
+static void classes_that_are_not_wanted_do_not_come(void **unused)
+{
+    static const int64_t classes[] = { 0, 1, 2, 3, 0, 1, 2, 3 };
+    (void)unused;
+    streams = false;
+    keel_dataset *d = WITH(array_of(classes, 8), "rejection_resample", KEEL_ARG_STR("field", "x"),
+                           KEEL_ARG_JSON("target_dist", "[0, 2, 0, 2]"),
+                           KEEL_ARG_JSON("initial_dist", "[0, 3, 1, 3]"));
+    assert_string_equal(read_all(d, 0, 0, 2), "1 3 1 3 ");
+    keel_dataset_destroy(d);
 }
 
 static void numbers_without_end_are_drawn_by_their_seed(void **unused)
@@ -767,7 +832,7 @@ int main(void)
     json_t *golden = golden_load("pipelines.json");
     int n = 0;
     cases = json_object_get(golden, "cases");
-    for (keel_dataset *d; n < MOST - 7; n++) {
+    for (keel_dataset *d; n < MOST - 9; n++) {
         const char *what;
         if (!(d = make(n, &what))) break;
         keel_dataset_destroy(d);
@@ -779,6 +844,8 @@ int main(void)
         return 1;
     }
     test[n++] = (struct CMUnitTest)cmocka_unit_test(resampled_classes_come_as_often_as_wanted);
+    test[n++] = (struct CMUnitTest)cmocka_unit_test(a_seed_of_its_own_draws_alike_in_every_run);
+    test[n++] = (struct CMUnitTest)cmocka_unit_test(classes_that_are_not_wanted_do_not_come);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(numbers_without_end_are_drawn_by_their_seed);
     test[n++] =
         (struct CMUnitTest)cmocka_unit_test(what_a_function_makes_is_refused_by_what_is_wrong);
