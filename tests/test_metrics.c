@@ -220,6 +220,19 @@ static void shapes_that_do_not_fit_are_refused(void **state)
     }
 }
 
+static void more_or_less_is_better_as_in_keras(void **state)
+{
+    json_t *direction = golden_load("directions.json");
+    for (int i = 0; keel_metrics[i]; i++) {
+        const char *name = keel_metrics[i]->type.name;
+        const json_t *want = json_object_get(direction, name);
+        if (!want) fail_msg("directions.json has no %s", name);
+        if (keel_metrics[i]->direction != json_integer_value(want))
+            fail_msg("%s: %d", name, keel_metrics[i]->direction);
+    }
+    json_decref(direction);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +242,7 @@ int main(void)
         cmocka_unit_test(accuracy_means_what_the_shapes_say),
         cmocka_unit_test(short_names_and_configs_of_keras_are_known),
         cmocka_unit_test(shapes_that_do_not_fit_are_refused),
+        cmocka_unit_test(more_or_less_is_better_as_in_keras),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

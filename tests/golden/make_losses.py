@@ -325,5 +325,8 @@ for thresholds in ([0.5], [0.25, 0.7], [0.25, 0.5, 0.75], [0.5, 1.0]):  # even, 
     for curve in ("ROC", "PR"):
         metric_case("AUC", dict(thresholds=thresholds, curve=curve), wide,
                     np.array([[1.0], [1.0], [0.0], [0.0], [1.0]]), None)
+for thresholds in ([0.5], [0.25, 0.7]):  # the highest threshold that any row passes has gained recall already
+    metric_case("AUC", dict(thresholds=thresholds, curve="PRGAIN"), wide,
+                np.array([[1.0], [0.0], [1.0], [1.0], [0.0]]), None)
 with open("metrics.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c) for c in metrics) + "\n]\n")
