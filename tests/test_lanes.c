@@ -1,5 +1,5 @@
-/* How a step is cut: every row once, sizes that differ by at most one, never more than was planned.
- */
+/* How a step is cut: every row once, sizes that differ by at most one, never more than was planned;
+ * and what a text of devices means. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -232,6 +232,203 @@ static void cuts_are_nested(void **unused)
                                      keel_cut_first(n, parts * more, i * more));
 }
 
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+/* Each lane with the operating system's numbers of its cores, as "cpu:0+1@10,11 cpu:2@12". */
+static const char *described(const keel_lanes *l)
+{
+    static char text[4096];
+    size_t at = 0;
+    text[0] = 0;
+    for (int i = 0; i < l->n_lane; i++) {
+        const int end = i + 1 < l->n_lane ? l->lane[i + 1].first_part : l->n_part;
+        char name[64];
+        keel_lane_name(name, l, i);
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", i ? " " : "", name);
+        for (int p = l->lane[i].first_part; p < end; p++) {
+            assert_int_equal(l->part[p].lane, i);
+            at +=
+                (size_t)snprintf(text + at, sizeof text - at, "%c%d",
+                                 p > l->lane[i].first_part ? ',' : '@', l->core[l->part[p].worker]);
+        }
+    }
+    assert_int_equal(l->n_process, 1);
+    assert_int_equal(l->all_lanes, l->n_lane);
+    assert_int_equal(l->all_workers, l->n_worker);
+    return text;
+}
+
+/* Cores that the operating system counts from 10 on. */
+static keel_cores some_cores(int n)
+{
+    keel_cores c = { .n = n };
+    for (int i = 0; i < n; i++) c.os[i] = 10 + i;
+    return c;
+}
+
+static void a_text_names_cores_in_its_order(void **unused)
+{
+    static const struct {
+        const char *text;
+        int cores;
+        bool shared;
+        const char *want;
+    } cases[] = {
+        { NULL, 3, false, "cpu:0@10 cpu:1@11 cpu:2@12" },
+        { "", 1, false, "cpu:0@10" },
+        { "cpu", 2, false, "cpu:0@10 cpu:1@11" },
+        { "cpu:3", 4, false, "cpu:3@13" },
+        { "cpu:2,cpu:0", 4, false, "cpu:2@12 cpu:0@10" },
+        { "cpu:1,3", 4, false, "cpu:1@11 cpu:3@13" },
+        { "cpu:1+3,cpu:2", 4, false, "cpu:1+3@11,13 cpu:2@12" },
+        { "cpu:0-1,cpu:0", 2, false, "cpu:0@10 cpu:1@11 cpu:0@10" },
+        { "cpu:7+9", 4, false, "cpu:7+9@10,11" },
+        { "cpu:4", 4, true, "cpu:4@10" },
+        { "cpu:99999999", 1, true, "cpu:99999999@10" },
+        { "cpu:0-3", 2, true, "cpu:0@10 cpu:1@10 cpu:2@11 cpu:3@11" },
+        { "cpu:0-2", 2, true, "cpu:0@10 cpu:1@10,11 cpu:2@11" },
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const keel_cores cores = some_cores(cases[i].cores);
+        keel_lanes l;
+        if (keel_lanes_parse_on(&l, cases[i].text, &cores) < 0) fail_msg("%s", keel_error());
+        assert_string_equal(described(&l), cases[i].want);
+        assert_int_equal(l.shared, cases[i].shared);
+    }
+}
+
+static void other_texts_are_refused_by_what_is_wrong(void **unused)
+{
+    static const struct {
+        const char *text;
+        keel_status status;
+        const char *says;
+    } cases[] = {
+        { "cpu:", KEEL_EARG, "a device number is missing" },
+        { "cpu:0,", KEEL_EARG, "a device number is missing" },
+        { "cpu:0-", KEEL_EARG, "missing after '-'" },
+        { "cpu:1-0", KEEL_EARG, "must go up" },
+        { "cpu:0+", KEEL_EARG, "missing after '+'" },
+        { "cpu:0+0", KEEL_EARG, "named twice" },
+        { "cpu:0+1+0", KEEL_EARG, "named twice" },
+        { "cpu:100000000", KEEL_EARG, "above 99999999" },
+        { "cpu:0+18446744073709551616", KEEL_EARG, "above 99999999" },
+        { "cpu:0-256", KEEL_EARG, "more than 256 devices" },
+        { "cpu:0-99999999999", KEEL_EARG, "more than 256 devices" },
+        { "cpu:0;1", KEEL_EARG, "separated by commas" },
+        { "cpu:0+1+2", KEEL_EARG, "more cores than this machine" },
+        { "cpu:0,cuda:0", KEEL_EARG, "name GPUs before cores" },
+        { "tpu:0", KEEL_EDEVICE, "kind 'tpu'" },
+        { "gpu:0", KEEL_EDEVICE, "GPUs of NVIDIA are cuda:0" },
+    };
+    const keel_cores cores = some_cores(2);
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        keel_lanes l = { .n_lane = 77 };
+        assert_int_equal(keel_lanes_parse_on(&l, cases[i].text, &cores), cases[i].status);
+        if (!strstr(keel_error(), cases[i].says)) fail_msg("%s", keel_error());
+        assert_int_equal(l.n_lane, 77);
+    }
+}
+
+/* Of 256 devices or parts none is refused, of 257 all are. */
+static void as_many_devices_are_possible_as_the_text_says(void **unused)
+{
+    static const struct {
+        const char *item;
+        int times, cores;
+        const char *says; /* NULL: it is possible */
+    } cases[] = {
+        { ",0", 256, 1024, NULL },
+        { ",0", 257, 1024, "more than 256 devices" },
+        { ",0-255", 1, 1, NULL },
+        { ",0+1", 128, 2, NULL },
+        { ",0+1", 129, 2, "more than 256 devices" },
+        { "+%d", 64, 1024, NULL },
+        { "+%d", 65, 1024, "more than 64 cores in one device" },
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const keel_cores cores = some_cores(cases[i].cores);
+        char text[2048] = "cpu:";
+        size_t at = 3; /* the first separator becomes the colon */
+        for (int k = 0; k < cases[i].times; k++) {
+            at += (size_t)snprintf(text + at, sizeof text - at, "%c", cases[i].item[0]);
+            if (cases[i].item[1] == '%')
+                at += (size_t)snprintf(text + at, sizeof text - at, "%d", k);
+            else
+                at += (size_t)snprintf(text + at, sizeof text - at, "%s", cases[i].item + 1);
+        }
+        text[3] = ':';
+        keel_lanes l;
+        const keel_status s = keel_lanes_parse_on(&l, text, &cores);
+        if (!cases[i].says && s < 0) fail_msg("%s", keel_error());
+        if (cases[i].says && (s != KEEL_EARG || !strstr(keel_error(), cases[i].says)))
+            fail_msg("%d of '%s': %s", cases[i].times, cases[i].item, keel_error());
+    }
+}
+
+/* Threads that drive devices leave the cores that compute to themselves, as long as there are
+ * others. */
+static void devices_take_cores_that_compute_nothing(void **unused)
+{
+    static const struct {
+        int n;
+        const char *of_cores, *want; /* or a part of the error */
+    } cases[] = {
+        { 2, "cpu:0-1", "gpu@12 gpu@13 cpu:0@10 cpu:1@11" },
+        { 2, "cpu:0+1", "gpu@12 gpu@13 cpu:0+1@10,11" },
+        { 1, "cpu:3", "gpu@10 cpu:3@13" },
+        { 5, "cpu:3", "gpu@10 gpu@11 gpu@12 gpu@10 gpu@11 cpu:3@13" },
+        { 2, "cpu", "gpu@10 gpu@11 cpu:0@10 cpu:1@11 cpu:2@12 cpu:3@13" },
+        { 1, "cpu:0-4", "5 devices of cores beside GPUs, but this machine has 4 cores" },
+        { 255, "cpu:0", NULL },
+        { 254, "cpu:0+1", NULL },
+        { 256, "cpu:0", "more than 256 devices" },
+        { 255, "cpu:0+1", "more than 256 devices" },
+        { 257, "cpu:0", "257 devices; 1 to 256 are possible" },
+        { 0, "cpu:0", "0 devices; 1 to 256 are possible" },
+    };
+    const keel_cores cores = some_cores(4);
+    keel_device gpu = { .name = "gpu" };
+    keel_device *device[257];
+    (void)unused;
+    for (int i = 0; i < 257; i++) device[i] = &gpu;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        keel_lanes l, of_cores;
+        assert_int_equal(keel_lanes_parse_on(&of_cores, cases[i].of_cores, &cores), KEEL_OK);
+        const keel_status s = keel_lanes_beside(&l, device, cases[i].n, &of_cores, &cores);
+        if (s < 0 && (!cases[i].want || !strstr(keel_error(), cases[i].want)))
+            fail_msg("%s", keel_error());
+        if (s < 0) continue;
+        if (cases[i].want) assert_string_equal(described(&l), cases[i].want);
+        assert_int_equal(l.n_lane, cases[i].n + of_cores.n_lane);
+        assert_ptr_equal(keel_lanes_device(&l), &gpu);
+        assert_null(keel_lanes_device(&of_cores));
+        for (int w = 0; w < l.n_worker; w++)
+            assert_ptr_equal(l.device[w], w < cases[i].n ? &gpu : NULL);
+    }
+}
+
+static void neighbouring_pieces_of_a_worker_are_one_run(void **unused)
+{
+    static const keel_piece piece[] = {
+        { .worker = 2, .row = 0, .rows = 0 }, { .worker = 0, .row = 0, .rows = 3 },
+        { .worker = 0, .row = 3, .rows = 0 }, { .worker = 0, .row = 3, .rows = 2 },
+        { .worker = 1, .row = 5, .rows = 0 }, { .worker = 3, .row = 5, .rows = 4 }
+    };
+    keel_piece run[6];
+    (void)unused;
+    assert_int_equal(keel_pieces_join(piece, 6, run), 2);
+    assert_int_equal(run[0].worker, 0);
+    assert_int_equal(run[0].row, 0);
+    assert_int_equal(run[0].rows, 5);
+    assert_int_equal(run[1].worker, 3);
+    assert_int_equal(run[1].row, 5);
+    assert_int_equal(run[1].rows, 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +438,11 @@ int main(void)
         cmocka_unit_test(wrong_shares_are_refused_by_their_number),
         cmocka_unit_test(processes_cut_a_step_among_all_their_lanes),
         cmocka_unit_test(cuts_are_nested),
+        cmocka_unit_test(a_text_names_cores_in_its_order),
+        cmocka_unit_test(other_texts_are_refused_by_what_is_wrong),
+        cmocka_unit_test(as_many_devices_are_possible_as_the_text_says),
+        cmocka_unit_test(devices_take_cores_that_compute_nothing),
+        cmocka_unit_test(neighbouring_pieces_of_a_worker_are_one_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
