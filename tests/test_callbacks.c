@@ -360,6 +360,78 @@ static void epochs_rates_and_weights_are_those_of_keras(void **unused)
     }
 }
 
+/* The course that a value takes, which no training gives it. */
+static keel_status name_a_score(void *context, const keel_moment *at)
+{
+    (void)context;
+    return keel_logs_set(at->logs, "score", NAN);
+}
+
+static keel_status set_a_score(void *context, const keel_moment *at)
+{
+    const json_t *c = context;
+    const double score =
+        json_number_value(json_array_get(json_object_get(c, "course"), (size_t)at->epoch));
+    const bool more = !strcmp(golden_text(json_object_get(c, "args"), "mode"), "max");
+    return keel_logs_set(at->logs, "score", more ? -score : score);
+}
+
+static void what_follows_from_a_course_of_values_is_what_keras_decides(void **unused)
+{
+    (void)unused;
+    size_t i;
+    json_t *c, *cases = golden_load("courses.json");
+    json_array_foreach(cases, i, c)
+    {
+        char text[500];
+        keel_callback *callback;
+        keel_history h;
+        keel_model *m = sgd(0.5);
+        const int64_t epochs = (int64_t)golden_number(c, "epochs");
+        const bool rates = !strcmp(golden_text(c, "callback"), "ReduceLROnPlateau");
+        json_t *args = json_object_get(c, "args");
+        json_object_set_new(args, "monitor", json_string("score"));
+        const bool saves = !strcmp(golden_text(c, "callback"), "ModelCheckpoint");
+        char path[200];
+        if (saves) {
+            snprintf(path, sizeof path, "%s/course-%zu-{epoch}.weights.h5", folder, i);
+            json_object_set_new(args, "filepath", json_string(path));
+        }
+        text_of(text, sizeof text, c);
+        must(keel_callback_parse(&callback, text));
+        const keel_callback course = { KEEL_CALLBACK, .context = c, .on_train_begin = name_a_score,
+                                       .on_epoch_end = set_a_score };
+        keel_fit_options o = options(14, KEEL_CALLBACKS(&course, callback));
+        o.validation = NULL;
+        must(keel_fit(m, strategy[1], rows, &o, &h));
+        if (h.epochs != epochs)
+            fail_msg("case %zu, %s: %d epochs, Keras has %d", i, text, (int)h.epochs, (int)epochs);
+        for (int64_t e = 0; e < epochs && rates; e++) {
+            const double got = h.value[e * h.count + h.count - 1];
+            const double want =
+                json_number_value(json_array_get(json_object_get(c, "rates"), (size_t)e));
+            assert_string_equal(h.name[h.count - 1], "learning_rate");
+            if (!(fabs(got - want) <= 1e-6 * want))
+                fail_msg("case %zu, %s: rate %g of epoch %d, Keras has %g", i, text, got, (int)e,
+                         want);
+        }
+        size_t saved = 0;
+        for (int e = 1; e <= 14 && saves; e++) {
+            struct stat there;
+            const json_t *want = json_array_get(json_object_get(c, "saved"), saved);
+            const bool due = want && json_integer_value(want) == e;
+            snprintf(path, sizeof path, "%s/course-%zu-%d.weights.h5", folder, i, e);
+            if ((stat(path, &there) == 0) != due)
+                fail_msg("case %zu, %s: epoch %d is%s saved", i, text, e, due ? " not" : "");
+            saved += due;
+        }
+        keel_history_free(&h);
+        keel_callback_destroy(callback);
+        keel_model_destroy(m);
+    }
+    json_decref(cases);
+}
+
 static double half_every_two(void *context, int64_t epoch, double rate)
 {
     (void)context;
@@ -421,6 +493,55 @@ static void averages_are_tested_and_saved_as_by_keras(void **unused)
             keel_callback_destroy(c);
             keel_model_destroy(m);
         }
+}
+
+enum { LARGE = FEATURES * 40 + 40 + 40 * 40 + 40 + 40 + 1 };
+
+static keel_status look_at_large_weights(void *context, const keel_moment *at)
+{
+    float(*seen)[LARGE] = context;
+    assert_int_equal(weights_of(at->model, seen[at->epoch]), LARGE);
+    return KEEL_OK;
+}
+
+/* One kernel has 40 x 40 numbers, more than are swapped at once. An epoch is a step, after which
+ * the averages are 0.75 of what they were and 0.25 of the weights. */
+static void large_weights_are_swapped_whole(void **unused)
+{
+    static float before[2][LARGE], after[2][LARGE], plain[2][LARGE];
+    keel_callback *swap;
+    (void)unused;
+    for (int swapped = 0; swapped < 2; swapped++) {
+        keel_model *m;
+        must(keel_model_create(&m, NULL, KEEL_FLOAT32, 5));
+        must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", FEATURES))));
+        must(keel_model_add(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 40))));
+        must(keel_model_add(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 40))));
+        must(keel_model_add(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 1))));
+        const keel_arg *args =
+            KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate", 0.01), KEEL_ARG_BOOL("use_ema", true),
+                      KEEL_ARG_FLOAT("ema_momentum", 0.75));
+        must(keel_model_compile(m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "sgd", args },
+                                                    .loss = { { "mse" } } }));
+        must(keel_callback_parse(&swap, "SwapEMAWeights(swap_on_epoch=true)"));
+        const keel_callback first = { KEEL_CALLBACK, .context = swapped ? before : plain,
+                                      .on_epoch_end = look_at_large_weights };
+        const keel_callback last = { KEEL_CALLBACK, .context = after,
+                                     .on_epoch_end = look_at_large_weights };
+        keel_fit_options o =
+            options(2, swapped ? KEEL_CALLBACKS(&first, swap, &last) : KEEL_CALLBACKS(&first));
+        o.batch_size = ROWS;
+        must(keel_fit(m, strategy[1], rows, &o, NULL));
+        keel_callback_destroy(swap);
+        keel_model_destroy(m);
+    }
+    assert_memory_equal(before, plain, sizeof plain); /* the next step has the weights again */
+    assert_memory_equal(after[0], plain[0], sizeof plain[0]);
+    for (int i = 0; i < LARGE; i++) {
+        const double want = 0.75 * (double)plain[0][i] + 0.25 * (double)plain[1][i];
+        if (!(fabs((double)after[1][i] - want) < 1e-6))
+            fail_msg("number %d: %g, not %g", i, (double)after[1][i], want);
+    }
 }
 
 static void fit_with(const char *text, double rate, int64_t epochs, int64_t validation_freq)
@@ -1411,8 +1532,10 @@ int main(void)
         cmocka_unit_test(a_stop_after_a_step_is_validated_and_ends_the_fit),
         cmocka_unit_test(a_stop_before_the_first_step_comes_after_it),
         cmocka_unit_test(epochs_rates_and_weights_are_those_of_keras),
+        cmocka_unit_test(what_follows_from_a_course_of_values_is_what_keras_decides),
         cmocka_unit_test(a_schedule_by_epochs_is_a_function_or_a_text),
         cmocka_unit_test(averages_are_tested_and_saved_as_by_keras),
+        cmocka_unit_test(large_weights_are_swapped_whole),
         cmocka_unit_test(checkpoints_have_the_names_of_keras_and_the_weights_of_their_moment),
         cmocka_unit_test(the_csv_logger_writes_the_file_of_keras),
         cmocka_unit_test(the_csv_logger_writes_over_no_table_of_data),

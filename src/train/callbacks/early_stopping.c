@@ -70,7 +70,6 @@ static keel_status on_epoch_end(void *context, const keel_moment *at)
     state_t *s = w->state;
     double value;
     if (!keel_monitor_has(&a->watch, at, &value) || at->epoch < a->start_from_epoch) return KEEL_OK;
-    if (a->restore_best_weights && !s->has_weights) keep(w, at);
     s->wait++;
     if (!s->has_best || keel_monitor_improves(&a->watch, (int)s->mode, value, s->best)) {
         s->has_best = true;
