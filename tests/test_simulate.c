@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/memory.h"
+#include "simulate/absent.h"
 #include "simulate/measure.h"
 #include "simulate/timeline.h"
 #include "tensor/shape.h"
@@ -142,6 +143,13 @@ static void a_step_is_compute_and_what_is_not_hidden_behind_it(void **unused)
           { { .at = 0.01, .starts = true, .load = { .local_out = 1e6, .local_in = 1e6 } },
             waits(0.015, 0) },
           0.021 },
+        { "nor do they wait for bytes of another exchange on the link",
+          4,
+          { starts(0.01, 0, 1e6, 0),
+            { .at = 0.01, .number = 1, .starts = true, .load = { .local_out = 1e6 } },
+            waits(0.01, 1),
+            waits(0.02, 0) },
+          0.0206 },
         { "they are made once",
           3,
           { { .at = 0.01, .starts = true, .load = { .local_out = 1e6, .local_in = 1e6 } },
@@ -268,6 +276,149 @@ static void a_better_network_is_never_slower(void **unused)
         }
         assert_true(step_of(e, 2 * EXCHANGES, compute, &plain, &noticed, 1) <= all + 1e-12);
         assert_true(all >= compute);
+    }
+}
+
+/* ---- processes that are not there ------------------------------------------------------------ */
+
+/* So slow that no time of a real clock matters: 1000 s to another machine, 100 s to a process of
+ * the same one. */
+static const keel_network slow_network = { KEEL_NETWORK,         .bytes_per_second = 1e12,
+                                           .latency = 1000,      .eager = 1000,
+                                           .local_latency = 100, .local_bytes_per_second = 1e12 };
+static const keel_noticed noticed_at_once = { 0 };
+
+/* Process 1 of 6, of which two share a machine. */
+static keel_absent absent_of(const bool *passing)
+{
+    keel_absent a = { .rank = 1, .count = 6, .per_machine = 2, .eager = 1000, .passing = passing };
+    a.timeline.network = &slow_network;
+    a.timeline.noticed = &noticed_at_once;
+    a.timeline.together = 1;
+    keel_absent_begin(&a);
+    return a;
+}
+
+static void seconds_near(double got, double want, const char *what)
+{
+    if (!(got >= want && got < want + 50)) fail_msg("%s: %g s, not %g", what, got, want);
+}
+
+static void others_send_what_they_are_sent(void **unused)
+{
+    static const struct {
+        const char *what;
+        int with[4], n_with; /* 0: all */
+        size_t send[6], receive[6];
+        const char *got[6];
+        int64_t sent_bytes, messages;
+        double link_bytes, seconds; /* until the exchange is complete */
+    } cases[] = {
+        { "as much, more and less of it", .send = { 2, 9, 3, 4, 0, 0 },
+          .receive = { 2, 0, 7, 2, 0, 0 }, .got = { "Aa", "", "CcCCcCC", "Dd", "", "" },
+          .sent_bytes = 2 + 3 + 4, .messages = 3, .link_bytes = 3 + 4, .seconds = 1000 },
+        { "nothing is sent, so zeros come", .receive = { 0, 0, 0, 0, 3, 0 },
+          .got = { "", "", "", "", "000", "" }, .seconds = 1000 },
+        { "only to the process of the same machine", .send = { 3, 0, 0, 0, 0, 0 },
+          .receive = { 3, 0, 0, 0, 0, 0 }, .got = { "AaA", "", "", "", "", "" }, .sent_bytes = 3,
+          .messages = 1, .seconds = 100 },
+        { "with some: one who is sent nothing sends what another one is sent", .with = { 2, 5, 3 },
+          .n_with = 3, .send = { 8, 0, 0, 0, 0, 2 }, .receive = { 8, 0, 3, 2, 0, 2 },
+          .got = { "", "", "FfF", "Ff", "", "Ff" }, .sent_bytes = 2, .messages = 1, .link_bytes = 2,
+          .seconds = 1000 },
+        { "a long message asks first", .send = { 0, 0, 0, 0, 1001, 0 },
+          .receive = { 0, 0, 0, 0, 1, 0 }, .got = { "", "", "", "", "E", "" }, .sent_bytes = 1001,
+          .messages = 1, .link_bytes = 1001, .seconds = 3000 },
+        { "a long message that comes asks, too", .send = { 0, 0, 0, 0, 1, 0 },
+          .receive = { 0, 0, 0, 0, 1001, 0 }, .got = { "", "", "", "", "E", "" }, .sent_bytes = 1,
+          .messages = 1, .link_bytes = 1, .seconds = 3000 },
+        { "one of as many bytes as go without asking does not", .send = { 0, 0, 0, 0, 1000, 0 },
+          .receive = { 0, 0, 0, 0, 1000, 0 }, .got = { "", "", "", "", "E", "" },
+          .sent_bytes = 1000, .messages = 1, .link_bytes = 1000, .seconds = 1000 },
+        { "nor one within a machine, however long", .send = { 1001, 0, 0, 0, 0, 0 },
+          .receive = { 1001, 0, 0, 0, 0, 0 }, .got = { "A", "", "", "", "", "" },
+          .sent_bytes = 1001, .messages = 1, .seconds = 100 },
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static char out[6][1001], in[6][1001];
+        const void *from[6];
+        void *to[6];
+        keel_absent a = absent_of(NULL);
+        const keel_process_group g = keel_absent_group(&a);
+        for (int q = 0; q < 6; q++) {
+            for (int k = 0; k < 1001; k++) out[q][k] = (char)((k % 2 ? 'a' : 'A') + q);
+            memset(in[q], '-', sizeof in[q]);
+            from[q] = out[q];
+            to[q] = in[q];
+        }
+        const keel_exchange e = { .send = from,
+                                  .send_bytes = cases[i].send,
+                                  .receive = to,
+                                  .receive_bytes = cases[i].receive,
+                                  .with = cases[i].n_with ? cases[i].with : NULL,
+                                  .n_with = cases[i].n_with };
+        assert_int_equal(g.rank, 1);
+        assert_int_equal(g.count, 6);
+        assert_int_equal(g.start(g.context, 4, &e, NULL, 0), 0);
+        for (int q = 0; q < 6; q++) {
+            const size_t n = strlen(cases[i].got[q]);
+            for (size_t k = 0; k < n; k++)
+                if (in[q][k] != (cases[i].got[q][k] == '0' ? 0 : cases[i].got[q][k]))
+                    fail_msg("%s: from process %d comes %.8s", cases[i].what, q, in[q]);
+            if (n != 1 && n < 1001 && in[q][n] != '-')
+                fail_msg("%s: from process %d comes more", cases[i].what, q);
+        }
+        if (a.sent_bytes != cases[i].sent_bytes || a.messages != cases[i].messages ||
+            a.link_bytes != cases[i].link_bytes || a.exchanges != 1)
+            fail_msg("%s: %lld bytes, %lld messages, %g bytes of the link, %d exchanges",
+                     cases[i].what, (long long)a.sent_bytes, (long long)a.messages, a.link_bytes,
+                     a.exchanges);
+        assert_int_equal(g.test(g.context, 4, NULL, 0), 0);
+        assert_int_equal(g.test(g.context, 4, NULL, 0), 1); /* who asks again waits */
+        keel_absent_end(&a);
+        seconds_near(a.timeline.now, cases[i].seconds, cases[i].what);
+        seconds_near(a.timeline.computed, 0, cases[i].what);
+        keel_absent_begin(&a);
+        assert_true(a.sent_bytes == 0 && a.messages == 0 && a.link_bytes == 0 && a.exchanges == 0);
+        keel_absent_end(&a);
+        seconds_near(a.timeline.now, 0, "a step after it");
+    }
+}
+
+/* Of two that are asked for in turn, the one that ends first is waited for. */
+static void who_asks_in_vain_waits_for_the_first_of_all(void **unused)
+{
+    const size_t far_bytes[6] = { [3] = 1 }, near_bytes[6] = { [0] = 1 };
+    const void *from[6];
+    void *to[6];
+    char byte[6] = { 0 }, got[6];
+    bool passing = false;
+    (void)unused;
+    for (int q = 0; q < 6; q++) from[q] = &byte[q], to[q] = &got[q];
+    const keel_exchange far = { from, far_bytes, to, far_bytes };
+    const keel_exchange close = { from, near_bytes, to, near_bytes };
+    for (int order = 0; order < 2; order++) {
+        keel_absent a = absent_of(&passing);
+        const keel_process_group g = keel_absent_group(&a);
+        const int first = order ? 3 : 7, last = order ? 7 : 3;
+        g.start(g.context, last, &far, NULL, 0);
+        g.start(g.context, first, &close, NULL, 0);
+        passing = true; /* who passes by does not wait */
+        for (int k = 0; k < 4; k++) assert_int_equal(g.test(g.context, last, NULL, 0), 0);
+        keel_absent_end(&a);
+        seconds_near(a.timeline.now, 0, "who passes by");
+        passing = false;
+        assert_int_equal(g.test(g.context, last, NULL, 0), 0);
+        assert_int_equal(g.test(g.context, first, NULL, 0), 0);
+        seconds_near(a.timeline.now, 0, "who asks for each once");
+        assert_int_equal(g.test(g.context, last, NULL, 0), 0); /* again: it waits for the first */
+        seconds_near(a.timeline.now, 100, "the first of all");
+        assert_int_equal(g.test(g.context, first, NULL, 0), 1);
+        assert_int_equal(g.test(g.context, last, NULL, 0), 0); /* something has happened since */
+        seconds_near(a.timeline.now, 100, "the first of all is there");
+        assert_int_equal(g.test(g.context, last, NULL, 0), 1);
+        seconds_near(a.timeline.now, 1000, "the last");
     }
 }
 
@@ -685,6 +836,8 @@ int main(void)
         cmocka_unit_test(bytes_take_time_of_a_process_that_does_not_wait_anyway),
         cmocka_unit_test(the_first_bytes_are_noticed_late_and_the_last_at_once),
         cmocka_unit_test(a_better_network_is_never_slower),
+        cmocka_unit_test(others_send_what_they_are_sent),
+        cmocka_unit_test(who_asks_in_vain_waits_for_the_first_of_all),
         cmocka_unit_test(a_network_is_read_from_a_text),
         cmocka_unit_test(other_texts_are_refused_by_name),
         cmocka_unit_test(all_measure_the_same_connection),

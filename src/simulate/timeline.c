@@ -69,7 +69,7 @@ void keel_timeline_start(keel_timeline *t, double computed, int number, const ke
     const double ready = t->now + latency_of(t->network, load);
     if (ready > larger(t->out, t->in)) t->moves = ready;
     t->end[number] = larger(pass(t, &t->out, ready, load->out), pass(t, &t->in, ready, load->in));
-    t->first[number] = t->moves;
+    t->first[number] = load->out + load->in > 0 ? t->moves : ready; /* else the link carries none */
     t->now += own_seconds(t->network, load->out);
     t->own[number] = own_seconds(t->network, load->in);
     t->copies[number] = keel_load_copies(t->network, load);
