@@ -199,25 +199,60 @@ static void kernels_without_chance_are_those_of_keras(void **state)
     json_decref(cases);
 }
 
+/* They are what Gram and Schmidt make of normal draws, one vector after another: of the draws of a
+ * vector, the part along it is positive, and nothing is along a later one. */
 static void orthogonal_gives_orthonormal_columns_or_rows(void **state)
 {
     const keel_shape shapes[] = { KEEL_SHAPE(40, 12), KEEL_SHAPE(12, 40), KEEL_SHAPE(3, 3, 4, 8),
-                                  KEEL_SHAPE(1, 1), KEEL_SHAPE(20, 20) };
+                                  KEEL_SHAPE(1, 1),   KEEL_SHAPE(20, 20), KEEL_SHAPE(90, 90) };
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
         const int64_t cols = shapes[k].dim[shapes[k].rank - 1];
         const int64_t rows = keel_shape_count(&shapes[k]) / cols;
         const bool tall = rows >= cols;
         double *q = fill("orthogonal", "{\"gain\": 2}", &shapes[k], k);
+        double *draws = fill("random_normal", "{\"stddev\": 1}", &shapes[k], k);
         const int64_t n = tall ? cols : rows, length = tall ? rows : cols;
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < n; j++) {
-                double dot = 0;
-                for (int64_t e = 0; e < length; e++)
-                    dot += tall ? q[e * cols + i] * q[e * cols + j]
-                                : q[i * cols + e] * q[j * cols + e];
-                assert_true(fabs(dot - (i == j ? 4 : 0)) < 1e-12);
+                double dot = 0, drawn = 0;
+                for (int64_t e = 0; e < length; e++) {
+                    const double own = tall ? q[e * cols + i] : q[i * cols + e];
+                    dot += own * (tall ? q[e * cols + j] : q[j * cols + e]);
+                    drawn += own * draws[j * length + e];
+                }
+                assert_true(fabs(dot - (i == j ? 4 : 0)) < 2e-14);
+                assert_true(i == j ? drawn > 0 : i < j || fabs(drawn) < 1e-12);
             }
         keel_free(q);
+        keel_free(draws);
+    }
+}
+
+/* The deviation of a normal distribution that is cut at two of them is 0.8796 of that before. */
+static void a_scale_is_that_of_the_plain_distribution(void **state)
+{
+    static const struct {
+        const char *name, *config, *plain;
+        double unit; /* deviation or half width of the plain one */
+    } cases[] = {
+        { "glorot_normal", NULL, "{\"stddev\": %.17g}",
+          0.0632455532033675867 / 0.879625661034239784 },
+        { "glorot_uniform", NULL, "{\"minval\": -%.17g, \"maxval\": %.17g}", 0.109544511501033223 },
+        { "variance_scaling", "{\"mode\": \"fan_avg\", \"distribution\": \"untruncated_normal\"}",
+          "{\"mean\": 0, \"stddev\": %.17g}", 0.0632455532033675867 },
+    };
+    static const char *const plain[] = { "truncated_normal", "random_uniform", "random_normal" };
+    const keel_shape matrix = KEEL_SHAPE(200, 300);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char config[120];
+        snprintf(config, sizeof config, cases[k].plain, cases[k].unit, cases[k].unit);
+        double *x = fill(cases[k].name, cases[k].config, &matrix, k);
+        double *y = fill(plain[k], config, &matrix, k);
+        for (int64_t i = 0; i < 200 * 300; i++)
+            if (!(fabs(x[i] - y[i]) <= 1e-12 * cases[k].unit))
+                fail_msg("%s: %.17g, not %.17g", cases[k].name, x[i], y[i]);
+        keel_free(x);
+        keel_free(y);
     }
 }
 
@@ -399,6 +434,7 @@ int main(void)
         cmocka_unit_test(constants_are_what_they_say),
         cmocka_unit_test(kernels_without_chance_are_those_of_keras),
         cmocka_unit_test(orthogonal_gives_orthonormal_columns_or_rows),
+        cmocka_unit_test(a_scale_is_that_of_the_plain_distribution),
         cmocka_unit_test(shapes_and_arguments_that_do_not_fit_are_refused),
         cmocka_unit_test(lists_that_do_not_fit_a_weight_are_refused),
         cmocka_unit_test(no_memory_is_reported),
