@@ -488,9 +488,10 @@ static void a_deep_png_is_held_against_what_decoding_takes(void **state)
 /* ---- the other formats of directories ---------------------------------------------------------
  */
 
-/* Frames of `side` x `side` pixels, with the bytes of one code each. */
-static const char *gif_of_frames(const char *name, unsigned side, int frames)
+/* Frames of `side` x `side` pixels, with the bytes of one code each: clear, color, end. */
+static const char *gif_of_frames(const char *name, unsigned side, int frames, unsigned color)
 {
+    const unsigned codes = 4 | color << 3 | 5 << 6;
     bytes b = { 0 };
     add(&b, "GIF89a", 6);
     add_le(&b, side, 2);
@@ -500,7 +501,9 @@ static const char *gif_of_frames(const char *name, unsigned side, int frames)
         add(&b, (unsigned char[]){ 0x2c, 0, 0, 0, 0 }, 5);
         add_le(&b, side, 2);
         add_le(&b, side, 2);
-        add(&b, (unsigned char[]){ 0, 2, 2, 0x4c, 0x01, 0 }, 6);
+        add(&b, (unsigned char[]){ 0, 2, 2 }, 3);
+        add_le(&b, codes, 2);
+        add(&b, (unsigned char[]){ 0 }, 1);
     }
     add(&b, (unsigned char[]){ 0x3b }, 1);
     const char *path = files_write(name, b.at, b.n);
@@ -511,9 +514,17 @@ static const char *gif_of_frames(const char *name, unsigned side, int frames)
 static void a_gif_without_the_bytes_of_its_pixels_is_refused(void **state)
 {
     (void)state;
-    costs_little("16000 x 16000 of one code", decode_image, gif_of_frames("wide.gif", 16000, 1),
+    costs_little("16000 x 16000 of one code", decode_image, gif_of_frames("wide.gif", 16000, 1, 1),
                  "no complete frame");
-    costs_little("a million frames", decode_image, gif_of_frames("many.gif", 1, 1000000), NULL);
+    costs_little("a million frames", decode_image, gif_of_frames("many.gif", 1, 1000000, 1), NULL);
+}
+
+static void a_gif_with_a_color_that_its_palette_lacks_is_refused(void **state)
+{
+    (void)state;
+    costs_little("the last of two colors", decode_image, gif_of_frames("last.gif", 1, 1, 1), NULL);
+    costs_little("a third color", decode_image, gif_of_frames("third.gif", 1, 1, 2),
+                 "a pixel is outside of the palette");
 }
 
 /* The header of a lossless WebP of the largest size, and nothing behind it. */
@@ -943,6 +954,7 @@ int main(void)
         cmocka_unit_test(a_million_long_names_are_refused),
         cmocka_unit_test(a_jpeg_of_countless_scans_is_refused),
         cmocka_unit_test(a_gif_without_the_bytes_of_its_pixels_is_refused),
+        cmocka_unit_test(a_gif_with_a_color_that_its_palette_lacks_is_refused),
         cmocka_unit_test(a_webp_without_the_bytes_of_its_pixels_is_refused),
         cmocka_unit_test(a_bmp_without_the_bytes_of_its_pixels_is_refused),
         cmocka_unit_test(a_directory_of_costly_sounds_and_texts_is_refused),

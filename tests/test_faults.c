@@ -540,9 +540,60 @@ static int end(void **state)
     return 0;
 }
 
+typedef struct listed {
+    char text[200];
+    int stop_after; /* lines; 0: never */
+    int n;
+} listed;
+
+static keel_status list_line(void *context, const char *file, int64_t row)
+{
+    listed *l = context;
+    const size_t at = strlen(l->text);
+    snprintf(l->text + at, sizeof l->text - at, "%s:%lld ", file, (long long)row);
+    return ++l->n == l->stop_after ? keel_fail(KEEL_ENOMEM, "enough") : KEEL_OK;
+}
+
+static void a_list_of_rows_is_read_line_by_line(void **unused)
+{
+#define TEXT(t) t, sizeof t - 1
+    static const struct {
+        const char *text;
+        size_t n_bytes;
+        int stop_after;
+        const char *want, *says; /* says NULL: it is read */
+    } cases[] = {
+        { TEXT(""), 0, "", NULL },
+        { TEXT("a\t3\n"), 0, "a:3 ", NULL },
+        { TEXT("a b\t0\twhy\tso\n\nc\t-\n"), 0, "a b:0 c:-1 ", NULL },
+        { TEXT("a\t-\twhy\nb\t999999999999999999"), 0, "a:-1 b:999999999999999999 ", NULL },
+        { TEXT("a\t1\nb\t2\nc\t3\n"), 2, "a:1 b:2 ", "enough" },
+        { TEXT("a\t1\nb\n"), 0, "a:1 ", "list:2: not a line" },
+        { TEXT("a\n"), 0, "", "list:1: not a line" },
+        { TEXT("\n\na\t\n"), 0, "", "list:3: not a line" },
+        { TEXT("a\t3x\n"), 0, "", "list:1: not a line" },
+        { TEXT("a\t-1\n"), 0, "", "list:1: not a line" },
+        { TEXT("a\t 1\n"), 0, "", "list:1: not a line" },
+        { TEXT("a\t1000000000000000000\n"), 0, "", "list:1: not a line" },
+        { TEXT("a\0b\t3\n"), 0, "", "list:1: not a line" },
+        { TEXT("a\t3\0\twhy\n"), 0, "", "list:1: not a line" },
+        { TEXT("a\t3\twhy\0\n"), 0, "", "list:1: not a line" },
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        listed l = { .stop_after = cases[i].stop_after };
+        const keel_status s =
+            keel_quarantine_parse(cases[i].text, cases[i].n_bytes, "list", list_line, &l);
+        if ((s < 0) != !!cases[i].says || (s < 0 && !strstr(keel_error(), cases[i].says)))
+            fail_msg("case %zu: %s", i, s < 0 ? keel_error() : "it is read");
+        assert_string_equal(l.text, cases[i].want);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_list_of_rows_is_read_line_by_line),
         cmocka_unit_test(a_budget_is_a_number_a_part_or_both),
         cmocka_unit_test(of_unknown_length_a_part_is_of_those_so_far),
         cmocka_unit_test(wrong_budgets_are_refused),
