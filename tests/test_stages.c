@@ -2,6 +2,7 @@
  * streams, with 1 to 16 threads, and from each element on. */
 #include "must.h"
 #include "base/memory.h"
+#include "data/feed.h"
 #include "golden.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -804,6 +805,60 @@ static void every_allocation_may_fail(void **unused)
         }
 }
 
+/* Bytes that reading all elements twice takes from an account at most; all are given back. */
+static int64_t peak_of(keel_dataset *d, int threads)
+{
+    keel_account a = { .limit = 64 << 20 };
+    keel_feed *f;
+    keel_batch b;
+    keel_feed_options o = { .batch_size = 2, .epochs = 2, .threads = threads, .account = &a };
+    if (keel_feed_create(&f, d, &o) < 0) { /* its elements are batches */
+        o.batch_size = 0;
+        must(keel_feed_create(&f, d, &o));
+    }
+    for (uint32_t e = 0; e < 2; e++) {
+        keel_status s;
+        must(keel_feed_begin_epoch(f, e));
+        while ((s = keel_feed_next(f, &b)) == KEEL_OK) keel_feed_release(f, &b);
+        must(s);
+    }
+    keel_feed_destroy(f);
+    keel_account_drop(&a);
+    assert_int_equal(a.used, 0);
+    assert_true(a.peak > 0);
+    return a.peak;
+}
+
+static void what_stages_take_is_counted_and_given_back(void **unused)
+{
+    (void)unused;
+    for (int kind = 0; kind < 2; kind++)
+        for (int k = 0;; k++) {
+            streams = kind;
+            keel_dataset *n = open_rows("range:5"), *r = ragged(5, false), *d = NULL;
+            keel_dataset *b = BATCH(open_rows("range:7"), 3);
+            const keel_status there = apply_stage(k, n, r, b, &d);
+            const bool feeds = there == KEEL_OK && k != 11; /* which chooses by numbers below 2 */
+            if (feeds) peak_of(d, -1);
+            if (feeds) peak_of(d, 2);
+            keel_dataset_destroy(d);
+            keel_dataset_destroy(n);
+            keel_dataset_destroy(r);
+            keel_dataset_destroy(b);
+            if (there == KEEL_END) break;
+        }
+    streams = true;
+    keel_dataset *plain = open_rows("range:200");
+    const int64_t rows = peak_of(plain, -1);
+    keel_dataset *numbered = then(open_rows("range:200"), "enumerate", NULL);
+    keel_dataset *once = then(open_rows("range:200"), "unique", NULL);
+    assert_true(peak_of(numbered, -1) >= rows + 8);
+    assert_true(peak_of(once, -1) >= rows + 512 * 16 + 199 * 8); /* the table, and what it holds */
+    keel_dataset_destroy(plain);
+    keel_dataset_destroy(numbered);
+    keel_dataset_destroy(once);
+}
+
 /* ---- words of tf.data ------------------------------------------------------------------------ */
 
 static void the_docs_name_every_method_of_tf_data(void **state)
@@ -832,7 +887,7 @@ int main(void)
     json_t *golden = golden_load("pipelines.json");
     int n = 0;
     cases = json_object_get(golden, "cases");
-    for (keel_dataset *d; n < MOST - 9; n++) {
+    for (keel_dataset *d; n < MOST - 10; n++) {
         const char *what;
         if (!(d = make(n, &what))) break;
         keel_dataset_destroy(d);
@@ -853,6 +908,7 @@ int main(void)
         (struct CMUnitTest)cmocka_unit_test(numbers_without_end_that_choose_nothing_are_refused);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(shapes_that_do_not_fit_are_refused);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(every_allocation_may_fail);
+    test[n++] = (struct CMUnitTest)cmocka_unit_test(what_stages_take_is_counted_and_given_back);
     test[n++] = (struct CMUnitTest)cmocka_unit_test_prestate(the_docs_name_every_method_of_tf_data,
                                                              json_object_get(golden, "methods"));
     const int failed = _cmocka_run_group_tests("stages", test, (size_t)n, NULL, NULL);
