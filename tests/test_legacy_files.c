@@ -11,7 +11,7 @@
 #include "golden.h"
 #include "io/file.h"
 #include "keel/keel.h"
-#include "model/model.h"
+#include "model/parts.h"
 #include "must.h"
 #include "tensor/shape.h"
 
@@ -208,11 +208,145 @@ static void damage_is_refused_or_harmless(void **state)
     assert_in_range(refused, FLIPS / 4, 3 * FLIPS - 1);
 }
 
+/* ---- configs of Keras 1.2 to 2, of which no file is at hand -----------------------------------
+ */
+
+#define OF(class_name, more) "{\"class_name\":\"" class_name "\",\"config\":" more "}"
+
+static void older_configs_become_what_a_file_has_today(void **state)
+{
+    static const struct {
+        const char *what, *root, *training; /* training: NULL: none */
+        const char *part[2], *want;         /* keys from the root on; compact, keys in order */
+    } cases[] = {
+        { "a list of layers, of which the first has the shape",
+          OF("Sequential", "[" OF("Dense", "{\"name\":\"d\",\"batch_input_shape\":[null,3]}") "]"),
+          NULL,
+          { "config", "layers" },
+          "[{\"class_name\":\"InputLayer\",\"config\":{\"batch_shape\":[null,3],\"d"
+          "type\":\"float32\",\"name\":\"d_input\"},\"module\":\"keras.layers\",\"r"
+          "egistered_name\":null},{\"class_name\":\"Dense\",\"config\":{\"name\":\""
+          "d\"},\"module\":\"keras.layers\",\"registered_name\":null}]" },
+        { "the first layer of a first model has the shape",
+          OF("Sequential",
+             "{\"layers\":[" OF(
+                 "Sequential",
+                 "{\"name\":\"s\",\"layers\":[" OF(
+                     "Dense", "{\"name\":\"d\",\"batch_input_shape\":[null,3]}") "]}") "]}"),
+          NULL,
+          { "config", "layers" },
+          "[{\"class_name\":\"InputLayer\",\"config\":{\"batch_shape\":[null,3],\"d"
+          "type\":\"float32\",\"name\":\"s_input\"},\"module\":\"keras.layers\",\"r"
+          "egistered_name\":null},{\"class_name\":\"Sequential\",\"config\":{\"laye"
+          "rs\":[{\"class_name\":\"InputLayer\",\"config\":{\"batch_shape\":[null,3"
+          "],\"dtype\":\"float32\",\"name\":\"d_input\"},\"module\":\"keras.layers"
+          "\",\"registered_name\":null},{\"class_name\":\"Dense\",\"config\":{\"nam"
+          "e\":\"d\"},\"module\":\"keras.layers\",\"registered_name\":null}],\"name"
+          "\":\"s\"},\"module\":\"keras\",\"registered_name\":null}]" },
+        { "an input is there already",
+          OF("Sequential",
+             "{\"layers\":[" OF("InputLayer",
+                                "{\"name\":\"i\",\"batch_input_shape\":[null,3]}") "]}"),
+          NULL,
+          { "config", "layers" },
+          "[{\"class_name\":\"InputLayer\",\"config\":{\"batch_shape\":[null,3],\"n"
+          "ame\":\"i\"},\"module\":\"keras.layers\",\"registered_name\":null}]" },
+        { "only a Sequential model has such inputs",
+          OF("Functional",
+             "{\"layers\":[" OF("Dense", "{\"name\":\"d\",\"batch_input_shape\":[null,3]}") "]}"),
+          NULL,
+          { "config", "layers" },
+          "[{\"class_name\":\"Dense\",\"config\":{\"name\":\"d\"},\"module\":\"kera"
+          "s.layers\",\"registered_name\":null}]" },
+        { "classes of another name",
+          OF("Model", "{\"layers\":[" OF("BatchNormalizationV1", "{\"axis\":[3]}") "," OF(
+                          "BatchNormalizationV2", "{\"axis\":[1,2]}") "]}"),
+          NULL,
+          { "config", "layers" },
+          "[{\"class_name\":\"BatchNormalization\",\"config\":{\"axis\":3},\"module"
+          "\":\"keras.layers\",\"registered_name\":null},{\"class_name\":\"BatchNor"
+          "malization\",\"config\":{\"axis\":[1,2]},\"module\":\"keras.layers\",\"r"
+          "egistered_name\":null}]" },
+        { "the whole model has one, too",
+          OF("Model", "{\"layers\":[]}"),
+          NULL,
+          { "class_name" },
+          "\"Functional\"" },
+        { "a rate that falls with each step",
+          OF("Sequential", "{\"layers\":[]}"),
+          "{\"optimizer_config\":" OF("SGD", "{\"lr\":0.5,\"decay\":0.25}") "}",
+          { "compile_config", "optimizer" },
+          "{\"class_name\":\"SGD\",\"config\":{\"learning_rate\":{\"class_name\":\""
+          "InverseTimeDecay\",\"config\":{\"decay_rate\":0.25,\"decay_steps\":1,\"i"
+          "nitial_learning_rate\":0.5,\"staircase\":false},\"module\":\"keras.optim"
+          "izers.schedules\",\"registered_name\":null}},\"module\":\"keras.optimize"
+          "rs\",\"registered_name\":null}" },
+        { "a rate that does not",
+          OF("Sequential", "{\"layers\":[]}"),
+          "{\"optimizer_config\":" OF("Custom>AdamW",
+                                      "{\"learning_rate\":0.5,\"decay\":0.0,\"epsilon\":null,"
+                                      "\"beta1\":0.75,\"jit_compile\":true}") "}",
+          { "compile_config", "optimizer" },
+          "{\"class_name\":\"AdamW\",\"config\":{\"beta_1\":0.75,\"learning_rate\":"
+          "0.5},\"module\":\"keras.optimizers\",\"registered_name\":null}" },
+        { "a decay of a schedule is left, and refused by name",
+          OF("Sequential", "{\"layers\":[]}"),
+          "{\"optimizer_config\":" OF("SGD", "{\"learning_rate\":{},\"decay\":0.25}") "}",
+          { "compile_config", "optimizer" },
+          "{\"class_name\":\"SGD\",\"config\":{\"decay\":0.25,\"learning_rate\":{}}"
+          ",\"module\":\"keras.optimizers\",\"registered_name\":null}" },
+        { "a list of metrics for the only output",
+          OF("Sequential", "{\"layers\":[]}"),
+          "{\"optimizer\":null,\"metrics\":[[\"mae\",\"mse\"]]}",
+          { "compile_config", "metrics" },
+          "[\"mae\",\"mse\"]" },
+        { "lists for two",
+          OF("Sequential", "{\"layers\":[]}"),
+          "{\"optimizer\":null,\"metrics\":[[\"mae\"],[\"mse\"]]}",
+          { "compile_config", "metrics" },
+          "[[\"mae\"],[\"mse\"]]" },
+        { "wrapped functions",
+          OF("Sequential", "{\"layers\":[]}"),
+          "{\"weighted_metrics\":[" OF("MeanMetricWrapper", "{\"name\":\"a\",\"fn\":\"binary_"
+                                                            "accuracy\"}") "," OF(
+              "MeanMetricWrapper", "{\"name\":\"b\",\"fn\":\"mine\"}") "]}",
+          { "compile_config", "weighted_metrics" },
+          "[{\"class_name\":\"BinaryAccuracy\",\"config\":{\"name\":\"a\"},\"module"
+          "\":\"keras.metrics\",\"registered_name\":null},{\"class_name\":\"MeanMet"
+          "ricWrapper\",\"config\":{\"fn\":\"mine\",\"name\":\"b\"},\"module\":\"ke"
+          "ras.metrics\",\"registered_name\":null}]" },
+        { "a loss by its class, with its function",
+          OF("Sequential", "{\"layers\":[]}"),
+          "{\"loss\":" OF("MeanSquaredError",
+                          "{\"reduction\":\"auto\",\"fn\":\"mean_squared_error\"}") "}",
+          { "compile_config", "loss" },
+          "{\"class_name\":\"MeanSquaredError\",\"config\":{\"reduction\":\"sum_ove"
+          "r_batch_size\"},\"module\":\"keras.losses\",\"registered_name\":null}" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *root = json_loads(cases[i].root, 0, NULL);
+        json_t *training = cases[i].training ? json_loads(cases[i].training, 0, NULL) : NULL;
+        assert_non_null(root);
+        assert_true(training || !cases[i].training);
+        must(keel_legacy_config(root, training));
+        const json_t *part = json_object_get(root, cases[i].part[0]);
+        if (cases[i].part[1]) part = json_object_get(part, cases[i].part[1]);
+        char *text = json_dumps(part, JSON_SORT_KEYS | JSON_COMPACT | JSON_ENCODE_ANY);
+        if (!text || strcmp(text, cases[i].want) != 0)
+            fail_msg("%s: %s", cases[i].what, text ? text : "nothing");
+        free(text);
+        json_decref(root);
+        json_decref(training);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(old_files_go_on_as_keras_does),
         cmocka_unit_test(what_does_not_fit_is_told),
+        cmocka_unit_test(older_configs_become_what_a_file_has_today),
         cmocka_unit_test(states_are_written_by_their_name),
         cmocka_unit_test(damage_is_refused_or_harmless),
     };
