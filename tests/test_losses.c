@@ -270,10 +270,14 @@ static void labels_outside_the_classes_are_named(void **state)
     } cases[] = { { 0, true },      { 2, true },    { 2.9, true },
                   { 3, false },     { -1, false },  { 1e30, false },
                   { -1e30, false }, { NAN, false }, { INFINITY, false } };
-    void *args;
-    const keel_loss *l = make("sparse_categorical_crossentropy", NULL, &args);
+    static const char *const names[] = { "sparse_categorical_crossentropy",
+                                         "CategoricalGeneralizedCrossEntropy" };
+    enum { CASES = sizeof cases / sizeof *cases };
     const keel_spec p = { KEEL_FLOAT64, KEEL_SHAPE(3) }, t = { KEEL_FLOAT64, KEEL_SHAPE(1) };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t k = 0; k < 2 * CASES; k++) {
+        void *args;
+        const size_t i = k % CASES;
+        const keel_loss *l = make(names[k / CASES], NULL, &args);
         const double pred[6] = { .2, .3, .5, .1, .1, .8 }, target[2] = { 1, cases[i].label };
         double grad[6], sum[3] = { 0 };
         keel_loss_run(l, 1,
@@ -293,9 +297,9 @@ static void labels_outside_the_classes_are_named(void **state)
             assert_non_null(strstr(keel_error(), "0..2"));
             assert_true(grad[3] == 0 && isfinite(sum[0]));
         }
+        keel_fields_free(&l->type, args);
+        keel_free(args);
     }
-    keel_fields_free(&l->type, args);
-    keel_free(args);
 }
 
 static void labels_may_be_whole_numbers_of_any_type(void **state)

@@ -172,6 +172,10 @@ both("MeanAbsoluteError", {}, predictions("logits", (1,)), soft((1,))[:, 0], WEI
 for config in (dict(alpha=[0.125, 0.5, 0.25, 1.0]), dict(alpha=[2.0, 0.5, 0.25, 1.0], from_logits=True)):
     both("CategoricalFocalCrossentropy", config, predictions("rough", (2, 4)), onehot((2, 4)), WEIGHT)
 rng = others
+beyond = np.array([[1.5, -0.25, 0.5, 1.0], [0.0, 2.0, 0.75, 0.25], [1.25, 0.5, -1.0, 0.5], [0.5, 1.75, 1.0, 0.0],
+                   [0.25, 0.25, 3.0, -2.0]])  # what is no probability
+for name in ("KLDivergence", "MeanSquaredLogarithmicError"):
+    both(name, {}, beyond, beyond[::-1] * 0.75, None)
 with open("losses.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")
 
