@@ -778,6 +778,43 @@ static void labels_train_as_those_of_keras(void **state)
     keel_model_destroy(m[1]);
 }
 
+/* Three labels a row. A row of weight 0 has labels that are no class: it is left out. */
+static void labels_of_steps_train_as_those_of_keras(void **state)
+{
+    (void)state;
+    static const char *const losses[] = { "sparse_categorical_crossentropy", "tests>Labels" };
+    keel_model *m[2];
+    for (int k = 0; k < 2; k++) {
+        keel_tensor x = numbers((keel_shape){ 3, { 9, 3, 4 } }, 0);
+        keel_tensor y = numbers((keel_shape){ 2, { 9, 3 } }, 1);
+        keel_tensor w = numbers((keel_shape){ 1, { 9 } }, 2);
+        keel_dataset *d;
+        keel_strategy *st;
+        for (int i = 0; i < 27; i++) ((float *)y.data)[i] = (float)(i / 3 == 5 ? -1 : i * 7 % 4);
+        for (int i = 0; i < 9; i++) ((float *)w.data)[i] = i == 5 ? 0 : 1 + (float)i / 8;
+        must(keel_model_create(&m[k], "m", KEEL_FLOAT32, 1));
+        must(keel_model_add(m[k], "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", 3, 4))));
+        must(keel_model_add(
+            m[k], "Dense",
+            KEEL_ARGS(KEEL_ARG_INT("units", 4), KEEL_ARG_STR("activation", "softmax"))));
+        must(keel_model_compile(m[k], &(keel_compile){ KEEL_COMPILE, .optimizer = { "sgd" },
+                                                       .loss = { { losses[k] } } }));
+        must(keel_dataset_from_arrays(&d, &x, &y, &w));
+        must(keel_strategy_create(&st, "cpu:0-1"));
+        must(keel_fit(m[k], st, d,
+                      &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 4, .no_shuffle = true },
+                      NULL));
+        keel_strategy_destroy(st);
+        keel_dataset_destroy(d);
+        keel_tensor_free(&x);
+        keel_tensor_free(&y);
+        keel_tensor_free(&w);
+    }
+    weights_are_near(m[0], m[1]);
+    keel_model_destroy(m[0]);
+    keel_model_destroy(m[1]);
+}
+
 /* With a mean over open dims a model has a program for each length. */
 static void open_dims_are_numbers_when_rows_arrive(void **state)
 {
@@ -873,6 +910,7 @@ int main(void)
         cmocka_unit_test(under_a_mixed_policy_values_are_widened),
         cmocka_unit_test(classes_train_as_the_same_ones_of_keras),
         cmocka_unit_test(labels_train_as_those_of_keras),
+        cmocka_unit_test(labels_of_steps_train_as_those_of_keras),
         cmocka_unit_test(open_dims_are_numbers_when_rows_arrive),
         cmocka_unit_test(each_allocation_may_fail),
     };
