@@ -645,6 +645,28 @@ static void the_csv_logger_writes_the_file_of_keras(void **unused)
     keel_model_destroy(m);
 }
 
+static void a_history_is_a_table_with_its_names_quoted(void **unused)
+{
+    (void)unused;
+    char name[3][16] = { "loss", "a,b", "the \"best\"" };
+    double value[] = { 0.5, 0.1, NAN, 1.0 / 3, -2, 1e-30 };
+    const keel_history h = { .epochs = 2,
+                             .initial_epoch = 7,
+                             .count = 3,
+                             .name = { name[0], name[1], name[2] },
+                             .value = value };
+    char path[256], text[256];
+    snprintf(path, sizeof path, "%s/history.csv", folder);
+    must(keel_history_save(&h, path));
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    assert_string_equal(text, "epoch,loss,\"a,b\",\"the \"\"best\"\"\"\n"
+                              "7,0.5,0.1,nan\n8,0.333333333,-2,1e-30\n");
+    assert_int_equal(keel_history_save(&h, "/nowhere/h.csv"), KEEL_EIO);
+}
+
 static void the_csv_logger_writes_over_no_table_of_data(void **unused)
 {
     static const char *const table[] = { "a,b\n1,2\n", "epochs,b\n1,2\n", "\n" };
@@ -1538,6 +1560,7 @@ int main(void)
         cmocka_unit_test(large_weights_are_swapped_whole),
         cmocka_unit_test(checkpoints_have_the_names_of_keras_and_the_weights_of_their_moment),
         cmocka_unit_test(the_csv_logger_writes_the_file_of_keras),
+        cmocka_unit_test(a_history_is_a_table_with_its_names_quoted),
         cmocka_unit_test(the_csv_logger_writes_over_no_table_of_data),
         cmocka_unit_test(tensorboard_has_the_values_of_the_history),
         cmocka_unit_test(tensorboard_files_have_a_record_for_each_value),

@@ -778,19 +778,22 @@ static void labels_train_as_those_of_keras(void **state)
     keel_model_destroy(m[1]);
 }
 
-/* Three labels a row. A row of weight 0 has labels that are no class: it is left out. */
-static void labels_of_steps_train_as_those_of_keras(void **state)
+/* Three labels a row, or three times four numbers. A row of weight 0 has labels that are no class:
+ * it is left out. */
+static void steps_train_as_those_of_keras(void **state)
 {
     (void)state;
-    static const char *const losses[] = { "sparse_categorical_crossentropy", "tests>Labels" };
-    keel_model *m[2];
-    for (int k = 0; k < 2; k++) {
+    static const char *const losses[] = { "sparse_categorical_crossentropy", "tests>Labels",
+                                          "MeanSquaredError", "tests>PowerLoss" };
+    keel_model *m[4];
+    for (int k = 0; k < 4; k++) {
         keel_tensor x = numbers((keel_shape){ 3, { 9, 3, 4 } }, 0);
-        keel_tensor y = numbers((keel_shape){ 2, { 9, 3 } }, 1);
+        keel_tensor y = numbers((keel_shape){ k < 2 ? 2 : 3, { 9, 3, 4 } }, 1);
         keel_tensor w = numbers((keel_shape){ 1, { 9 } }, 2);
         keel_dataset *d;
         keel_strategy *st;
-        for (int i = 0; i < 27; i++) ((float *)y.data)[i] = (float)(i / 3 == 5 ? -1 : i * 7 % 4);
+        for (int i = 0; i < 27 && k < 2; i++)
+            ((float *)y.data)[i] = (float)(i / 3 == 5 ? -1 : i * 7 % 4);
         for (int i = 0; i < 9; i++) ((float *)w.data)[i] = i == 5 ? 0 : 1 + (float)i / 8;
         must(keel_model_create(&m[k], "m", KEEL_FLOAT32, 1));
         must(keel_model_add(m[k], "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", 3, 4))));
@@ -811,8 +814,8 @@ static void labels_of_steps_train_as_those_of_keras(void **state)
         keel_tensor_free(&w);
     }
     weights_are_near(m[0], m[1]);
-    keel_model_destroy(m[0]);
-    keel_model_destroy(m[1]);
+    weights_are_near(m[2], m[3]);
+    for (int k = 0; k < 4; k++) keel_model_destroy(m[k]);
 }
 
 /* With a mean over open dims a model has a program for each length. */
@@ -910,7 +913,7 @@ int main(void)
         cmocka_unit_test(under_a_mixed_policy_values_are_widened),
         cmocka_unit_test(classes_train_as_the_same_ones_of_keras),
         cmocka_unit_test(labels_train_as_those_of_keras),
-        cmocka_unit_test(labels_of_steps_train_as_those_of_keras),
+        cmocka_unit_test(steps_train_as_those_of_keras),
         cmocka_unit_test(open_dims_are_numbers_when_rows_arrive),
         cmocka_unit_test(each_allocation_may_fail),
     };
