@@ -171,6 +171,34 @@ static void a_failed_call_fails_its_step_alone(void **unused)
     keel_dataset_destroy(d);
 }
 
+/* Steps of one row have none for the second device, which takes part in them all the same. */
+static void a_device_without_rows_that_fails_is_named(void **unused)
+{
+    const recipe *r = &recipes[0];
+    keel_dataset *d = rows_of(r);
+    int failed = 0;
+    (void)unused;
+    for (int k = 0, calls = 0; k <= calls; k++) { /* the first has no failure, and counts them */
+        int64_t steps = 2;
+        const keel_callback ends = end_after(&steps);
+        const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = 1,
+                                           .callbacks = KEEL_CALLBACKS(&ends) };
+        keel_model *model = model_of(r);
+        machine m = machine_of(host_moves(&standin_runs), 2);
+        standin *s = standin_of(m.device[1]);
+        s->fail_at = k;
+        if (keel_fit(model, m.strategy, d, &options, NULL) < 0) {
+            failed++;
+            if (!strstr(keel_error(), "standin:1")) fail_msg("call %d: %s", k, keel_error());
+        }
+        if (k == 0) calls = s->calls;
+        close_machine(&m);
+        keel_model_destroy(model);
+    }
+    assert_true(failed > 4);
+    keel_dataset_destroy(d);
+}
+
 static void a_host_without_memory_leaks_nothing(void **unused)
 {
     const int runs = thin(12, 8, 4);
@@ -407,6 +435,7 @@ int main(void)
         cmocka_unit_test(bits_are_those_of_one_device),
         cmocka_unit_test(numbers_are_those_of_the_host),
         cmocka_unit_test(a_failed_call_fails_its_step_alone),
+        cmocka_unit_test(a_device_without_rows_that_fails_is_named),
         cmocka_unit_test(a_host_without_memory_leaks_nothing),
         cmocka_unit_test(a_missing_wait_is_reported_by_the_names_of_both),
         cmocka_unit_test(no_wait_is_left_out_unseen),

@@ -126,12 +126,6 @@ static void keep_states(const keel_trainer *t, const keel_scored *s)
     }
 }
 
-static keel_status raise_failure(const keel_trainer *t, const keel_program *p)
-{
-    const keel_status s = keel_together_failure(t, p);
-    return s < 0 ? s : keel_fail(KEEL_EDEVICE, "a worker without rows failed");
-}
-
 /* "row 7 of t.npz (its name)": in the data, where that is known, else in the epoch. */
 static void name_row(const keel_batch *b, int64_t row, char *out, size_t size)
 {
@@ -198,7 +192,7 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
     keel_team_run(t->strategy->team, keel_step_train_worker, t);
     for (int w = 0; p->timing && w < t->strategy->lanes.n_worker; w++)
         keel_timing_phase(p->timing, w, KEEL_PHASE_WAIT, t->vote[w].ended);
-    keel_status s = keel_step_failure(t, p) < 0 ? raise_failure(t, p) : KEEL_OK;
+    keel_status s = keel_step_failure(t, p) < 0 ? keel_together_failure(t, p) : KEEL_OK;
     if (s >= 0) keel_resident_ran(t);
     if (s >= 0 && t->moved_there) s = keel_resident_end(t);
     if (s >= 0) keel_scored_read(&t->train, t->bound, &score);
@@ -247,7 +241,7 @@ keel_status keel_forward_step(keel_trainer *t, const keel_batch *b, uint64_t see
     const keel_status begun = begin(t, &t->test, b, seed);
     if (begun != KEEL_OK) return begun;
     keel_team_run(t->strategy->team, keel_step_test_worker, t);
-    if (keel_step_failure(t, p) < 0) return raise_failure(t, p);
+    if (keel_step_failure(t, p) < 0) return keel_together_failure(t, p);
     keel_resident_ran(t);
     return KEEL_OK;
 }

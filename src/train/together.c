@@ -85,16 +85,21 @@ typedef struct summing {
     keel_program *p;
 } summing;
 
-/* The first of the step's rows whose worker has failed by itself; else one whose worker has waited
- * for another in vain; NULL: none has failed. */
-static const keel_piece *failed_piece(const keel_trainer *t, const keel_program *p)
+/* The worker of the step's first rows that has failed by itself; else one without rows that has;
+ * else one that has waited for another in vain. -1: none has failed. *lane: a lane of it. */
+static int failed_worker(const keel_trainer *t, const keel_program *p, int *lane)
 {
-    const keel_piece *waited = NULL;
-    for (int i = 0; i < t->bound->n_busy; i++) {
-        const keel_piece *piece = &t->bound->piece[i];
-        const keel_status s = p->failure[piece->worker].status;
-        if (s < 0 && s != KEEL_EREMOTE) return piece;
-        if (s < 0 && !waited) waited = piece;
+    const keel_lanes *l = &t->strategy->lanes;
+    const int n_busy = t->bound->n_busy;
+    int waited = -1;
+    for (int i = 0; i < n_busy + l->n_part; i++) {
+        const keel_piece *piece = i < n_busy ? &t->bound->piece[i] : NULL;
+        const keel_lane_part *part = piece ? &l->part[piece->part] : &l->part[i - n_busy];
+        const keel_status s = p->failure[part->worker].status;
+        if (s >= 0 || (s == KEEL_EREMOTE && waited >= 0)) continue;
+        *lane = part->lane;
+        if (s != KEEL_EREMOTE) return part->worker;
+        waited = part->worker;
     }
     return waited;
 }
@@ -102,13 +107,12 @@ static const keel_piece *failed_piece(const keel_trainer *t, const keel_program 
 keel_status keel_together_failure(const keel_trainer *t, const keel_program *p)
 {
     char place[KEEL_BATCH_PLACE_MAX];
+    int lane = 0;
     if (t->common.status < 0) return keel_failure_raise(&t->common);
-    const keel_piece *piece = failed_piece(t, p);
-    if (piece)
-        return keel_fail_within(keel_failure_raise(&p->failure[piece->worker]), "%s, device %s",
-                                keel_batch_place(t->batch, place), t->strategy->name[piece->lane]);
-    /* an exchange with other processes, by a worker that may have no rows */
-    return p->failure[0].status < 0 ? keel_failure_raise(&p->failure[0]) : KEEL_OK;
+    const int w = failed_worker(t, p, &lane);
+    if (w < 0) return KEEL_OK;
+    return keel_fail_within(keel_failure_raise(&p->failure[w]), "%s, device %s",
+                            keel_batch_place(t->batch, place), t->strategy->name[lane]);
 }
 
 static keel_status exchange_sums(const keel_trainer *t, const keel_program *p)
