@@ -302,6 +302,31 @@ static void no_wait_is_left_out_unseen(void **unused)
     }
 }
 
+/* The statistics of the first layer go back to devices for nobody but the one that makes the
+ * gradients of the layer. */
+static keel_symbol normalized_first(keel_model *m)
+{
+    keel_symbol x;
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
+    x = must_call(m, "Flatten", NULL, must_call(m, "BatchNormalization", NULL, x));
+    return dense(m, x, CLASSES, "softmax");
+}
+
+/* A step of one row follows, for which the third device has none, and waits for nothing. */
+static void what_goes_to_a_device_has_come_when_its_step_ends(void **unused)
+{
+    static const recipe r = { "normalized first", normalized_first, KEEL_FLOAT32, NULL, "adam",
+                              KEEL_KEEP,          37,               16,           false };
+    (void)unused;
+    outcome one = run(&r, &standin_runs, 1);
+    for (int stores = 0; stores < 2; stores++) {
+        outcome three = run(&r, host_moves(stores ? &standin_stores : &standin_runs), 3);
+        compare(&one, &three, &r, "three devices");
+        forget(&three);
+    }
+    forget(&one);
+}
+
 /* A validation runs another program in the same memory, while rows of the batch that never comes
  * are on their way. */
 static outcome ended_early(const keel_device_type *type, int devices, int64_t threads)
@@ -439,6 +464,7 @@ int main(void)
         cmocka_unit_test(a_host_without_memory_leaks_nothing),
         cmocka_unit_test(a_missing_wait_is_reported_by_the_names_of_both),
         cmocka_unit_test(no_wait_is_left_out_unseen),
+        cmocka_unit_test(what_goes_to_a_device_has_come_when_its_step_ends),
         cmocka_unit_test(rows_that_never_come_are_dropped),
         cmocka_unit_test(what_is_staged_is_told_before_step_1),
         cmocka_unit_test(a_fit_that_a_device_has_no_room_for_is_refused),

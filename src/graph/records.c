@@ -331,7 +331,10 @@ void keel_records_merge(const keel_program *p, const keel_bound *b, int segment,
         memcpy(merged, p->across->records, (size_t)(m.length + 1) * sizeof *merged);
     else
         merge_workers(p, b, &m, segment, merged);
-    keel_on_device_merged(workspace, merged, m.length + 1);
+    /* behind the last call it would be on its way when the step ends, and nobody reads it */
+    const keel_bound_workspace *calls = &b->workspace[worker];
+    if (calls->first[segment] < calls->n_call)
+        keel_on_device_merged(workspace, merged, m.length + 1);
 }
 
 static void join_records(const void *context, double *left, const double *right)
