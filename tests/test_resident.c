@@ -583,27 +583,51 @@ static int part_of_a_fit(keel_model *model, const char *folder, int devices, int
     return close_machine(&m);
 }
 
-/* A checkpoint has what the devices had, and another number of devices goes on from it. */
+/* A checkpoint has what the devices had, and another number of devices goes on from it: also
+ * between two steps whose gradients move weights together. */
 static void a_fit_goes_on_from_what_devices_had(void **unused)
 {
-    static const char *const optimizers[] = { "sgd", "adam" };
+    const struct {
+        const char *name;
+        work x;
+        int64_t stop;
+    } cases[] = {
+        { "sgd", { &of_float32, "sgd" }, 2 },
+        { "adam", { &of_float32, "adam" }, 2 },
+        { "two-steps",
+          { &of_float32, "adam", KEEL_ARGS(KEEL_ARG_INT("gradient_accumulation_steps", 2)) },
+          3 },
+        { "two-steps-and-norms",
+          { &of_float32, "adam",
+            KEEL_ARGS(KEEL_ARG_INT("gradient_accumulation_steps", 2),
+                      KEEL_ARG_FLOAT("clipnorm", 0.02)) },
+          3 },
+        { "two-steps-and-the-norm-of-all",
+          { &of_float32, "adam",
+            KEEL_ARGS(KEEL_ARG_INT("gradient_accumulation_steps", 2),
+                      KEEL_ARG_FLOAT("global_clipnorm", 0.02)) },
+          3 },
+    };
     const char *root = getenv("KEEL_TEST_TMP");
     (void)unused;
-    for (int i = 0; i < 2; i++) {
-        char folder[512];
-        int moves;
-        const work x = { &of_float32, optimizers[i] };
-        outcome whole = run(&x, host_moves(), 1, &moves);
-        outcome parts = { .model = model_by(&x) };
-        snprintf(folder, sizeof folder, "%s/resident-%s", root ? root : "/tmp", optimizers[i]);
-        assert_true(part_of_a_fit(parts.model, folder, 3, 2) > 0);
-        keel_model_destroy(parts.model);
-        parts.model = model_by(&x);
-        assert_true(part_of_a_fit(parts.model, folder, 2, 100) > 0);
-        compare_weights(&whole, &parts, x.r, "a fit that went on");
-        forget(&whole);
-        forget(&parts);
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int last = 1; last <= 2; last++) {
+            char folder[512], how[64];
+            int moves;
+            const work *x = &cases[i].x;
+            outcome whole = run(x, host_moves(), 1, &moves);
+            outcome parts = { .model = model_by(x) };
+            snprintf(folder, sizeof folder, "%s/resident-%s-%d", root ? root : "/tmp",
+                     cases[i].name, last);
+            assert_true(part_of_a_fit(parts.model, folder, 3, cases[i].stop) > 0);
+            keel_model_destroy(parts.model);
+            parts.model = model_by(x);
+            assert_true(part_of_a_fit(parts.model, folder, last, 100) > 0);
+            snprintf(how, sizeof how, "a fit that went on, %s on %d", cases[i].name, last);
+            compare_weights(&whole, &parts, x->r, how);
+            forget(&whole);
+            forget(&parts);
+        }
 }
 
 /* ---- failures -------------------------------------------------------------------------------- */

@@ -120,6 +120,9 @@ char *keel_resident_slot(const keel_trainer *t, int worker, const keel_mover *x,
 /* Enqueues a rule without slots, of a whole weight. */
 void keel_resident_change(const keel_trainer *t, int worker, keel_variable v, keel_rule rule,
                           char *to, const char *from, keel_rule_numbers number);
+/* Unless the device has them: what the host has in slots, to where it lives from now on. Before
+ * gradients are joined, which reads the sums of earlier steps, else before they move. */
+void keel_resident_enter(const keel_trainer *t, int worker);
 /* The reduced gradients come to the device, once it is known that nobody writes them. */
 void keel_resident_bring(const keel_trainer *t, int worker, const char *reduced);
 /* The host has waited for that: another device may write the gradients of the next step there. */

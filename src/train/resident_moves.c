@@ -251,12 +251,11 @@ void keel_resident_brought(const keel_trainer *t, int worker, const char *reduce
                         keel_resident_range(t), true);
 }
 
-/* What the host has in slots, to where it lives from now on. */
-static void enter(const keel_trainer *t, int worker)
+void keel_resident_enter(const keel_trainer *t, int worker)
 {
     const struct keel_resident *r = t->resident;
     keel_device *d = t->train.program->workspace[worker].on_device->device;
-    for (int m = 0; m < t->n_mover; m++) {
+    for (int m = 0; m < t->n_mover && t->store->resident_end == 0; m++) {
         const keel_updater *u = keel_resident_updater(t, m);
         for (int k = 0; k < u->n_slot; k++)
             if (u->held[k] > 0)
@@ -293,7 +292,7 @@ void keel_resident_move(const keel_trainer *t, int worker, const char *reduced)
     const bool comes = !keel_on_device_stays(t->train.program) && !keel_resident_joins(t);
     const keel_on_device *x = t->train.program->workspace[worker].on_device;
     keel_status failed = keel_resident_kept(t, worker, x->waited_out);
-    if (failed >= 0 && t->store->resident_end == 0) enter(t, worker);
+    if (failed >= 0 && !keel_resident_joins(t)) keel_resident_enter(t, worker);
     if (failed >= 0 && comes) keel_resident_bring(t, worker, reduced);
     for (int k = 0; k < t->n_mover && failed >= 0; k++) failed = move_all(t, worker, &t->mover[k]);
     if (failed >= 0 && r->sums > 0) measure_weights(t, worker);

@@ -151,6 +151,7 @@ void keel_resident_join_weight(const keel_trainer *t, int worker, const keel_mov
  * the step is good was decided by the gradients before they were joined. */
 static void join(const keel_trainer *t, int worker)
 {
+    keel_resident_enter(t, worker);
     for (int v = 0; v < t->store->n_weight; v++) {
         const keel_mover *x = keel_resident_mover(t, v);
         if (x && keel_resident_joins_of(t, x) && keel_mover_has_gradient(t, v))
