@@ -25,6 +25,7 @@ static keel_status standin_capture_begin(keel_device *d)
 {
     standin *s = standin_of(d);
     standin_not_captured(s, "another");
+    if (s->refused < 0) return keel_fail(s->refused, "%s: the test says so", d->name);
     if (standin_fails(s)) return keel_fail(KEEL_EDEVICE, "%s: the test says so", d->name);
     s->tape = calloc(1, sizeof *s->tape);
     if (!s->tape) abort();

@@ -266,6 +266,30 @@ static void use_all(keel_device *d, void *host, keel_status *ended)
     t->release(d, at);
 }
 
+static void what_fails_before_a_graph_is_begun_is_not_forgotten(void **unused)
+{
+    float two[16] = { 2 };
+    keel_device *gpu;
+    void *at;
+    (void)unused;
+    must(keel_cuda.open(&gpu, 0));
+    must(gpu->type->allocate(gpu, 64, "numbers", &at));
+    cuda_runtime_fail_at(2, false); /* behind the choice of the GPU */
+    gpu->type->copy_in(gpu, KEEL_COPY_IN_STREAM, at, two, 64);
+    for (int k = 0; k < 2; k++) {
+        const keel_status s = k ? keel_device_finish(gpu) : gpu->type->capture_begin(gpu);
+        assert_int_equal(s, KEEL_EDEVICE);
+        assert_non_null(strstr(keel_error(), "while a copy to it"));
+    }
+    must(keel_device_finish(gpu));
+    gpu->type->release(gpu, at);
+    gpu->type->close(gpu);
+    cuda_runtime_fail_at(0, false);
+    assert_null(emu_report());
+    emu_release_all();
+    assert_int_equal(cuda_runtime_live(), 0);
+}
+
 /* A launch tells of any error that CUDA still keeps: so none may be left. */
 static void no_call_that_failed_is_told_of_a_later_launch(void **unused)
 {
@@ -309,6 +333,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_captured_runs_call_by_call),
         cmocka_unit_test(graphs_that_find_no_memory_cost_time_and_no_fit),
         cmocka_unit_test(the_plan_has_what_libraries_take_and_cuda_shows_no_more),
+        cmocka_unit_test(what_fails_before_a_graph_is_begun_is_not_forgotten),
         cmocka_unit_test(no_call_that_failed_is_told_of_a_later_launch),
         cmocka_unit_test(a_gpu_that_hangs_ends_the_fit_with_the_last_step),
     };

@@ -232,6 +232,79 @@ static void a_device_that_never_answers_ends_the_fit_with_the_last_step(void **u
     }
 }
 
+/* ---- graphs of a step ------------------------------------------------------------------------ */
+
+/* Batches of other numbers of rows each time, which nobody knows before. */
+static keel_status yields(void *context, void *x, void *y, float *weight, int64_t capacity,
+                          int64_t *rows)
+{
+    static const int sizes[] = { 7, 5, 8, 6 };
+    int *at = context, first = 0;
+    (void)weight, (void)capacity;
+    if (*at == sizeof sizes / sizeof *sizes) return KEEL_END;
+    for (int i = 0; i < *at; i++) first += sizes[i];
+    *rows = sizes[(*at)++];
+    memcpy(x, images + first * SIDE * SIDE * 3, (size_t)*rows * SIDE * SIDE * 3 * sizeof *images);
+    memcpy(y, labels + first, (size_t)*rows * sizeof *labels);
+    return KEEL_OK;
+}
+
+/* Ends after so many steps; -1: goes on. *calls: of the second device. */
+static keel_status fit_on_yields(outcome *o, int64_t steps, int fail_at, int *calls)
+{
+    int at = 0;
+    const keel_generator g = { .size = sizeof g,
+                               .context = &at,
+                               .x_shape = { 3, { SIDE, SIDE, 3 } },
+                               .y_shape = { 0 },
+                               .has_y = true,
+                               .max_rows = 8,
+                               .next = yields };
+    const keel_callback ends = end_after(&steps);
+    const keel_fit_options options = { KEEL_FIT_OPTIONS,
+                                       .callbacks = steps > 0 ? KEEL_CALLBACKS(&ends) : NULL };
+    keel_device_type type = standin_runs;
+    fitting f = { .n = 2 };
+    keel_dataset *d;
+    type.move = NULL; /* the host moves, so it has the last step */
+    *o = (outcome){ .model = model_of(recipe_of("products")) };
+    must(keel_dataset_from_generator(&d, &g));
+    open_all(&f, &type);
+    standin_of(f.device[1])->fail_at = fail_at;
+    must(keel_strategy_reproducible(f.strategy, 16));
+    const keel_status s = keel_fit(o->model, f.strategy, d, &options, &o->history);
+    *calls = standin_of(f.device[1])->calls;
+    close_all(&f);
+    keel_dataset_destroy(d);
+    return s;
+}
+
+/* What has failed before is not taken for a failure of the graph, which would be of no use. */
+static void a_failure_before_a_step_makes_its_graphs_fails_the_step(void **unused)
+{
+    enum { STEPS_MOST = 5 };
+    const recipe *r = recipe_of("products");
+    outcome known[STEPS_MOST] = { 0 };
+    int all, calls;
+    (void)unused;
+    for (int k = 0; k < STEPS_MOST; k++)
+        if (k > 0)
+            must(fit_on_yields(&known[k], k, 0, &all));
+        else
+            known[0] = (outcome){ .model = model_of(r) };
+    for (int k = 1; k <= all; k += thin(1, 1, 5)) {
+        char how[64];
+        outcome o;
+        const keel_status s = fit_on_yields(&o, -1, k, &calls);
+        const int64_t steps = keel_model_steps_done(o.model);
+        snprintf(how, sizeof how, "call %d of %d, which fails", k, all);
+        if (s >= 0 && steps != STEPS_MOST - 1) fail_msg("%s: %d steps", how, (int)steps);
+        compare_weights(&known[steps], &o, r, how);
+        forget(&o);
+    }
+    for (int k = 0; k < STEPS_MOST; k++) forget(&known[k]);
+}
+
 /* ---- before the first step ------------------------------------------------------------------- */
 
 static void tell(void *context, const char *line)
@@ -274,6 +347,7 @@ int main(void)
         cmocka_unit_test(a_replay_is_checked_as_the_calls_are),
         cmocka_unit_test(what_no_graph_may_have_ends_the_program),
         cmocka_unit_test(a_device_that_never_answers_ends_the_fit_with_the_last_step),
+        cmocka_unit_test(a_failure_before_a_step_makes_its_graphs_fails_the_step),
         cmocka_unit_test(evaluate_and_predict_name_what_is_staged),
     };
     return cmocka_run_group_tests(tests, start, NULL);

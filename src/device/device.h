@@ -127,8 +127,9 @@ typedef struct keel_device_type {
     /* What the compute stream is given between these two is not done, but kept as a graph, which
      * `replay` enqueues as a whole: the same calls with the same pointers, at the cost of one.
      * Nothing else is asked of the device meanwhile: no other stream, no wait, no memory, and no
-     * copy but from and to memory of allocate_host. capture_end: KEEL_EUNSUP, with the reason: the
-     * device has no graph of such calls. KEEL_ENOMEM. NULL: it has no graphs. */
+     * copy but from and to memory of allocate_host. capture_begin fails with what has failed since
+     * the host last waited, which stays. capture_end: KEEL_EUNSUP, with the reason: the device has
+     * no graph of such calls. KEEL_ENOMEM. NULL: it has no graphs. */
     keel_status (*capture_begin)(keel_device *d);
     keel_status (*capture_end)(keel_device *d, void **graph);
     void (*replay)(keel_device *d, void *graph);

@@ -243,7 +243,7 @@ static void send_weights(const keel_on_device *x, const keel_store *store, int64
                                  store->master + first * element, (end - first) * element);
 }
 
-void keel_on_device_begin(keel_program *p, const keel_bound *b, int worker)
+keel_status keel_on_device_begin(keel_program *p, const keel_bound *b, int worker)
 {
     keel_on_device *x = p->workspace[worker].on_device;
     if (x->seen != p->store->moves) {
@@ -254,7 +254,7 @@ void keel_on_device_begin(keel_program *p, const keel_bound *b, int worker)
     x->sent = -1;
     send_facts(p, x);
     begin_rows(p, b, worker);
-    keel_on_device_choose(p, b, worker);
+    return keel_on_device_choose(p, b, worker);
 }
 
 keel_status keel_on_device_call(const keel_program *p, const keel_bound *b,

@@ -99,8 +99,8 @@ keel_status keel_on_device_settle(keel_program *p, int worker);
 /* Whether the worker has copied the rows of this step to its device during the step before. */
 bool keel_on_device_has_rows(const keel_program *p, int worker);
 
-/* In a run, by the worker. Failures come with keel_on_device_end, or before. */
-void keel_on_device_begin(keel_program *p, const keel_bound *b, int worker);
+/* In a run, by the worker. What fails here may also come with keel_on_device_end. */
+keel_status keel_on_device_begin(keel_program *p, const keel_bound *b, int worker);
 keel_status keel_on_device_call(const keel_program *p, const keel_bound *b,
                                 const keel_bound_call *c, int worker);
 /* Behind a segment: gradients that it completes go out, and records that it has folded. */
@@ -177,7 +177,7 @@ void keel_on_device_fold_sums(const keel_program *p, const keel_bound *b, int wo
  * the worker. */
 const void *keel_on_device_base(const keel_on_device *x, int input, int slot, int64_t first_row);
 /* Chooses what the step replays, once its slot and the places of its inputs are known. */
-void keel_on_device_choose(keel_program *p, const keel_bound *b, int worker);
+keel_status keel_on_device_choose(keel_program *p, const keel_bound *b, int worker);
 /* Whether the end of a segment, in front of this call, is within a graph that is replayed. */
 bool keel_on_device_within(const keel_on_device *x, int call);
 

@@ -196,20 +196,21 @@ keel_status keel_program_ready(keel_program *p)
 
 /* ---- in a run -------------------------------------------------------------------------------- */
 
-void keel_on_device_choose(keel_program *p, const keel_bound *b, int worker)
+keel_status keel_on_device_choose(keel_program *p, const keel_bound *b, int worker)
 {
     const keel_bound_workspace *w = &b->workspace[worker];
     keel_on_device *x = p->workspace[worker].on_device;
     const size_t n = (size_t)p->graph->n_input;
     x->replayed = NULL;
     x->stretch = 0;
-    if (p->timing || w->rows == 0 || !has_graphs(p, worker)) return; /* a timer asks for each */
+    /* a timer asks for each call */
+    if (p->timing || w->rows == 0 || !has_graphs(p, worker)) return KEEL_OK;
     const keel_stretches *s = w->stretches;
     const size_t at = (size_t)x->slot * n;
     if (!s || !s->made[x->slot] || (n && memcmp(s->base + at, x->base, n * sizeof *x->base)))
-        without(x->device, w, capture(p, b, worker, x->slot, x->base));
-    /* what failed meanwhile comes back when the host waits, or calls fail as well, one by one */
+        KEEL_TRY(without(x->device, w, capture(p, b, worker, x->slot, x->base)));
     if (w->stretches && w->stretches->made[x->slot]) x->replayed = w->stretches;
+    return KEEL_OK;
 }
 
 bool keel_on_device_replays(keel_on_device *x, int call)

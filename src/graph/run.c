@@ -194,11 +194,13 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
 {
     keel_workspace *workspace = &p->workspace[worker];
     keel_on_device *device = workspace->on_device;
+    keel_failure *f = &p->failure[worker];
     const bool exchanges = p->across && p->across->buckets;
-    p->failure[worker].status = KEEL_OK;
+    f->status = KEEL_OK;
     workspace->last_tiled = -1;
     workspace->bad_row = INT64_MAX;
-    if (device) keel_on_device_begin(p, b, worker);
+    const keel_status begun = device ? keel_on_device_begin(p, b, worker) : KEEL_OK;
+    if (begun < 0) keel_failure_take(f, begun);
     keel_bound_patch(&b->workspace[worker], device ? device->base : p->input);
     if (worker == 0 && exchanges) keel_buckets_begin(p, b);
     for (int g = 0; g < p->schedule.n_segment; g++) {
@@ -209,7 +211,7 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
         if (p->schedule.segment[g].meets) meet_after(p, b, g, team, worker);
         if (exchanges) keel_buckets_pass(p, b, worker);
     }
-    return p->failure[worker].status;
+    return f->status;
 }
 
 const void *keel_program_rows(const keel_program *p, const keel_place *at, const keel_piece *piece)

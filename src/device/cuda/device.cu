@@ -238,9 +238,13 @@ void check(keel_device *d, const keel_device_check *c)
     enqueue(d, keel_cuda_check, c, "gradients were checked");
 }
 
+/* What has failed before is not of the graph, and stays for whoever waits. */
 keel_status capture_begin(keel_device *d)
 {
     gpu *g = gpu_of(d);
+    if (g->first != cudaSuccess)
+        return keel_fail(KEEL_EDEVICE, "%s: %s, while %s", d->name,
+                         *g->said ? g->said : cudaGetErrorString(g->first), g->what);
     cudaError_t e = set_device(g);
     if (e == cudaSuccess) e = cuda_taken(cuda_graph_begin(g->stream[KEEL_COMPUTE_STREAM]));
     if (e == cudaSuccess) return KEEL_OK;
