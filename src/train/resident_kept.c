@@ -184,10 +184,11 @@ void keel_resident_ran(const keel_trainer *t)
 keel_status keel_resident_go_back(const keel_trainer *t)
 {
     struct keel_resident *r = t->resident;
+    keel_model_compiled *c = &t->model->compiled;
     settle(t, room_bytes(t));
-    for (int k = 0; k < t->n_mover; k++) {
-        t->mover[k].update.iterations = r->mover[k].iterations[r->point];
-        t->mover[k].update.number = r->mover[k].number[r->point];
+    for (int k = 0; k < t->n_mover; k++) { /* a callback may have had the model read them */
+        c->iterations = t->mover[k].update.iterations = r->mover[k].iterations[r->point];
+        c->optimizer[k].number = t->mover[k].update.number = r->mover[k].number[r->point];
     }
     copy_others(t, r->others[r->point], false);
     r->ahead = r->current = false;
