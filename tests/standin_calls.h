@@ -139,16 +139,18 @@ static void *standin_own(const void *given, size_t bytes)
     return memcpy(own, given, bytes);
 }
 
-/* Writes the stack from the lowest node on that its pushes complete. */
+/* Writes the stack from the lowest node on that its pushes complete. A row that completes one is
+ * never on the stack itself. */
 static void standin_fold(keel_device *d, const keel_device_fold *f)
 {
     standin *s = standin_of(d);
     const int64_t record = (f->length + 1) * (int64_t)sizeof(double);
     const int64_t leaves = f->rows * f->length * (int64_t)sizeof(double);
-    int depth = f->depth, least = f->depth, most = f->depth;
+    int depth = f->depth, least = f->depth, most = f->depth - 1;
     if (!standin_takes(s)) return;
     for (int i = 0; i < f->rows; i++, depth++) {
-        most = depth > most ? depth : most;
+        const int top = f->closes[i] > 0 ? depth - 1 : depth;
+        most = top > most ? top : most;
         depth -= f->closes[i];
         least = depth < least ? depth : least;
     }

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 #include "base/memory.h"
 #include "random_graph.h"
+#include "random_rows.h"
 #include "sweep.h"
 
 enum { ALL = 450 }; /* so many graphs have every layer */
@@ -35,10 +36,7 @@ typedef struct trial {
     const random_graph *g;
     keel_dtype dtype;
     keel_model *m;
-    keel_dataset *data;
-    void *array[STEPS_MAX + OUTS_MAX]; /* of inputs, then of targets */
-    int n_array;
-    float *weight;
+    random_rows rows;
     int64_t n; /* numbers in all weights */
     double *begin;
     double rate; /* that moves no weight by more than 1/8 in the first step */
@@ -54,19 +52,6 @@ typedef struct way {
 } way;
 
 typedef enum verdict { SAME, DIFFERENT, REFUSED } verdict;
-
-static void put(void *array, keel_dtype dtype, int64_t i, double x)
-{
-    if (dtype == KEEL_FLOAT64)
-        ((double *)array)[i] = x;
-    else
-        ((float *)array)[i] = (float)x;
-}
-
-static double at(const void *array, keel_dtype dtype, int64_t i)
-{
-    return dtype == KEEL_FLOAT64 ? ((const double *)array)[i] : (double)((const float *)array)[i];
-}
 
 /* All weights, one after the other; how many numbers. */
 static int64_t get_weights(const keel_model *m, double *out)
@@ -108,61 +93,6 @@ static void shake_weights(const keel_model *m, double *w)
     }
 }
 
-static void *numbers(keel_dtype dtype, int64_t n)
-{
-    void *p = calloc((size_t)n + 1, keel_dtype_size(dtype));
-    assert_non_null(p);
-    return p;
-}
-
-/* One more array of rows of that shape. ids: whole numbers below it; 0: real ones */
-static keel_tensor draw_array(trial *t, keel_shape row, int ids)
-{
-    keel_tensor a = { t->dtype, { row.rank + 1, { t->g->rows } }, NULL };
-    for (int i = 0; i < row.rank; i++) a.shape.dim[i + 1] = row.dim[i];
-    const int64_t n = keel_shape_count(&a.shape);
-    a.data = t->array[t->n_array++] = numbers(t->dtype, n);
-    for (int64_t i = 0; i < n; i++)
-        put(a.data, t->dtype, i, ids ? chance(ids) : (float)chance_real());
-    return a;
-}
-
-static keel_status draw_rows(trial *t)
-{
-    const random_graph *g = t->g;
-    keel_array_field field[KEEL_FIELDS_MAX];
-    char path[KEEL_FIELDS_MAX][16];
-    bool reached[STEPS_MAX];
-    int n = 0;
-    reached_steps(g, reached);
-    for (int i = 0; i < g->n; i++) {
-        if (!reached[i] || !is_input(&g->step[i])) continue;
-        snprintf(path[n], sizeof path[n], "x_%d", i);
-        field[n] = (keel_array_field){ path[n], KEEL_ROLE_INPUT, NULL,
-                                       draw_array(t, g->step[i].shape, g->step[i].ids) };
-        n++;
-    }
-    for (int k = 0; k < g->n_out; k++) {
-        keel_shape out = g->step[g->out[k]].shape;
-        const int classes = (int)out.dim[out.rank - 1];
-        if (g->loss[k] == LOSS_SPARSE) out.rank--;
-        snprintf(path[n], sizeof path[n], "y_%d", k);
-        field[n] = (keel_array_field){ path[n], KEEL_ROLE_TARGET, NULL,
-                                       draw_array(t, out,
-                                                  g->loss[k] == LOSS_MSE      ? 0
-                                                  : g->loss[k] == LOSS_SPARSE ? classes
-                                                                              : 2) };
-        n++;
-    }
-    t->weight = numbers(KEEL_FLOAT32, g->rows);
-    for (int64_t i = 0; i < g->rows; i++) t->weight[i] = (float)(1.25 + chance_real());
-    if (g->weighted)
-        field[n++] = (keel_array_field){
-            "weight", KEEL_ROLE_WEIGHT, NULL, { KEEL_FLOAT32, { 1, { g->rows } }, t->weight }
-        };
-    return keel_dataset_from_fields(&t->data, field, n);
-}
-
 /* The graph's model in `dtype`; `draw`: which numbers. */
 static keel_status open_trial(trial *t, random_graph *g, keel_dtype dtype, int draw, char *why)
 {
@@ -173,16 +103,14 @@ static keel_status open_trial(trial *t, random_graph *g, keel_dtype dtype, int d
     t->begin = numbers(KEEL_FLOAT64, t->n);
     assert_int_equal(get_weights(t->m, t->begin), t->n);
     shake_weights(t->m, t->begin);
-    return draw_rows(t);
+    return draw_rows(&t->rows, g, dtype);
 }
 
 static void close_trial(trial *t)
 {
-    keel_dataset_destroy(t->data);
+    free_rows(&t->rows);
     keel_model_destroy(t->m);
     free(t->begin);
-    for (int i = 0; i < t->n_array; i++) free(t->array[i]);
-    free(t->weight);
 }
 
 static keel_fit_options options_of(const way *w)
@@ -201,7 +129,7 @@ static keel_status train(trial *t, const double *from, const way *w, double *aft
     set_weights(t->m, from);
     KEEL_TRY(keel_model_set_learning_rate(t->m, w->rate));
     keel_strategy_recompute(strategy[w->lanes], w->recompute);
-    const keel_status s = keel_fit(t->m, strategy[w->lanes], t->data, &o, &h);
+    const keel_status s = keel_fit(t->m, strategy[w->lanes], t->rows.data, &o, &h);
     if (s >= 0) {
         *loss = h.value[0];
         if (after) get_weights(t->m, after);
@@ -345,14 +273,14 @@ static verdict same_inference(trial *t, double limit)
     verdict is = SAME;
     if (train(t, t->begin, &w, NULL, &loss) < 0) return refused(t);
     set_weights(t->m, t->begin);
-    if (keel_evaluate(t->m, strategy[1], t->data, &o, &logs) < 0) return refused(t);
+    if (keel_evaluate(t->m, strategy[1], t->rows.data, &o, &logs) < 0) return refused(t);
     if (!trains_otherwise(t->g) && !(fabs(logs.value[0] - loss) <= limit * fmax(1, fabs(loss)))) {
         snprintf(t->why, WHY, "evaluate gives a loss of %.17g, training %.17g (%s)", logs.value[0],
                  loss, keel_dtype_name(t->dtype));
         return DIFFERENT;
     }
-    if (keel_predict(t->m, strategy[1], t->data, &o, &a) < 0) return refused(t);
-    if (keel_predict(t->m, strategy[many.lanes], t->data, &p, &b) < 0) is = refused(t);
+    if (keel_predict(t->m, strategy[1], t->rows.data, &o, &a) < 0) return refused(t);
+    if (keel_predict(t->m, strategy[many.lanes], t->rows.data, &p, &b) < 0) is = refused(t);
     for (int64_t i = 0; is == SAME && i < keel_shape_count(&a.shape); i++) {
         const double u = at(a.data, a.dtype, i), v = at(b.data, b.dtype, i);
         if (fabs(u - v) <= limit * fmax(1, fabs(u)) || (isnan(u) && isnan(v))) continue;

@@ -97,9 +97,15 @@ keel_status keel_strategy_create_beside(keel_strategy **out, keel_device *const 
                                         const char *beside)
 {
     keel_cores cores;
-    keel_lanes lanes;
     KEEL_TRY(keel_cores_find(&cores));
-    KEEL_TRY(lanes_beside(&lanes, device, n, beside, &cores));
+    return keel_strategy_create_beside_on(out, device, n, beside, &cores);
+}
+
+keel_status keel_strategy_create_beside_on(keel_strategy **out, keel_device *const *device, int n,
+                                           const char *beside, const keel_cores *cores)
+{
+    keel_lanes lanes;
+    KEEL_TRY(lanes_beside(&lanes, device, n, beside, cores));
     return create(out, &lanes);
 }
 

@@ -29,6 +29,8 @@ keel_status keel_strategy_create_devices(keel_strategy **out, keel_device *const
 /* The same with lanes of cores behind them, as "cpu:0-1" names them; beside NULL: none. */
 keel_status keel_strategy_create_beside(keel_strategy **out, keel_device *const *device, int n,
                                         const char *beside);
+keel_status keel_strategy_create_beside_on(keel_strategy **out, keel_device *const *device, int n,
+                                           const char *beside, const keel_cores *cores);
 
 /* One lane of s alone, on its device or its cores; it must not be shared. s outlives it. */
 keel_status keel_strategy_create_lane(keel_strategy **out, const keel_strategy *s, int lane);
