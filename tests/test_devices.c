@@ -315,8 +315,9 @@ static keel_symbol normalized_first(keel_model *m)
 /* A step of one row follows, for which the third device has none, and waits for nothing. */
 static void what_goes_to_a_device_has_come_when_its_step_ends(void **unused)
 {
-    static const recipe r = { "normalized first", normalized_first, KEEL_FLOAT32, NULL, "adam",
-                              KEEL_KEEP,          37,               16,           false };
+    static const recipe r = {
+        "normalized first", normalized_first, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 37, 16, false
+    };
     (void)unused;
     outcome one = run(&r, &standin_runs, 1);
     for (int stores = 0; stores < 2; stores++) {
