@@ -8,7 +8,7 @@ extern "C" {
 namespace
 {
 const int64_t WINDOWS_BYTES = 64 << 20;      /* at a time */
-const int64_t WINDOWS_MOST = INT32_MAX / 16; /* elements of one row's windows */
+const int64_t WINDOWS_MOST = INT32_MAX / 16; /* elements of a piece: of x, or windows */
 
 /* What a thread needs to find a tap of a place. Missing dims are of size 1. */
 struct window_args {
@@ -205,13 +205,14 @@ keel_status prepare_piece(const keel_prepare *p, conv_products *pl, const conv_g
     return KEEL_OK;
 }
 
-/* Windows of as many rows as have room together. */
+/* Windows of as many rows as have room together, and whose places kernels count by 32 bits. */
 keel_status divide(conv_products *pl, const conv_graph *x, int64_t *windows)
 {
     const int64_t each = pl->y_row / x->g->k * pl->taps_c;
-    if (each > WINDOWS_MOST || pl->x_row > WINDOWS_MOST || pl->y_row > WINDOWS_MOST)
-        return KEEL_EUNSUP;
+    const int64_t widest = each > pl->x_row ? each : pl->x_row;
+    if (widest > WINDOWS_MOST || pl->y_row > WINDOWS_MOST) return KEEL_EUNSUP;
     int64_t most = WINDOWS_BYTES / (int64_t)sizeof(float) / each;
+    if (most > WINDOWS_MOST / widest) most = WINDOWS_MOST / widest; /* large strides: few windows */
     most = most > x->rows ? x->rows : most < 1 ? 1 : most;
     pl->whole.rows = most;
     pl->whole.count = x->rows / most;
