@@ -628,7 +628,7 @@ def one_set(keel, folder, name, seed, text):
     except (ValueError, NotImplementedError, TypeError) as e:
         return None, f"Keras refuses: {' '.join(str(e).split())[:160]}"
     model.save(path)
-    return graphs.compare_with(keel, folder, path, lambda: Set(name, path, seed), "", trains=name not in LOOKS_UP and not name.startswith(WRONG))
+    return graphs.compare_with(keel, folder, path, lambda p: Set(name, p, seed), "", trains=name not in LOOKS_UP and not name.startswith(WRONG))
 
 
 def main():
