@@ -111,6 +111,8 @@ static void whole_numbers_are_refused_where_keras_makes_others_of_them(void **st
         { "LayerNormalization", NULL, false },
         { "GroupNormalization", NULL, false },
         { "RMSNormalization", NULL, false },
+        { "ops.LayerNorm", NULL, false },
+        { "ops.RMSNorm", NULL, false },
         { "UpSampling2D", bilinear, false },
         { "Dropout", half, true },
         { "SpatialDropout2D", half, true },

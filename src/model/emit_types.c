@@ -22,6 +22,17 @@ static bool real_array(const json_t *v)
     return dtype && (!strcmp(dtype, "float32") || !strcmp(dtype, "float64"));
 }
 
+/* Whether it makes real numbers of whole ones beside it: also a narrow array, and a list of
+ * numbers. */
+static bool real_anywhere(const json_t *v)
+{
+    const char *dtype = json_string_value(json_object_get(json_object_get(v, "config"), "dtype"));
+    bool any = real_number(v) || (dtype && strstr(dtype, "float"));
+    for (size_t i = 0; i < json_array_size(v) && !any; i++)
+        any = real_anywhere(json_array_get(v, i));
+    return any;
+}
+
 static bool any_argument(const keel_emit *e, bool (*is)(const json_t *))
 {
     const json_t *args = json_object_get(e->call, "args");
@@ -71,8 +82,7 @@ keel_dtype keel_emit_held(const keel_model_layer *l, const keel_emit *e)
 
 bool keel_emit_gives_whole(const keel_emit *e, int out)
 {
-    bool all = e->gives == KEEL_WHOLE_KEPT && e->n_in > 0 && !any_argument(e, real_number) &&
-               !any_argument(e, real_array);
+    bool all = e->gives == KEEL_WHOLE_KEPT && e->n_in > 0 && !any_argument(e, real_anywhere);
     for (int i = 0; i < e->n_in && all; i++) all = keel_emit_is_whole(e, i);
     return all || e->gives == KEEL_WHOLE_ALWAYS || (e->gives == KEEL_WHOLE_SECOND && out > 0);
 }

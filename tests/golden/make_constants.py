@@ -116,6 +116,56 @@ MOVES = {
     "places of the largest": lambda x: L.Reshape((8,))(O.argmax(O.one_hot(x, 4100), -1)),
     "a quotient": lambda x: L.Reshape((8,))(x) / 2,
 }
+# operations that give whole numbers of whole numbers; and some that give real ones
+KEPT = {
+    "absolute": lambda x: O.absolute(x), "array": lambda x: O.array(x), "copy": lambda x: O.copy(x),
+    "array_split": lambda x: O.concatenate(O.array_split(x, 3, -1), -1),
+    "split": lambda x: L.Identity()(O.split(x, 2, -1)[1]), "unstack": lambda x: L.Identity()(O.unstack(x, axis=-1)[5]),
+    "hsplit": lambda x: O.hsplit(x, 2)[1], "bitwise_not": lambda x: O.bitwise_not(x),
+    "bitwise_or": lambda x: O.bitwise_or(x, x - 1), "left_shift": lambda x: O.left_shift(x, O.ones_like(x)),
+    "broadcast_to": lambda x: O.broadcast_to(x[:, None], (1, 2, 8)), "real": lambda x: O.real(x),
+    "conjugate": lambda x: O.conjugate(x), "cross": lambda x: O.cross(x[:, :3], x[:, 3:6]),
+    "cumsum": lambda x: O.cumsum(x, -1), "cumprod": lambda x: O.cumprod(x[:, :3], -1),
+    "nancumsum": lambda x: O.nancumsum(x, -1), "nancumprod": lambda x: O.nancumprod(x[:, :3], -1),
+    "cumsum in float32": lambda x: O.cumsum(x, -1, dtype="float32"),
+    "prod": lambda x: O.prod(x[:, :3], -1, keepdims=True), "ptp": lambda x: O.ptp(x[:, :4], -1, keepdims=True),
+    "depth_to_space": lambda x: O.depth_to_space(O.reshape(x, (-1, 1, 2, 4)), 2),
+    "space_to_depth": lambda x: O.space_to_depth(O.reshape(x, (-1, 2, 2, 2)), 2),
+    "diagonal": lambda x: O.diagonal(O.reshape(x, (-1, 2, 4)), axis1=1, axis2=2),
+    "trace": lambda x: L.Reshape((1,))(O.trace(O.reshape(x, (-1, 2, 4)), axis1=1, axis2=2)),
+    "tril": lambda x: O.tril(O.reshape(x, (-1, 2, 4))), "triu": lambda x: O.triu(O.reshape(x, (-1, 2, 4))),
+    "diff": lambda x: O.diff(x), "flip": lambda x: O.flip(x, -1), "fliplr": lambda x: O.fliplr(x),
+    "rot90": lambda x: O.rot90(O.reshape(x, (-1, 2, 4)), axes=(1, 2)),
+    "roll": lambda x: O.roll(x, 1, -1), "repeat": lambda x: O.repeat(x, 2, -1), "tile": lambda x: O.tile(x, (1, 2)),
+    "moveaxis": lambda x: O.moveaxis(O.reshape(x, (-1, 2, 4)), 1, 2),
+    "swapaxes": lambda x: O.swapaxes(O.reshape(x, (-1, 2, 4)), 1, 2),
+    "transpose": lambda x: O.transpose(O.reshape(x, (-1, 2, 4)), (0, 2, 1)),
+    "floor_divide": lambda x: O.floor_divide(x, 2), "mod": lambda x: O.mod(x, 1000), "fmod": lambda x: O.fmod(x, 1000),
+    "fmax": lambda x: O.fmax(x, 300), "fmin": lambda x: O.fmin(x, 1001), "clip": lambda x: O.clip(x, 257, 2049),
+    "matmul": lambda x: O.matmul(O.reshape(x, (-1, 2, 4)), np.ones((4, 2), "int32")),
+    "matmul by reals": lambda x: O.matmul(O.reshape(x, (-1, 2, 4)), np.ones((4, 2), "float32")),
+    "einsum": lambda x: O.einsum("bi,bi->bi", x, x // 256), "max_pool": lambda x: O.max_pool(x[:, :, None], 2),
+    "nan_to_num": lambda x: O.nan_to_num(x), "negative": lambda x: -x, "square": lambda x: O.square(x[:, :5]),
+    "pad": lambda x: O.pad(x, ((0, 0), (1, 1))), "relu": lambda x: O.relu(x), "relu6": lambda x: O.relu6(x) * 257,
+    "sign": lambda x: O.sign(x) * 257, "round": lambda x: O.round(x), "trunc": lambda x: O.trunc(x),
+    "sort": lambda x: O.sort(-x, -1), "take": lambda x: O.take(x, np.array([3, 6]), -1),
+    "top_k": lambda x: O.top_k(x, 3)[0], "take_along_axis": lambda x: O.take_along_axis(x, O.argsort(-x, -1), -1),
+    "select": lambda x: O.select([x > 1000, x > 300], [x, x + 2], 513),
+    "power": lambda x: O.power(x[:, :5], 2), "slice": lambda x: O.slice(x, (0, 2), (1, 4)),
+}
+# a model has at most 64 outputs
+KEPT_TOO = {
+    "signbit": lambda x: O.signbit(x - 300) * 257,
+    "matrix_rank": lambda x: O.matrix_rank(O.cast(O.reshape(x, (-1, 2, 4)), "float32"))[:, None] * 257,
+    "stop_gradient": lambda x: O.stop_gradient(x), "dot": lambda x: O.dot(x, np.ones((8, 2), "int32")),
+    "tensordot": lambda x: O.tensordot(x, np.ones((8, 2), "int32"), 1), "inner": lambda x: O.inner(x, np.ones((2, 8), "int32")),
+    "kron": lambda x: O.kron(O.reshape(x, (-1, 2, 4)), np.ones((1, 1, 2), "int32")),
+    "extract_sequences": lambda x: O.extract_sequences(x, 4, 2),
+    "pad_images": lambda x: O.image.pad_images(O.reshape(x, (-1, 2, 4, 1)), 1, 1, 1, 1),
+    "crop_images": lambda x: O.image.crop_images(O.reshape(x, (-1, 2, 4, 1)), 0, 1, target_height=2, target_width=2),
+    "extract_patches": lambda x: O.image.extract_patches(O.reshape(x, (-1, 2, 4, 1)), (2, 2)),
+    "places of narrow numbers": lambda x: O.multiply(O.one_hot(L.Identity(dtype="mixed_bfloat16")(O.cast(x, "float32")) - 2, 8)[:, 0], 0.7) > 0.6999,
+}
 
 
 def row():
@@ -157,7 +207,14 @@ def case_of_ids(policy):
     return case_of(policy, np.array([IDS], "int32"), inputs, MOVES, [f(inputs) for f in MOVES.values()])
 
 
+def case_of_kept(policy, operations):
+    """A layer behind each operation casts real numbers to the policy's type, and whole ones not."""
+    inputs = begin(policy, (len(IDS),), "int32")
+    outs = [L.Identity()(f(inputs)) for f in operations.values()]
+    return case_of(policy, np.array([IDS], "int32"), inputs, operations, outs)
+
+
 with open("constants.json", "w") as f:
     cases = [json.dumps(made(p), separators=(",", ":"))
-             for made in (case, case_of_ids) for p in ("float32", "mixed_bfloat16", "mixed_float16")]
+             for made in (case, case_of_ids, lambda p: case_of_kept(p, KEPT), lambda p: case_of_kept(p, KEPT_TOO)) for p in ("float32", "mixed_bfloat16", "mixed_float16")]
     f.write("[\n" + ",\n".join(cases) + "\n]\n")

@@ -42,6 +42,7 @@ keel_status keel_emit_cast(keel_emit *e, const char *dtype, bool clamps, keel_va
     keel_dtype narrow;
     *out = x;
     if (!dtype) return KEEL_OK;
+    e->gives = KEEL_WHOLE_NEVER;
     if (!strcmp(dtype, "float32")) return held_as(e, e->graph->real, x, out);
     if (e->graph->real == KEEL_FLOAT32 && keel_dtype_find_narrow(&narrow, dtype)) {
         if (clamps) KEEL_TRY(clamp(e, narrow, x, &x));

@@ -11,6 +11,7 @@ keel_status keel_emit_centred(keel_emit *e, bool rms, keel_value *out)
     int64_t from[KEEL_RANK_MAX], back[KEEL_RANK_MAX];
     keel_value x;
     int n = 0;
+    KEEL_TRY(keel_emit_not_whole(e, "Keras makes whole numbers of the result"));
     KEEL_TRY(keel_reduce_axes(e, &a->axis, &over));
     for (int pass = 0; pass < 2; pass++)
         for (int d = 0; d < in.rank; d++)

@@ -27,10 +27,13 @@ static keel_status emit_one_hot(keel_emit *e, keel_value *out)
     const keel_one_hot_args op = { .n = a->num_classes };
     const int last = keel_emit_in(e, 0)->shape.rank;
     int64_t place, from[KEEL_RANK_MAX];
+    keel_value x;
     KEEL_TRY(keel_new_axis(e, a->axis, &place));
     if (a->dtype && strcmp(a->dtype, "float32"))
         return keel_fail(KEEL_EUNSUP, "dtype '%.40s' is not supported: float32 is", a->dtype);
-    KEEL_TRY(keel_emit_on(e, &keel_op_one_hot, &op, e->in, 1, out));
+    e->graph->held = e->graph->real; /* Keras makes float32, whatever type the places have */
+    KEEL_TRY(keel_graph_cast(e->graph, e->in[0], e->graph->held, &x));
+    KEEL_TRY(keel_emit_on(e, &keel_op_one_hot, &op, &x, 1, out));
     for (int d = 0; d <= last; d++) from[d] = d < place ? d : d == place ? last : d - 1;
     return place == last ? KEEL_OK : keel_emit_permuted(e, from, *out, out);
 }

@@ -74,18 +74,18 @@ keel_status keel_emit_scaled(keel_emit *e, keel_value in, double scale, double o
                                            __VA_ARGS__ };
 
 /* An operation that is one pointwise op; args is NULL or a pointer. */
-#define KEEL_UNARY_OPERATION(stem, class_, module_, op_, args_, help_)                             \
+#define KEEL_UNARY_OPERATION(stem, class_, module_, op_, args_, help_, ...)                        \
     static keel_status emit(keel_emit *e)                                                          \
     {                                                                                              \
         return keel_emit_unary(e, &keel_op_##op_, args_);                                          \
     }                                                                                              \
-    const keel_layer keel_layer_##stem = {                                                         \
-        .type = { KEEL_OPERATION_HEAD(class_, module_, help_) },                                   \
-        .min_inputs = 1,                                                                           \
-        .max_inputs = 1,                                                                           \
-        .operation = true,                                                                         \
-        .emit = emit,                                                                              \
-    };
+    const keel_layer keel_layer_##stem = { .type = { KEEL_OPERATION_HEAD(class_, module_,          \
+                                                                         help_) },                 \
+                                           .min_inputs = 1,                                        \
+                                           .max_inputs = 1,                                        \
+                                           .operation = true,                                      \
+                                           .emit = emit,                                           \
+                                           __VA_ARGS__ };
 
 /* `...`: other members of the table. */
 #define KEEL_BINARY_OPERATION(stem, class_, op_, help_, ...)                                       \
@@ -153,7 +153,7 @@ typedef struct keel_along {
     int64_t axis;
 } keel_along;
 
-#define KEEL_AXIS_OPERATION(stem, class_, module_, op_, help_)                                     \
+#define KEEL_AXIS_OPERATION(stem, class_, module_, op_, help_, ...)                                \
     static const keel_field fields[] = {                                                           \
         KEEL_INT(keel_along, axis, "-1", -7, 7, "along which dim, the batch is 0"),                \
         { 0 },                                                                                     \
@@ -165,13 +165,13 @@ typedef struct keel_along {
         KEEL_TRY(keel_row_axis(e, a->axis, &op.axis));                                             \
         return keel_emit_unary(e, &keel_op_##op_, &op);                                            \
     }                                                                                              \
-    const keel_layer keel_layer_##stem = {                                                         \
-        .type = { KEEL_OPERATION_HEAD(class_, module_, help_), .args_size = sizeof(keel_along),    \
-                  .fields = fields },                                                              \
-        .min_inputs = 1,                                                                           \
-        .max_inputs = 1,                                                                           \
-        .operation = true,                                                                         \
-        .emit = emit,                                                                              \
-    };
+    const keel_layer keel_layer_##stem = { .type = { KEEL_OPERATION_HEAD(class_, module_, help_),  \
+                                                     .args_size = sizeof(keel_along),              \
+                                                     .fields = fields },                           \
+                                           .min_inputs = 1,                                        \
+                                           .max_inputs = 1,                                        \
+                                           .operation = true,                                      \
+                                           .emit = emit,                                           \
+                                           __VA_ARGS__ };
 
 #endif

@@ -56,18 +56,18 @@ static inline keel_status emit_split(keel_emit *e, int64_t keras_axis, bool unev
     return KEEL_OK;
 }
 
-#define KEEL_SPLIT_OPERATION(stem, class_, axis_, uneven_, help_)                                  \
+#define KEEL_SPLIT_OPERATION(stem, class_, axis_, uneven_, help_, ...)                             \
     static keel_status emit(keel_emit *e)                                                          \
     {                                                                                              \
         return emit_split(e, axis_, uneven_);                                                      \
     }                                                                                              \
-    const keel_layer keel_layer_##stem = {                                                         \
-        .type = { KEEL_OPERATION_HEAD(class_, "numpy", help_), .args_size = sizeof(args_t),        \
-                  .fields = fields },                                                              \
-        .min_inputs = 1,                                                                           \
-        .max_inputs = 1,                                                                           \
-        .operation = true,                                                                         \
-        .emit = emit,                                                                              \
-    };
+    const keel_layer keel_layer_##stem = { .type = { KEEL_OPERATION_HEAD(class_, "numpy", help_),  \
+                                                     .args_size = sizeof(args_t),                  \
+                                                     .fields = fields },                           \
+                                           .min_inputs = 1,                                        \
+                                           .max_inputs = 1,                                        \
+                                           .operation = true,                                      \
+                                           .emit = emit,                                           \
+                                           __VA_ARGS__ };
 
 #endif

@@ -170,7 +170,9 @@ keel_status keel_emit_instead(keel_emit *e, const keel_layer *operation, keel_va
     keel_emit inner = *e;
     inner.in = &x;
     inner.n_in = 1;
-    return operation->emit(&inner);
+    KEEL_TRY(operation->emit(&inner));
+    e->gives = inner.gives;
+    return KEEL_OK;
 }
 
 keel_status keel_value_at(keel_emit *e, size_t place, const char *name, int rank, keel_value *out)

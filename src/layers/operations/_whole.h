@@ -18,6 +18,6 @@ static inline keel_status emit_whole(keel_emit *e, keel_whole how, const char *f
     {                                                                                              \
         return emit_whole(e, how_, first_, second_);                                               \
     }                                                                                              \
-    KEEL_PLAIN_OPERATION(stem, class_, "numpy", 2, help_)
+    KEEL_PLAIN_OPERATION(stem, class_, "numpy", 2, help_, .whole = KEEL_WHOLE_KEPT)
 
 #endif

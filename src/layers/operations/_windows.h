@@ -25,18 +25,18 @@ static keel_status emit_windows(keel_emit *e, const keel_op *op)
     return keel_emit_pool(&inner, dims, op);
 }
 
-#define KEEL_WINDOWS_OPERATION(stem, class_, op_, help_)                                           \
+#define KEEL_WINDOWS_OPERATION(stem, class_, op_, help_, ...)                                      \
     static keel_status emit(keel_emit *e)                                                          \
     {                                                                                              \
         return emit_windows(e, &keel_op_##op_);                                                    \
     }                                                                                              \
-    const keel_layer keel_layer_##stem = {                                                         \
-        .type = { KEEL_OPERATION_HEAD(class_, "nn", help_), .args_size = sizeof(keel_pool),        \
-                  .fields = fields },                                                              \
-        .min_inputs = 1,                                                                           \
-        .max_inputs = 1,                                                                           \
-        .operation = true,                                                                         \
-        .emit = emit,                                                                              \
-    };
+    const keel_layer keel_layer_##stem = { .type = { KEEL_OPERATION_HEAD(class_, "nn", help_),     \
+                                                     .args_size = sizeof(keel_pool),               \
+                                                     .fields = fields },                           \
+                                           .min_inputs = 1,                                        \
+                                           .max_inputs = 1,                                        \
+                                           .operation = true,                                      \
+                                           .emit = emit,                                           \
+                                           __VA_ARGS__ };
 
 #endif

@@ -2,4 +2,4 @@
 #include "layers/operations/_operation.h"
 
 KEEL_UNARY_OPERATION(ops_absolute, "Absolute", "numpy", absolute, NULL,
-                     "The absolute value of each number.")
+                     "The absolute value of each number.", .whole = KEEL_WHOLE_KEPT)

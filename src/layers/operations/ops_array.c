@@ -15,4 +15,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_cast(e, ((const args_t *)e->args)->dtype, false, e->in[0], e->out);
 }
 
-KEEL_ARGS_OPERATION(ops_array, "Array", "numpy", 1, "The same numbers.")
+KEEL_ARGS_OPERATION(ops_array, "Array", "numpy", 1, "The same numbers.", .whole = KEEL_WHOLE_KEPT)

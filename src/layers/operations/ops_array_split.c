@@ -8,4 +8,4 @@ static const keel_field fields[] = {
 };
 
 KEEL_SPLIT_OPERATION(ops_array_split, "ArraySplit", ((const args_t *)e->args)->axis, true,
-                     "A value in parts that are nearly equal.")
+                     "A value in parts that are nearly equal.", .whole = KEEL_WHOLE_KEPT)

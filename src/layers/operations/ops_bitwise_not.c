@@ -8,4 +8,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_scaled(e, x, -1, -1, e->out);
 }
 
-KEEL_PLAIN_OPERATION(ops_bitwise_not, "BitwiseNot", "numpy", 1, "The bits turned over.")
+KEEL_PLAIN_OPERATION(ops_bitwise_not, "BitwiseNot", "numpy", 1, "The bits turned over.",
+                     .whole = KEEL_WHOLE_KEPT)

@@ -35,4 +35,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_broadcast_to, "BroadcastTo", "numpy", 1,
-                    "Dims of 1 repeated, up to a shape.")
+                    "Dims of 1 repeated, up to a shape.", .whole = KEEL_WHOLE_KEPT)

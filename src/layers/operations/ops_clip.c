@@ -20,4 +20,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_minimum, &high, &x, 1, e->out);
 }
 
-KEEL_ARGS_OPERATION(ops_clip, "Clip", "numpy", 1, "Numbers cut to a range.")
+KEEL_ARGS_OPERATION(ops_clip, "Clip", "numpy", 1, "Numbers cut to a range.",
+                    .whole = KEEL_WHOLE_KEPT)

@@ -7,4 +7,5 @@ static keel_status emit(keel_emit *e)
     return KEEL_OK;
 }
 
-KEEL_PLAIN_OPERATION(ops_conj, "Conj", "numpy", 1, "The complex conjugate.")
+KEEL_PLAIN_OPERATION(ops_conj, "Conj", "numpy", 1, "The complex conjugate.",
+                     .whole = KEEL_WHOLE_KEPT)

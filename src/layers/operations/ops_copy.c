@@ -7,4 +7,4 @@ static keel_status emit(keel_emit *e)
     return KEEL_OK;
 }
 
-KEEL_PLAIN_OPERATION(ops_copy, "Copy", "numpy", 1, "The same numbers.")
+KEEL_PLAIN_OPERATION(ops_copy, "Copy", "numpy", 1, "The same numbers.", .whole = KEEL_WHOLE_KEPT)

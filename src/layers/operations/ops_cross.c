@@ -71,4 +71,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_permuted(e, from, y[0], e->out);
 }
 
-KEEL_ARGS_OPERATION(ops_cross, "Cross", "numpy", 2, "The cross product of vectors.")
+KEEL_ARGS_OPERATION(ops_cross, "Cross", "numpy", 2, "The cross product of vectors.",
+                    .whole = KEEL_WHOLE_KEPT)

@@ -23,4 +23,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_cumsum, &op, &x, 1, e->out);
 }
 
-KEEL_ARGS_OPERATION(ops_cumsum, "Cumsum", "numpy", 1, "Sums of the places up to each one.")
+KEEL_ARGS_OPERATION(ops_cumsum, "Cumsum", "numpy", 1, "Sums of the places up to each one.",
+                    .whole = KEEL_WHOLE_KEPT)

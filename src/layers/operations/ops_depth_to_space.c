@@ -21,4 +21,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_depth_to_space, "DepthToSpace", "nn", 1,
-                    "Channels as blocks of a larger image.")
+                    "Channels as blocks of a larger image.", .whole = KEEL_WHOLE_KEPT)

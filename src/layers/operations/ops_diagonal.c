@@ -6,4 +6,5 @@ static keel_status emit(keel_emit *e)
     return emit_diagonal(e, e->out);
 }
 
-KEEL_ARGS_OPERATION(ops_diagonal, "Diagonal", "numpy", 1, "A diagonal of matrices.")
+KEEL_ARGS_OPERATION(ops_diagonal, "Diagonal", "numpy", 1, "A diagonal of matrices.",
+                    .whole = KEEL_WHOLE_KEPT)

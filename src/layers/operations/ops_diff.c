@@ -31,4 +31,5 @@ static keel_status emit(keel_emit *e)
     return KEEL_OK;
 }
 
-KEEL_ARGS_OPERATION(ops_diff, "Diff", "numpy", 1, "Differences of neighbours along an axis.")
+KEEL_ARGS_OPERATION(ops_diff, "Diff", "numpy", 1, "Differences of neighbours along an axis.",
+                    .whole = KEEL_WHOLE_KEPT)

@@ -9,4 +9,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_contraction(e, 1, &last, &of);
 }
 
-KEEL_PLAIN_OPERATION(ops_dot, "Dot", "numpy", 1, "The last dim of a value times an array.")
+KEEL_PLAIN_OPERATION(ops_dot, "Dot", "numpy", 1, "The last dim of a value times an array.",
+                     .whole = KEEL_WHOLE_KEPT)

@@ -33,4 +33,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_einsum(e, a->subscripts, in, n);
 }
 
-KEEL_ARGS_OPERATION(ops_einsum, "Einsum", "numpy", 2, "Sums of products by Einstein's notation.")
+KEEL_ARGS_OPERATION(ops_einsum, "Einsum", "numpy", 2, "Sums of products by Einstein's notation.",
+                    .whole = KEEL_WHOLE_KEPT)

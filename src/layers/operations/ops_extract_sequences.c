@@ -22,4 +22,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_extract_sequences, "ExtractSequences", "math", 1,
-                    "Sequences of the last dim, at equal distances.")
+                    "Sequences of the last dim, at equal distances.", .whole = KEEL_WHOLE_KEPT)

@@ -26,4 +26,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_flip, "Flip", "numpy", 1,
-                    "The places of an axis from the last to the first.")
+                    "The places of an axis from the last to the first.", .whole = KEEL_WHOLE_KEPT)

@@ -7,4 +7,5 @@ static keel_status emit(keel_emit *e)
     return keel_fail(KEEL_ESHAPE, "rows of one number have no dim to turn over");
 }
 
-KEEL_PLAIN_OPERATION(ops_fliplr, "Fliplr", "numpy", 1, "The first dim of a row turned over.")
+KEEL_PLAIN_OPERATION(ops_fliplr, "Fliplr", "numpy", 1, "The first dim of a row turned over.",
+                     .whole = KEEL_WHOLE_KEPT)

@@ -10,4 +10,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_rounded, &floor_of, e->out, 1, e->out);
 }
 
-KEEL_PLAIN_OPERATION(ops_floor_divide, "FloorDivide", "numpy", 2, "Whole quotients.")
+KEEL_PLAIN_OPERATION(ops_floor_divide, "FloorDivide", "numpy", 2, "Whole quotients.",
+                     .whole = KEEL_WHOLE_KEPT)

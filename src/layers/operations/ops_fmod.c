@@ -14,4 +14,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_PLAIN_OPERATION(ops_fmod, "Fmod", "numpy", 2, "The remainder, with the dividend's sign.",
-                     .wide_alone = true)
+                     .wide_alone = true, .whole = KEEL_WHOLE_KEPT)

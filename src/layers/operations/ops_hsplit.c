@@ -6,4 +6,5 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-KEEL_SPLIT_OPERATION(ops_hsplit, "Hsplit", 1, false, "A value in parts along the second dim.")
+KEEL_SPLIT_OPERATION(ops_hsplit, "Hsplit", 1, false, "A value in parts along the second dim.",
+                     .whole = KEEL_WHOLE_KEPT)

@@ -31,4 +31,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_slice, &op, e->in, 1, e->out);
 }
 
-KEEL_IMAGE_OPERATION(ops_image_crop_images, "CropImages", args_t, "A part of images.")
+KEEL_IMAGE_OPERATION(ops_image_crop_images, "CropImages", args_t, "A part of images.",
+                     .whole = KEEL_WHOLE_KEPT)

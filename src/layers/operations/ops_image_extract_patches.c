@@ -113,4 +113,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_IMAGE_OPERATION(ops_image_extract_patches, "ExtractPatches", args_t,
-                     "Patches of images and of volumes.")
+                     "Patches of images and of volumes.", .whole = KEEL_WHOLE_KEPT)

@@ -31,4 +31,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_pad, &op, e->in, 1, e->out);
 }
 
-KEEL_IMAGE_OPERATION(ops_image_pad_images, "PadImages", args_t, "Zeros around images.")
+KEEL_IMAGE_OPERATION(ops_image_pad_images, "PadImages", args_t, "Zeros around images.",
+                     .whole = KEEL_WHOLE_KEPT)

@@ -8,4 +8,5 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_PLAIN_OPERATION(ops_inner, "Inner", "numpy", 1,
-                     "Sums over the last dims of a value and of an array.")
+                     "Sums over the last dims of a value and of an array.",
+                     .whole = KEEL_WHOLE_KEPT)

@@ -33,4 +33,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_view(e, &out, y, e->out);
 }
 
-KEEL_PLAIN_OPERATION(ops_kron, "Kron", "numpy", 1, "Kronecker's product with an array.")
+KEEL_PLAIN_OPERATION(ops_kron, "Kron", "numpy", 1, "Kronecker's product with an array.",
+                     .whole = KEEL_WHOLE_KEPT)

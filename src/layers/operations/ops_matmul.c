@@ -51,4 +51,5 @@ static keel_status emit(keel_emit *e)
     return json_is_array(second) ? with_array(e, second, false) : of_values(e);
 }
 
-KEEL_PLAIN_OPERATION(ops_matmul, "Matmul", "numpy", 2, "Products of the matrices of each row.")
+KEEL_PLAIN_OPERATION(ops_matmul, "Matmul", "numpy", 2, "Products of the matrices of each row.",
+                     .whole = KEEL_WHOLE_KEPT)

@@ -33,4 +33,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_matrix_rank, "MatrixRank", "linalg", 1,
-                    "How many singular values of a matrix are not 0.")
+                    "How many singular values of a matrix are not 0.", .whole = KEEL_WHOLE_ALWAYS)

@@ -37,4 +37,5 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_moveaxis, "Moveaxis", "numpy", 1,
-                    "Dims moved to other places; the others keep their order.")
+                    "Dims moved to other places; the others keep their order.",
+                    .whole = KEEL_WHOLE_KEPT)

@@ -29,4 +29,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_choice(e, is, KEEL_OF_NUMBER(least), KEEL_OF_VALUE(x), e->out);
 }
 
-KEEL_ARGS_OPERATION(ops_nan_to_num, "NanToNum", "numpy", 1, "Finite numbers in place of NaN.")
+KEEL_ARGS_OPERATION(ops_nan_to_num, "NanToNum", "numpy", 1, "Finite numbers in place of NaN.",
+                    .whole = KEEL_WHOLE_KEPT)

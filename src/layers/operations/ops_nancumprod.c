@@ -19,4 +19,5 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_nancumprod, "Nancumprod", "numpy", 1,
-                    "Products of the places up to each one, with 1 for NaN.")
+                    "Products of the places up to each one, with 1 for NaN.",
+                    .whole = KEEL_WHOLE_KEPT)

@@ -19,4 +19,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_nancumsum, "Nancumsum", "numpy", 1,
-                    "Sums of the places up to each one, with 0 for NaN.")
+                    "Sums of the places up to each one, with 0 for NaN.", .whole = KEEL_WHOLE_KEPT)

@@ -71,4 +71,5 @@ static keel_status emit(keel_emit *e)
     return mirror(e, &op);
 }
 
-KEEL_ARGS_OPERATION(ops_pad, "Pad", "numpy", 1, "A number around the places of a row.")
+KEEL_ARGS_OPERATION(ops_pad, "Pad", "numpy", 1, "A number around the places of a row.",
+                    .whole = KEEL_WHOLE_KEPT)

@@ -23,4 +23,5 @@ static keel_status emit(keel_emit *e)
     return emit_product(e, &a->axis, a->keepdims, e->in[0]);
 }
 
-KEEL_ARGS_OPERATION(ops_prod, "Prod", "numpy", 1, "The product over axes.")
+KEEL_ARGS_OPERATION(ops_prod, "Prod", "numpy", 1, "The product over axes.",
+                    .whole = KEEL_WHOLE_KEPT)

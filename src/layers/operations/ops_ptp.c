@@ -16,4 +16,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_subtract, &plain, x, 2, e->out);
 }
 
-KEEL_REDUCTION_LAYER(ops_ptp, "Ptp", "numpy", "From the smallest to the largest.")
+KEEL_REDUCTION_LAYER(ops_ptp, "Ptp", "numpy", "From the smallest to the largest.",
+                     .whole = KEEL_WHOLE_KEPT)

@@ -7,4 +7,4 @@ static keel_status emit(keel_emit *e)
     return KEEL_OK;
 }
 
-KEEL_PLAIN_OPERATION(ops_real, "Real", "numpy", 1, "The real part.")
+KEEL_PLAIN_OPERATION(ops_real, "Real", "numpy", 1, "The real part.", .whole = KEEL_WHOLE_KEPT)

@@ -43,4 +43,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_upsample, &op);
 }
 
-KEEL_ARGS_OPERATION(ops_repeat, "Repeat", "numpy", 1, "Each place of an axis several times.")
+KEEL_ARGS_OPERATION(ops_repeat, "Repeat", "numpy", 1, "Each place of an axis several times.",
+                    .whole = KEEL_WHOLE_KEPT)

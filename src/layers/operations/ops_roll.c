@@ -39,4 +39,5 @@ static keel_status emit(keel_emit *e)
     return KEEL_OK;
 }
 
-KEEL_ARGS_OPERATION(ops_roll, "Roll", "numpy", 1, "Places moved along axes, the last to the front.")
+KEEL_ARGS_OPERATION(ops_roll, "Roll", "numpy", 1, "Places moved along axes, the last to the front.",
+                    .whole = KEEL_WHOLE_KEPT)

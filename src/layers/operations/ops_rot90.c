@@ -31,4 +31,5 @@ static keel_status emit(keel_emit *e)
     return KEEL_OK;
 }
 
-KEEL_ARGS_OPERATION(ops_rot90, "Rot90", "numpy", 1, "Quarter turns of the plane of two dims.")
+KEEL_ARGS_OPERATION(ops_rot90, "Rot90", "numpy", 1, "Quarter turns of the plane of two dims.",
+                    .whole = KEEL_WHOLE_KEPT)

@@ -26,4 +26,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_round, "Round", "numpy", 1,
-                    "The nearest whole numbers, of halves the even ones.")
+                    "The nearest whole numbers, of halves the even ones.", .whole = KEEL_WHOLE_KEPT)

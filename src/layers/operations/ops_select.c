@@ -36,4 +36,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_PLAIN_OPERATION(ops_select, "Select", "numpy", -1,
-                     "Of several values the first whose condition holds.")
+                     "Of several values the first whose condition holds.", .whole = KEEL_WHOLE_KEPT)

@@ -4,4 +4,5 @@
 
 static const keel_rounded_args sign = { .to = KEEL_SIGN_BIT };
 
-KEEL_UNARY_OPERATION(ops_signbit, "Signbit", "numpy", rounded, &sign, "Is its sign bit set?")
+KEEL_UNARY_OPERATION(ops_signbit, "Signbit", "numpy", rounded, &sign, "Is its sign bit set?",
+                     .whole = KEEL_WHOLE_ALWAYS)

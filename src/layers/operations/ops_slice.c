@@ -23,4 +23,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_slice, &op, e->in, 1, e->out);
 }
 
-KEEL_ARGS_OPERATION(ops_slice, "Slice", "core", 1, "A block of places of each row.")
+KEEL_ARGS_OPERATION(ops_slice, "Slice", "core", 1, "A block of places of each row.",
+                    .whole = KEEL_WHOLE_KEPT)

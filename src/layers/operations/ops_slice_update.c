@@ -22,4 +22,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_PLAIN_OPERATION(ops_slice_update, "SliceUpdate", "core", 2,
-                     "A block of places replaced by another value.")
+                     "A block of places replaced by another value.", .whole = KEEL_WHOLE_KEPT)

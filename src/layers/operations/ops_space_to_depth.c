@@ -21,4 +21,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_space_to_depth, "SpaceToDepth", "nn", 1,
-                    "Blocks of an image as channels of a smaller one.")
+                    "Blocks of an image as channels of a smaller one.", .whole = KEEL_WHOLE_KEPT)

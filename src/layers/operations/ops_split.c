@@ -8,4 +8,4 @@ static const keel_field fields[] = {
 };
 
 KEEL_SPLIT_OPERATION(ops_split, "Split", ((const args_t *)e->args)->axis, false,
-                     "A value in parts along an axis.")
+                     "A value in parts along an axis.", .whole = KEEL_WHOLE_KEPT)

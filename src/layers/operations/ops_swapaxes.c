@@ -24,4 +24,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_permute, &op);
 }
 
-KEEL_ARGS_OPERATION(ops_swapaxes, "Swapaxes", "numpy", 1, "Two dims in each other's place.")
+KEEL_ARGS_OPERATION(ops_swapaxes, "Swapaxes", "numpy", 1, "Two dims in each other's place.",
+                    .whole = KEEL_WHOLE_KEPT)

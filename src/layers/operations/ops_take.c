@@ -75,4 +75,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_take, "Take", "numpy", 2, "Places of an axis, by their numbers.",
-                    .places = true)
+                    .places = true, .whole = KEEL_WHOLE_KEPT)

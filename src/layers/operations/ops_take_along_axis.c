@@ -27,4 +27,5 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_take_along_axis, "TakeAlongAxis", "numpy", 2,
-                    "The places of an axis that a second value names.", .places = true)
+                    "The places of an axis that a second value names.", .places = true,
+                    .whole = KEEL_WHOLE_KEPT)

@@ -33,4 +33,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_tensordot, "Tensordot", "numpy", 1,
-                    "Sums over dims of a value and of an array.")
+                    "Sums over dims of a value and of an array.", .whole = KEEL_WHOLE_KEPT)

@@ -37,4 +37,5 @@ static keel_status emit(keel_emit *e)
     return KEEL_OK;
 }
 
-KEEL_ARGS_OPERATION(ops_tile, "Tile", "numpy", 1, "A row set beside itself along its dims.")
+KEEL_ARGS_OPERATION(ops_tile, "Tile", "numpy", 1, "A row set beside itself along its dims.",
+                    .whole = KEEL_WHOLE_KEPT)

@@ -25,6 +25,7 @@ static keel_status emit(keel_emit *e)
     KEEL_TRY(keel_emit_scaled(e, e->in[0], -1, 0, &at));
     KEEL_TRY(keel_emit_on(e, &keel_op_argsort, &last, &at, 1, &at));
     KEEL_TRY(keel_emit_part(e, at, last.axis, 0, a->k, &at));
+    if (keel_emit_is_whole(e, 0)) e->gives = KEEL_WHOLE_ALWAYS;
     KEEL_TRY(keel_emit_outputs(e, 2));
     e->out[1] = at;
     return keel_emit_on(e, &keel_op_take_along, &last, (keel_value[]){ e->in[0], at }, 2, e->out);

@@ -9,4 +9,5 @@ static keel_status emit(keel_emit *e)
                              e->out);
 }
 
-KEEL_ARGS_OPERATION(ops_trace, "Trace", "numpy", 1, "The sum of a diagonal of matrices.")
+KEEL_ARGS_OPERATION(ops_trace, "Trace", "numpy", 1, "The sum of a diagonal of matrices.",
+                    .whole = KEEL_WHOLE_KEPT)

@@ -24,4 +24,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_permute, &op);
 }
 
-KEEL_ARGS_OPERATION(ops_transpose, "Transpose", "numpy", 1, "The dims of a row in another order.")
+KEEL_ARGS_OPERATION(ops_transpose, "Transpose", "numpy", 1, "The dims of a row in another order.",
+                    .whole = KEEL_WHOLE_KEPT)

@@ -17,4 +17,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_band, &op);
 }
 
-KEEL_ARGS_OPERATION(ops_tril, "Tril", "numpy", 1, "The part of matrices below a diagonal.")
+KEEL_ARGS_OPERATION(ops_tril, "Tril", "numpy", 1, "The part of matrices below a diagonal.",
+                    .whole = KEEL_WHOLE_KEPT)

@@ -32,4 +32,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_ARGS_OPERATION(ops_unstack, "Unstack", "core", 1,
-                    "The places of an axis as values of their own.")
+                    "The places of an axis as values of their own.", .whole = KEEL_WHOLE_KEPT)

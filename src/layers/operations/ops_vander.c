@@ -36,4 +36,5 @@ static keel_status emit(keel_emit *e)
                                       : keel_emit_on(e, &keel_op_slice, &back, &x[0], 1, e->out);
 }
 
-KEEL_ARGS_OPERATION(ops_vander, "Vander", "numpy", 1, "The powers of the number of each row.")
+KEEL_ARGS_OPERATION(ops_vander, "Vander", "numpy", 1, "The powers of the number of each row.",
+                    .whole = KEEL_WHOLE_KEPT)
