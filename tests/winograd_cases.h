@@ -194,17 +194,20 @@ static bool is_of_volumes(const keel_kernel *k)
            k->needs <= (int)keel_cpu_level() && !EMULATED;
 }
 
-/* What a kernel takes: 3x3 windows that move by one pixel, by two, or windows over one dim. */
-typedef enum way { SQUARE, STRIDED, LINES, VOLUMES, WAYS } way;
+/* What a kernel takes: 3x3 windows that move by one pixel, by two, windows over one dim, larger
+ * ones in pieces, or volumes. */
+typedef enum way { SQUARE, STRIDED, LINES, PIECES, VOLUMES, WAYS } way;
 static way way_of(const keel_kernel *k)
 {
     if (is_of_volumes(k)) return VOLUMES;
+    if (strstr(k->name, "pieces")) return PIECES;
     return strstr(k->name, "strided") ? STRIDED : strstr(k->name, "1d") ? LINES : SQUARE;
 }
 
 static bool takes(const keel_kernel *k, const keel_case *c)
 {
     const bool strided = c->args && strstr(c->args, "strides 2,2");
+    if (strncmp(c->weights, "5,5", 3) == 0) return way_of(k) == PIECES;
     const bool lines = strncmp(c->weights, "3,3", 3) != 0;
     return way_of(k) == (strided ? STRIDED : lines ? LINES : SQUARE);
 }
@@ -230,6 +233,9 @@ static const struct {
     { { "14,14,512", "3,3,512,64", "strides 2,2 pad 1,1,1,1" }, 1 },
     { { "16,16,64", "3,3,64,512", "strides 2,2 pad 0,1,0,1" }, 1 },
     { { "57,59,32", "3,3,32,32", "strides 2,2" }, 6 },
+    { { "14,14,256", "5,5,256,64", "pad 2,2,2,2" }, 1 },
+    { { "31,32,64", "5,5,64,256", "strides 2,2 pad 1,2,1,2" }, 1 },
+    { { "30,30,32", "5,5,32,32", NULL }, 6 },
     { { "50,1,512", "3,1,512,64", "pad 1,1,0,0" }, 1 },
     { { "1,61,64", "1,3,64,512", "pad 0,0,1,1" }, 1 },
     { { "1001,1,32", "3,1,32,32", NULL }, 6 },
@@ -257,8 +263,8 @@ static void errors_are_those_of_a_plain_float32_sum_within_twice(void **state)
                 print_message("%s, %s, %s: forward %.2f, backward %.2f, weights %.2f\n", k->name,
                               cases[at].c.weights, numbers_name[kind], ratio[0], ratio[1],
                               ratio[2]);
-                const bool larger =
-                    strstr(k->name, "winograd4") || strstr(k->name, "split") || way_of(k) == LINES;
+                const bool larger = strstr(k->name, "winograd4") || strstr(k->name, "split") ||
+                                    way_of(k) == LINES || way_of(k) == PIECES;
                 for (keel_pass pass = KEEL_FORWARD; pass <= KEEL_WEIGHTS; pass++)
                     assert_true(ratio[pass] <= (larger && kind == WIDE ? 3 : 2));
                 lab_close(&l);
@@ -273,6 +279,7 @@ static void bits_of_a_row_do_not_depend_on_the_rows_beside_it(void **state)
     static const keel_case of[] = { { "15,14,64", "3,3,64,90|90", "pad 1,1,2,0" },
                                     { "13,9,64", "3,3,64,94|94", "strides 2,2 pad 1,1,2,1" },
                                     { "121,1,64", "3,1,64,90|90", "pad 2,0,0,0" },
+                                    { "15,16,24", "5,5,24,90|90", "pad 3,1,2,2" },
                                     { "5,15,14,24", "3,3,3,24,90|90", "pad 2,0,1,1,2,0" } };
     enum { ALL = 9 };
     (void)state;
@@ -308,6 +315,7 @@ static void frozen_weights_leave_the_gradient_of_the_bias_alone(void **state)
     static const keel_case of[] = { { "14,14,160", "3,3,160,64|64", "pad 1,1,1,1" },
                                     { "9,13,160", "3,3,160,64|64", "strides 2,2 pad 1,1,1,1" },
                                     { "1,30,160", "1,3,160,64|64", NULL },
+                                    { "14,14,40", "5,5,40,64|64", "pad 2,2,2,2" },
                                     { "3,14,14,54", "3,3,3,54,64|64", "pad 1,1,1,1,1,1" } };
     (void)state;
     for (int i = 0; keel_kernels[i]; i++) {
@@ -359,6 +367,13 @@ static void small_or_unfit_shapes_are_left_to_others(void **state)
           { "40,1,64", "3,1,64,64", "dilation 2,1" },
           { "40,1,64", "3,1,32,64", "groups 2" },
           { "40,1,64", "5,1,64,64", NULL } },
+        { { "14,14,8", "5,5,8,32", NULL },
+          { "19,19,64", "5,5,64,2", NULL },
+          { "7,7,64", "5,5,64,64", "pad 2,2,2,2" },
+          { "19,19,64", "4,4,64,64", NULL },
+          { "19,19,64", "5,5,64,64", "dilation 2,2 pad 4,4,4,4" },
+          { "19,19,64", "5,5,32,64", "groups 2" },
+          { "39,39,64", "7,7,64,64", "strides 2,2" } },
         { { "3,9,9,4", "3,3,3,4,32", NULL },
           { "3,14,14,64", "3,3,3,64,2", NULL },
           { "3,2,1,64", "3,3,3,64,64", "pad 1,1,1,1,1,1" },

@@ -23,8 +23,8 @@ const keel_kernel keel_kernel_conv3d_few_avx512 = {
     .needs = KEEL_CPU_AVX512,
     .priority = KEEL_PRIORITY_FEW_CHANNELS_AVX512,
     .prepare = prepare,
-    .run = { [KEEL_FORWARD] = slices_forward,
+    .run = { [KEEL_FORWARD] = images_forward,
              [KEEL_BACKWARD] = slices_backward,
-             [KEEL_WEIGHTS] = slices_weights },
-    .release = slices_release,
+             [KEEL_WEIGHTS] = images_weights },
+    .release = images_release,
 };

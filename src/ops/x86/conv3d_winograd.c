@@ -20,8 +20,8 @@ const keel_kernel VECTOR_KERNEL(conv3d_winograd) = {
     .needs = VECTOR_LEVEL,
     .priority = VECTOR_PRIORITY(WINOGRAD4),
     .prepare = prepare,
-    .run = { [KEEL_FORWARD] = slices_forward,
+    .run = { [KEEL_FORWARD] = images_forward,
              [KEEL_BACKWARD] = slices_backward,
-             [KEEL_WEIGHTS] = slices_weights },
-    .release = slices_release,
+             [KEEL_WEIGHTS] = images_weights },
+    .release = images_release,
 };

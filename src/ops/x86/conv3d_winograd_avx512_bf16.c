@@ -19,8 +19,8 @@ const keel_kernel keel_kernel_conv3d_winograd_avx512_bf16 = {
     .needs = KEEL_CPU_AVX512_BF16,
     .priority = KEEL_PRIORITY_PAIRS_WINOGRAD,
     .prepare = prepare,
-    .narrow = { [KEEL_FORWARD] = slices_forward,
+    .narrow = { [KEEL_FORWARD] = images_forward,
                 [KEEL_BACKWARD] = slices_backward,
-                [KEEL_WEIGHTS] = slices_weights },
-    .release = slices_release,
+                [KEEL_WEIGHTS] = images_weights },
+    .release = images_release,
 };
