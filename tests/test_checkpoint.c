@@ -58,13 +58,15 @@ static int start(void **state)
 /* ---- stopped and resumed --------------------------------------------------------------------- */
 
 static int64_t stop_after, steps_seen;
-static bool slow; /* so that a checkpoint is written after each step */
+static int files_seen; /* checkpoints that are there after the fifth step */
+static bool slow;      /* so that a checkpoint is written after each step */
 
 static keel_status on_step(void *context, const keel_moment *at)
 {
     (void)context;
     (void)at;
     if (slow) usleep(100000);
+    if (steps_seen == 4) files_seen = count_files(".keras");
     return ++steps_seen == stop_after ? KEEL_END : KEEL_OK;
 }
 
@@ -348,6 +350,28 @@ static void so_many_files_are_kept_and_a_broken_one_is_passed_over(void **state)
     outcome_free(&whole);
     outcome_free(&part);
     outcome_free(&rest);
+}
+
+/* Ends of epochs are nothing special then. */
+static void checkpoints_come_by_time_where_asked(void **state)
+{
+    static const struct {
+        double every_seconds;
+        int least, most; /* files after five steps, of a tenth of a second each */
+    } cases[] = { { 1e-9, 3, 5 }, { 1000, 0, 0 } };
+    (void)state;
+    slow = true;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const keel_checkpoint_options o = { KEEL_CHECKPOINT_OPTIONS, .folder = folder, .keep = 100,
+                                            .every_seconds = cases[i].every_seconds };
+        empty_folder();
+        outcome r = run_with(&run_cases[0], "cpu:0", &o, 8, NULL);
+        must(r.status);
+        if (files_seen < cases[i].least || files_seen > cases[i].most)
+            fail_msg("every %g s: %d files", cases[i].every_seconds, files_seen);
+        outcome_free(&r);
+    }
+    slow = false;
 }
 
 static void all_broken_is_refused(void **state)
@@ -999,6 +1023,7 @@ int main(void)
         cmocka_unit_test(more_epochs_go_on),
         cmocka_unit_test(keras_says_it_as_a_callback),
         cmocka_unit_test(so_many_files_are_kept_and_a_broken_one_is_passed_over),
+        cmocka_unit_test(checkpoints_come_by_time_where_asked),
         cmocka_unit_test(all_broken_is_refused),
         cmocka_unit_test(a_checkpoint_is_a_model),
         cmocka_unit_test(what_another_run_has_left_is_refused_by_name),

@@ -282,11 +282,6 @@ bool keel_saver_step(keel_saver *s)
     return due && !s->late;
 }
 
-bool keel_saver_epoch(const keel_saver *s)
-{
-    return !s->o.every_steps && !(s->o.every_seconds > 0);
-}
-
 bool keel_saver_end(const keel_saver *s, const keel_standing *st)
 {
     return s->epoch != st->epoch || s->step != st->step || s->finished != st->finished;

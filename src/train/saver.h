@@ -27,10 +27,9 @@ keel_status keel_saver_newest(keel_saver *s, keel_checkpoint *out, char **path);
 /* Once the model's texts and the optimizer's state are there, before the first step. */
 keel_status keel_saver_begin(keel_saver *s, const keel_model *m);
 
-/* Whether a checkpoint is due: after a step, where the thread is free, at the end of an epoch, and
- * at the end of a fit, unless the last one is of this place. */
+/* Whether a checkpoint is due: after a step, where the thread is free, and at the end of a fit,
+ * unless the last one is of this place. */
 bool keel_saver_step(keel_saver *s);
-bool keel_saver_epoch(const keel_saver *s);
 bool keel_saver_end(const keel_saver *s, const keel_standing *st);
 /* Take one, once the thread is free. */
 void keel_saver_take(keel_saver *s, const keel_standing *st);
