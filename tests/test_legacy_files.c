@@ -307,9 +307,10 @@ static void older_configs_become_what_a_file_has_today(void **state)
           "[[\"mae\"],[\"mse\"]]" },
         { "wrapped functions",
           OF("Sequential", "{\"layers\":[]}"),
-          "{\"weighted_metrics\":[" OF("MeanMetricWrapper", "{\"name\":\"a\",\"fn\":\"binary_"
-                                                            "accuracy\"}") "," OF(
-              "MeanMetricWrapper", "{\"name\":\"b\",\"fn\":\"mine\"}") "]}",
+          "{\"weighted_metrics\":[" OF(
+              "MeanMetricWrapper",
+              "{\"name\":\"a\",\"fn\":\"binary_"
+              "accuracy\"}") "," OF("MeanMetricWrapper", "{\"name\":\"b\",\"fn\":\"mine\"}") "]}",
           { "compile_config", "weighted_metrics" },
           "[{\"class_name\":\"BinaryAccuracy\",\"config\":{\"name\":\"a\"},\"module"
           "\":\"keras.metrics\",\"registered_name\":null},{\"class_name\":\"MeanMet"
