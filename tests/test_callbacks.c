@@ -1186,6 +1186,9 @@ static void metrics_say_whether_more_of_them_is_better(void **unused)
         { "mae", KEEL_MONITOR_MIN },
         { "val_mae", KEEL_MONITOR_MIN },
         { "val_accuracy", KEEL_MONITOR_MAX },
+        { "acc", KEEL_MONITOR_MAX },
+        { "val_ce", KEEL_MONITOR_MIN },
+        { "crossentropy", KEEL_MONITOR_MIN },
         { "CosineSimilarity", KEEL_MONITOR_MAX },
         { "val_MeanSquaredError", KEEL_MONITOR_MIN },
         { "F1Score[0]", KEEL_MONITOR_MAX },
@@ -1200,7 +1203,10 @@ static void metrics_say_whether_more_of_them_is_better(void **unused)
                                                              { "CosineSimilarity" },
                                                              { "MeanSquaredError" },
                                                              { "F1Score" },
-                                                             { "TruePositives" } } }));
+                                                             { "TruePositives" },
+                                                             { "acc" },
+                                                             { "ce" },
+                                                             { "crossentropy" } } }));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         keel_logs logs = { 1, { cases[i].monitor }, { NAN } };
         const keel_moment at = { .model = m, .logs = &logs };
