@@ -805,7 +805,7 @@ static keel_status fit_failing(outcome *o, const work *of, int fail_at, calls *x
     o->model = model_by(of);
     s->fail_at = fail_at;
     must(keel_strategy_reproducible(m.strategy, of->r->shards));
-    const keel_status st = keel_fit(o->model, m.strategy, d, &options, NULL);
+    const keel_status st = keel_fit(o->model, m.strategy, d, &options, &o->history);
     x->all = s->calls;
     close_machine(&m);
     keel_dataset_destroy(d);
@@ -833,6 +833,8 @@ static void a_failure_leaves_what_the_epoch_before_has_ended_with(void **unused)
             assert_true(st == (x.all < k ? KEEL_OK : KEEL_EDEVICE) && steps < STEPS_MOST);
             if (st < 0 && strstr(keel_error(), "no device has the weights any more"))
                 went_back[x.step_ended]++;
+            if (o.history.complete && steps < EPOCHS * epoch)
+                fail_msg("call %d: the fit is complete, and %d steps are left", k, (int)steps);
             if (x.step_ended && steps < epoch)
                 fail_msg("call %d: %d steps are left, and an epoch has %d", k, (int)steps,
                          (int)epoch);

@@ -355,6 +355,7 @@ static keel_status train(keel_fitting *f)
         KEEL_TRY(run_epoch(f, e));
         if (r->stop) break; /* not before: one asked for in on_train_begin comes after a step */
     }
+    KEEL_TRY(keel_resident_fetch(f->trainer)); /* a device that fails takes steps along */
     f->history.complete = true;
     keel_live_take(&r->live);
     KEEL_TRY(keel_resume_end(&f->resume, &f->standing, r->stop));
