@@ -168,6 +168,35 @@ static void references_have_twelve_digits(void **state)
     json_decref(all);
 }
 
+/* On the edge of a range, and of infinite numbers, as Keras's gradients on TensorFlow and JAX. */
+static void slopes_on_an_edge_are_those_of_keras(void **state)
+{
+    static const struct {
+        const char *op, *args;
+        double x, slope;
+    } edges[] = {
+        { "hard_tanh", NULL, 1, 1 },         { "hard_tanh", NULL, -1, 1 },
+        { "hard_tanh", NULL, 1.0000001, 0 }, { "hard_tanh", NULL, -1.0000001, 0 },
+        { "rounded", "to 4", INFINITY, 0 },  { "rounded", "to 4", -INFINITY, 0 },
+    };
+    (void)state;
+    _Alignas(16) char args[256] = { 0 };
+    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
+        const keel_op *op = keel_op_find(edges[i].op);
+        keel_node wide;
+        keel_spec in;
+        for (size_t k = 0; k < COUNT; k++) x8[k] = edges[i].x, dy8[k] = 1;
+        if (op->args_for_case) op->args_for_case(args, edges[i].args);
+        assert_int_equal(node_of(&wide, &in, op, args, KEEL_FLOAT64), KEEL_OK);
+        run(&wide, op->forward[1], x8, y8, dy8, dx8);
+        run(&wide, op->backward[1], x8, y8, dy8, dx8);
+        if (!(dx8[0] == edges[i].slope))
+            fail_msg("%s: the slope at %g is %g, not %g", op->name, edges[i].x, dx8[0],
+                     edges[i].slope);
+        keel_node_clear(&wide);
+    }
+}
+
 /* The worst of a pass; *at: where. */
 static double worst_of(const function *f, const float *got, const double *want, double least,
                        int *at)
@@ -240,6 +269,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(references_have_twelve_digits),
+        cmocka_unit_test(slopes_on_an_edge_are_those_of_keras),
         cmocka_unit_test(every_function_is_within_its_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,20 +6,20 @@ static double value(NO_ARGS, double x)
     return x < -1 ? -1 : x > 1 ? 1 : x;
 }
 
-static double slope(NO_ARGS, double y)
+/* At -1 and 1 themselves 1, as in Keras: narrow values often are these numbers. */
+static double slope(NO_ARGS, double x)
 {
-    return y > -1 && y < 1;
+    return x >= -1 && x <= 1;
 }
 
-POINTWISE_FROM_OUT(value, slope)
+POINTWISE_FROM_IN(value, slope)
 
 const keel_op keel_op_hard_tanh = {
     .name = "hard_tanh",
     .infer = keel_infer_like,
     .forward = REALS(forward),
     .backward = REALS(backward),
-    .backward_reads = KEEL_READS_OUT,
-    .inplace = true,
+    .backward_reads = KEEL_READS_IN,
     .cases =
         (const keel_case[]){ { "2,3", NULL, NULL }, { "1000", NULL, NULL }, { NULL, NULL, NULL } },
 };

@@ -21,9 +21,11 @@ static double value(const void *args, double x)
     }
 }
 
+/* Also of infinite numbers: sign makes finite ones of them. */
 static double slope(NO_ARGS, double x)
 {
-    return 0 * x;
+    (void)x;
+    return 0;
 }
 
 POINTWISE_FROM_IN(value, slope)

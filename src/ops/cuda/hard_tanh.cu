@@ -4,7 +4,7 @@
 namespace
 {
 struct hard_tanh_of {
-    static const bool from_out = true;
+    static const bool from_out = false;
 
     static hard_tanh_of of(const keel_call *c)
     {
@@ -15,9 +15,9 @@ struct hard_tanh_of {
     {
         return x < -1 ? -1.0f : x > 1 ? 1.0f : x;
     }
-    __device__ float slope(float y) const
+    __device__ float slope(float x) const
     {
-        return y > -1 && y < 1 ? 1.0f : 0.0f;
+        return x >= -1 && x <= 1 ? 1.0f : 0.0f;
     }
 };
 } // namespace

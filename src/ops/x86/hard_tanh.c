@@ -6,10 +6,10 @@ static inline vd value(NO_ARGS, vd x)
     return vd_min(vd_set(1), vd_max(vd_set(-1), x));
 }
 
-static inline vd slope(NO_ARGS, vd y)
+static inline vd slope(NO_ARGS, vd x)
 {
-    const vd inside = vd_choose(vd_greater(vd_set(1), y), vd_set(1), vd_zero());
-    return vd_choose(vd_greater(y, vd_set(-1)), inside, vd_zero());
+    const vd most = vd_set(1 + 0x1p-30); /* below it no float is greater than 1 */
+    return vd_choose(vd_greater(most, vd_abs(x)), vd_set(1), vd_zero());
 }
 
-DOUBLE_KERNEL(hard_tanh, value, slope, c->out[0]);
+DOUBLE_KERNEL(hard_tanh, value, slope, c->in[0]);
