@@ -19,7 +19,7 @@ static keel_status emit(keel_emit *e)
     const args_t *a = e->args;
     const bool capped = !isnan(a->max_value);
     const keel_relu_args op = { .capped = capped,
-                                .max_value = capped ? a->max_value : 0,
+                                .max_value = capped ? keel_emit_constant(e, a->max_value) : 0,
                                 .negative_slope = a->negative_slope,
                                 .threshold = keel_emit_constant(e, a->threshold) };
     return keel_emit_one(e, &keel_op_relu, &op);
