@@ -470,10 +470,11 @@ static keel_status read_layer(json_t *v, int depth)
         return keel_fail(KEEL_EUNSUP, "models inside models are nested more than %d deep",
                          KEEL_MODELS_DEEP);
     if (!class_name) return KEEL_OK; /* config.c refuses it */
-    for (size_t i = 0; i < sizeof old_classes / sizeof *old_classes; i++)
-        if (!strcmp(class_name, old_classes[i][0]) &&
-            !set(v, "class_name", json_string(old_classes[i][1])))
-            return no_memory();
+    for (size_t i = 0; i < sizeof old_classes / sizeof *old_classes; i++) {
+        if (strcmp(class_name, old_classes[i][0])) continue;
+        if (!set(v, "class_name", json_string(old_classes[i][1]))) return no_memory();
+        break; /* class_name is gone */
+    }
     return is_model(v) ? read_model(v, depth) : read_plain(v, depth);
 }
 
