@@ -1,6 +1,5 @@
-/* What convolutions that run on made images share (_slices.h, _pieces.h): kernels of conv2d make
- * their outputs from images that lie in scratch, of other channels and with other weights than
- * their own.
+/* What kernels share that put images together in scratch for kernels of conv2d (_slices.h,
+ * _pieces.h). These images have other channels, and other weights, than the values of the op.
  *
  * The including file defines `value`, the type that values are held in, and `shape`, of which two
  * members are read here: how many images are made `to` a row of the op, and the numbers `made` of
@@ -8,19 +7,12 @@
 #ifndef KEEL_OPS_X86_IMAGES_H
 #define KEEL_OPS_X86_IMAGES_H
 #include "base/memory.h"
-#include "ops/args.h"
-#include "ops/x86/_vector.h"
-
-KEEL_USES_OP(conv2d);
+#include "ops/x86/_inner.h"
 
 enum { IMAGES_BYTES = 1 << 21, LINE = 64 };
 
 typedef struct plan {
-    keel_node node; /* of the convolution of images */
-    keel_spec in, out, weight[2];
-    keel_conv2d_args args;
-    const keel_kernel *kernel;
-    void *plan; /* of the kernel */
+    inner inner; /* the convolution of images */
     shape shape;
     int64_t rows;             /* images of a call */
     int64_t grad, bias, rest; /* where they lie in scratch, in bytes: gradients, the kernel's */
@@ -30,7 +22,8 @@ typedef struct plan {
 static void turn_weights(const shape *s, float *images, const float *own);
 /* The other way, for gradients. */
 static void turn_gradient(const shape *s, float *own, const float *images, bool adds);
-/* What the images of a call, from `image` on, read of `in`: in scratch, or where it lies. */
+/* The images of a call, from `image` on, put together from `in`; or a part of `in`, if that is what
+ * they are. */
 static const value *gather(const plan *pl, const keel_call *c, const value *in, int64_t image);
 
 static int64_t to_line(int64_t bytes)
@@ -40,8 +33,8 @@ static int64_t to_line(int64_t bytes)
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-/* Copies of weights: what a kernel wants, which it makes of the weights of images. Those lie behind
- * what it makes. */
+/* A kernel's own copy of the weights. It is made from the weights of images, which lie behind it.
+ */
 typedef struct turned {
     keel_derived want;
     shape shape;
@@ -73,7 +66,7 @@ static keel_status derive(void *context, keel_derived *want, const keel_derived 
 {
     enum { KEY = 0x736c69636573 };
     const asking *ask = context;
-    const size_t numbers = (size_t)keel_shape_count(&ask->plan->weight[0].shape);
+    const size_t numbers = (size_t)keel_shape_count(&ask->plan->inner.weight[0].shape);
     turned *t = keel_calloc(1, sizeof *t);
     if (!t) {
         if (want->release) want->release(want->plan);
@@ -94,7 +87,7 @@ static keel_status derive(void *context, keel_derived *want, const keel_derived 
 static void images_release(void *plan_)
 {
     plan *pl = plan_;
-    if (pl && pl->kernel && pl->kernel->release) pl->kernel->release(pl->plan);
+    if (pl) inner_release(&pl->inner);
     keel_free(pl);
 }
 
@@ -116,20 +109,8 @@ static void lay_out(plan *pl, keel_pass pass, int64_t bytes)
 {
     pl->grad = pl->bias = pl->rest = to_line(bytes);
     if (pass != KEEL_WEIGHTS) return;
-    pl->bias += keel_shape_count(&pl->weight[0].shape) * (int64_t)sizeof(float);
-    pl->rest = to_line(pl->bias + pl->weight[0].shape.dim[3] * (int64_t)sizeof(float));
-}
-
-/* The node of images, all but its shapes. */
-static void fill_node(plan *pl, const keel_node *n)
-{
-    if (n->n_weight > 1) pl->weight[1] = n->weight[1];
-    pl->node = *n;
-    pl->node.op = &keel_op_conv2d;
-    pl->node.args = &pl->args;
-    pl->node.in = &pl->in;
-    pl->node.out = &pl->out;
-    pl->node.weight = pl->weight;
+    pl->bias += keel_shape_count(&pl->inner.weight[0].shape) * (int64_t)sizeof(float);
+    pl->rest = to_line(pl->bias + pl->inner.weight[0].shape.dim[3] * (int64_t)sizeof(float));
 }
 
 /* Prepares the first of n kernels of conv2d that takes the pass, and hands the plan over. */
@@ -137,22 +118,16 @@ static keel_status images_prepare(keel_prepare *p, plan *pl, const keel_kernel *
                                   int n)
 {
     asking ask = { p, pl };
-    keel_status s = KEEL_EUNSUP;
     keel_prepare q = *p;
-    q.node = &pl->node;
     q.rows = pl->rows;
     q.weight_adds = true;
     q.derive = derive;
     q.context = &ask;
-    for (int i = 0; s == KEEL_EUNSUP && i < n; i++) {
-        s = kernel[i]->prepare(&q);
-        pl->kernel = s < 0 ? NULL : kernel[i];
-    }
+    const keel_status s = inner_prepare(&pl->inner, &q, kernel, n);
     if (s < 0) {
         images_release(pl);
         return s;
     }
-    pl->plan = q.plan;
     p->plan = pl;
     p->scratch = pl->rest + q.scratch;
     return KEEL_OK;
@@ -160,23 +135,15 @@ static keel_status images_prepare(keel_prepare *p, plan *pl, const keel_kernel *
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* The call as that of the convolution of images: what it reads and writes is set by the caller. */
+/* The call of the inner kernel: what it reads and writes is set by the caller. */
 static keel_call call_of(const keel_call *c)
 {
     const plan *pl = c->plan;
-    keel_call q = *c;
-    q.node = &pl->node;
-    q.plan = pl->plan;
+    keel_call q = inner_call(&pl->inner, c);
     q.rows = pl->rows;
     q.scratch = (char *)c->scratch + pl->rest;
     q.scratch_ready = false;
     return q;
-}
-
-static void run_pass(const keel_call *q, const plan *pl, keel_pass pass)
-{
-    const keel_kernel *k = pl->kernel;
-    (sizeof(value) < sizeof(float) ? k->narrow : k->run)[pass](q);
 }
 
 static void images_forward(const keel_call *c)
@@ -188,7 +155,7 @@ static void images_forward(const keel_call *c)
         void *out = (value *)c->out[0] + i * pl->shape.made;
         q.in = &in;
         q.out = &out;
-        run_pass(&q, pl, KEEL_FORWARD);
+        inner_run(&pl->inner, &q, KEEL_FORWARD);
     }
 }
 
@@ -209,10 +176,10 @@ static void images_weights(const keel_call *c)
         q.in = &in;
         q.out_grad = &out_grad;
         q.weight_adds = i > 0;
-        run_pass(&q, pl, KEEL_WEIGHTS);
+        inner_run(&pl->inner, &q, KEEL_WEIGHTS);
     }
     if (dw) turn_gradient(&pl->shape, dw, images, c->weight_adds);
-    if (db) VECTOR_MOVE(db, bias, pl->weight[0].shape.dim[3], c->weight_adds);
+    if (db) VECTOR_MOVE(db, bias, pl->inner.weight[0].shape.dim[3], c->weight_adds);
 }
 
 static void copy_channels(value *to, const value *from, int64_t n)

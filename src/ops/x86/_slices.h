@@ -78,19 +78,20 @@ static keel_spec image_of(const keel_spec *volume, int64_t depth)
     return (keel_spec){ volume->dtype, KEEL_SHAPE(dim[1], dim[2], depth * dim[3]) };
 }
 
-static void fill_shapes(plan *pl, const keel_node *n)
+static void fill_inner(inner *x, const keel_node *n, bool backward)
 {
     const keel_conv3d_args *a = n->args;
     const int64_t *w = n->weight[0].shape.dim;
-    const int64_t in = pl->shape.backward ? 1 : w[0], out = pl->shape.backward ? w[0] : 1;
-    pl->in = image_of(&n->in[0], in);
-    pl->out = image_of(&n->out[0], out);
-    pl->weight[0] =
-        (keel_spec){ n->weight[0].dtype, KEEL_SHAPE(w[1], w[2], in * w[3], out * w[4]) };
-    pl->args = (keel_conv2d_args){ .strides = { a->strides[1], a->strides[2] },
-                                   .dilation = { a->dilation[1], a->dilation[2] },
-                                   .pad = { a->pad[2], a->pad[3], a->pad[4], a->pad[5] },
-                                   .groups = 1 };
+    const int64_t in = backward ? 1 : w[0], out = backward ? w[0] : 1;
+    inner_fill(x, n);
+    x->in = image_of(&n->in[0], in);
+    x->out = image_of(&n->out[0], out);
+    x->weight[0] = (keel_spec){ n->weight[0].dtype, KEEL_SHAPE(w[1], w[2], in * w[3], out * w[4]) };
+    if (n->n_weight > 1) x->weight[1] = n->weight[1];
+    x->args = (keel_conv2d_args){ .strides = { a->strides[1], a->strides[2] },
+                                  .dilation = { a->dilation[1], a->dilation[2] },
+                                  .pad = { a->pad[2], a->pad[3], a->pad[4], a->pad[5] },
+                                  .groups = 1 };
 }
 
 /* Windows that read one slice each, in order, read it where it lies. */
@@ -108,8 +109,7 @@ static keel_status slices_prepare(keel_prepare *p, const keel_kernel *const *ker
     plan *pl = keel_calloc(1, sizeof *pl);
     if (!pl) return KEEL_ENOMEM;
     pl->shape = shape_of(p->node, backward);
-    fill_node(pl, p->node);
-    fill_shapes(pl, p->node);
+    fill_inner(&pl->inner, p->node, backward);
     const shape *s = &pl->shape;
     const int64_t all = p->rows * s->to;
     const int64_t bytes = s->places * s->depth * s->channels * (int64_t)sizeof(value);
@@ -157,7 +157,7 @@ static void slices_backward(const keel_call *c)
         void *in_grad = (value *)c->in_grad[0] + i * pl->shape.made;
         q.out_grad = &out_grad;
         q.in_grad = &in_grad;
-        run_pass(&q, pl, KEEL_BACKWARD);
+        inner_run(&pl->inner, &q, KEEL_BACKWARD);
     }
 }
 

@@ -10,21 +10,15 @@
 #ifndef KEEL_OPS_X86_TRANSPOSED_H
 #define KEEL_OPS_X86_TRANSPOSED_H
 #include "base/memory.h"
-#include "ops/args.h"
-#include "ops/x86/_vector.h"
+#include "ops/x86/_inner.h"
 
 KEEL_USES_OP(conv_transpose);
-KEEL_USES_OP(conv2d);
 
 enum { BAND = 64 };
 
 typedef struct plan {
-    keel_node node; /* of the convolution */
-    keel_spec in, out, weight;
-    keel_conv2d_args args;
-    const keel_kernel *kernel;
-    void *plan;      /* of the kernel */
-    int64_t scratch; /* of the kernel, in bytes; the sums of the bias lie behind */
+    inner inner;     /* the convolution */
+    int64_t scratch; /* of its kernel, in bytes; the sums of the bias lie behind */
 } plan;
 
 static keel_spec image_of(const keel_spec *volume)
@@ -33,30 +27,25 @@ static keel_spec image_of(const keel_spec *volume)
     return (keel_spec){ volume->dtype, KEEL_SHAPE(dim[1], dim[2], dim[3]) };
 }
 
-static void fill_node(plan *pl, const keel_node *n)
+static void fill_inner(inner *x, const keel_node *n)
 {
     const keel_conv_transpose_args *a = n->args;
     const int64_t *w = n->weight[0].shape.dim;
-    pl->in = image_of(&n->out[0]);
-    pl->out = image_of(&n->in[0]);
-    pl->weight = (keel_spec){ n->weight[0].dtype, KEEL_SHAPE(w[1], w[2], w[3], w[4]) };
-    pl->args = (keel_conv2d_args){ .strides = { a->strides[1], a->strides[2] },
-                                   .dilation = { a->dilation[1], a->dilation[2] },
-                                   .pad = { a->pad[2], a->pad[3], a->pad[4], a->pad[5] },
-                                   .groups = 1 };
-    pl->node = *n;
-    pl->node.op = &keel_op_conv2d;
-    pl->node.args = &pl->args;
-    pl->node.n_in = pl->node.n_out = pl->node.n_weight = 1;
-    pl->node.in = &pl->in;
-    pl->node.out = &pl->out;
-    pl->node.weight = &pl->weight;
+    inner_fill(x, n);
+    x->in = image_of(&n->out[0]);
+    x->out = image_of(&n->in[0]);
+    x->weight[0] = (keel_spec){ n->weight[0].dtype, KEEL_SHAPE(w[1], w[2], w[3], w[4]) };
+    x->args = (keel_conv2d_args){ .strides = { a->strides[1], a->strides[2] },
+                                  .dilation = { a->dilation[1], a->dilation[2] },
+                                  .pad = { a->pad[2], a->pad[3], a->pad[4], a->pad[5] },
+                                  .groups = 1 };
+    x->node.n_in = x->node.n_out = x->node.n_weight = 1;
 }
 
 static void transposed_release(void *plan_)
 {
     plan *pl = plan_;
-    if (pl && pl->kernel && pl->kernel->release) pl->kernel->release(pl->plan);
+    if (pl) inner_release(&pl->inner);
     keel_free(pl);
 }
 
@@ -70,42 +59,20 @@ static keel_status transposed_prepare(keel_prepare *p, const keel_kernel *const 
         p->node->out[0].shape.dim[0] != 1)
         return KEEL_EUNSUP;
     plan *pl = keel_calloc(1, sizeof *pl);
-    keel_status s = KEEL_EUNSUP;
     if (!pl) return KEEL_ENOMEM;
-    fill_node(pl, p->node);
+    fill_inner(&pl->inner, p->node);
     keel_prepare q = *p;
-    q.node = &pl->node;
     q.pass = passes[p->pass];
     q.in_adds = p->pass == KEEL_FORWARD && p->node->n_weight > 1;
-    for (int i = 0; s == KEEL_EUNSUP && i < n; i++) {
-        s = kernel[i]->prepare(&q);
-        pl->kernel = s < 0 ? NULL : kernel[i];
-    }
+    const keel_status s = inner_prepare(&pl->inner, &q, kernel, n);
     if (s < 0) {
         transposed_release(pl);
         return s;
     }
-    pl->plan = q.plan;
     pl->scratch = (q.scratch + 63) / 64 * 64;
     p->plan = pl;
     p->scratch = pl->scratch + w[3] * (int64_t)sizeof(float);
     return KEEL_OK;
-}
-
-/* The call as the convolution's: what it reads and writes is set by the caller. */
-static keel_call call_of(const keel_call *c)
-{
-    const plan *pl = c->plan;
-    keel_call q = *c;
-    q.node = &pl->node;
-    q.plan = pl->plan;
-    return q;
-}
-
-static void run_pass(const keel_call *q, const plan *pl, keel_pass pass)
-{
-    const keel_kernel *k = pl->kernel;
-    (sizeof(value) < sizeof(float) ? k->narrow : k->run)[pass](q);
 }
 
 static void transposed_forward(const keel_call *c)
@@ -113,7 +80,8 @@ static void transposed_forward(const keel_call *c)
     const int64_t k = c->node->weight[0].shape.dim[3];
     const int64_t places = c->rows * keel_row_count(&c->node->out[0]) / k;
     const bool adds[] = { c->node->n_weight > 1 };
-    keel_call q = call_of(c);
+    const plan *pl = c->plan;
+    keel_call q = inner_call(&pl->inner, c);
     value *y = c->out[0];
     if (adds[0]) {
         const float *bias = c->weight[1];
@@ -123,16 +91,17 @@ static void transposed_forward(const keel_call *c)
     q.out_grad = c->in;
     q.in_grad = c->out;
     q.in_adds = adds;
-    run_pass(&q, c->plan, KEEL_BACKWARD);
+    inner_run(&pl->inner, &q, KEEL_BACKWARD);
 }
 
 static void transposed_backward(const keel_call *c)
 {
-    keel_call q = call_of(c);
+    const plan *pl = c->plan;
+    keel_call q = inner_call(&pl->inner, c);
     if (!c->in_grad[0]) return;
     q.in = c->out_grad;
     q.out = c->in_grad;
-    run_pass(&q, c->plan, KEEL_FORWARD);
+    inner_run(&pl->inner, &q, KEEL_FORWARD);
 }
 
 /* Row by row, in bands, so that no cut of the rows changes a bit of a row's part. */
@@ -155,11 +124,11 @@ static void bias_gradient(const keel_call *c, float *db, float *sums)
 static void transposed_weights(const keel_call *c)
 {
     const plan *pl = c->plan;
-    keel_call q = call_of(c);
+    keel_call q = inner_call(&pl->inner, c);
     if (c->weight_grad[0]) {
         q.in = c->out_grad;
         q.out_grad = c->in;
-        run_pass(&q, pl, KEEL_WEIGHTS);
+        inner_run(&pl->inner, &q, KEEL_WEIGHTS);
     }
     if (c->node->n_weight > 1 && c->weight_grad[1])
         bias_gradient(c, c->weight_grad[1], (float *)((char *)c->scratch + pl->scratch));
