@@ -19,13 +19,6 @@ static inline keel_status keel_image_in(const keel_emit *e, int data_format, kee
 }
 
 #define KEEL_IMAGE_OPERATION(stem, class_, args_, help_, ...)                                      \
-    const keel_layer keel_layer_##stem = { .type = { KEEL_OPERATION_HEAD(class_, "image", help_),  \
-                                                     .args_size = sizeof(args_),                   \
-                                                     .fields = fields },                           \
-                                           .min_inputs = 1,                                        \
-                                           .max_inputs = 1,                                        \
-                                           .operation = true,                                      \
-                                           .emit = emit,                                           \
-                                           __VA_ARGS__ };
+    KEEL_ONE_INPUT_OPERATION(stem, class_, "image", args_, help_, __VA_ARGS__)
 
 #endif

@@ -118,6 +118,18 @@ keel_status keel_emit_scaled(keel_emit *e, keel_value in, double scale, double o
         .wide_alone = true,                                                                        \
     };
 
+/* The table of an operation of one input whose arguments are args_; `fields` and `emit` are the
+ * file's. */
+#define KEEL_ONE_INPUT_OPERATION(stem, class_, module_, args_, help_, ...)                         \
+    const keel_layer keel_layer_##stem = { .type = { KEEL_OPERATION_HEAD(class_, module_, help_),  \
+                                                     .args_size = sizeof(args_),                   \
+                                                     .fields = fields },                           \
+                                           .min_inputs = 1,                                        \
+                                           .max_inputs = 1,                                        \
+                                           .operation = true,                                      \
+                                           .emit = emit,                                           \
+                                           __VA_ARGS__ };
+
 /* The arguments of an operation over axes with keepdims, and the operation. */
 typedef struct keel_reduction {
     keel_ints axis;
@@ -128,14 +140,7 @@ typedef struct keel_reduction {
         KEEL_BOOL(keel_reduction, keepdims, "false", "keep them as dims of 1")
 /* The table of an operation over dims; `fields` and `emit` are the file's. */
 #define KEEL_REDUCTION_LAYER(stem, class_, module_, help_, ...)                                    \
-    const keel_layer keel_layer_##stem = { .type = { KEEL_OPERATION_HEAD(class_, module_, help_),  \
-                                                     .args_size = sizeof(keel_reduction),          \
-                                                     .fields = fields },                           \
-                                           .min_inputs = 1,                                        \
-                                           .max_inputs = 1,                                        \
-                                           .operation = true,                                      \
-                                           .emit = emit,                                           \
-                                           __VA_ARGS__ };
+    KEEL_ONE_INPUT_OPERATION(stem, class_, module_, keel_reduction, help_, __VA_ARGS__)
 
 #define KEEL_REDUCTION_OPERATION(stem, class_, to_, help_, ...)                                    \
     static const keel_field fields[] = { KEEL_REDUCTION_FIELDS, { 0 } };                           \
@@ -165,13 +170,6 @@ typedef struct keel_along {
         KEEL_TRY(keel_row_axis(e, a->axis, &op.axis));                                             \
         return keel_emit_unary(e, &keel_op_##op_, &op);                                            \
     }                                                                                              \
-    const keel_layer keel_layer_##stem = { .type = { KEEL_OPERATION_HEAD(class_, module_, help_),  \
-                                                     .args_size = sizeof(keel_along),              \
-                                                     .fields = fields },                           \
-                                           .min_inputs = 1,                                        \
-                                           .max_inputs = 1,                                        \
-                                           .operation = true,                                      \
-                                           .emit = emit,                                           \
-                                           __VA_ARGS__ };
+    KEEL_ONE_INPUT_OPERATION(stem, class_, module_, keel_along, help_, __VA_ARGS__)
 
 #endif

@@ -61,13 +61,6 @@ static inline keel_status emit_split(keel_emit *e, int64_t keras_axis, bool unev
     {                                                                                              \
         return emit_split(e, axis_, uneven_);                                                      \
     }                                                                                              \
-    const keel_layer keel_layer_##stem = { .type = { KEEL_OPERATION_HEAD(class_, "numpy", help_),  \
-                                                     .args_size = sizeof(args_t),                  \
-                                                     .fields = fields },                           \
-                                           .min_inputs = 1,                                        \
-                                           .max_inputs = 1,                                        \
-                                           .operation = true,                                      \
-                                           .emit = emit,                                           \
-                                           __VA_ARGS__ };
+    KEEL_ONE_INPUT_OPERATION(stem, class_, "numpy", args_t, help_, __VA_ARGS__)
 
 #endif

@@ -30,13 +30,6 @@ static keel_status emit_windows(keel_emit *e, const keel_op *op)
     {                                                                                              \
         return emit_windows(e, &keel_op_##op_);                                                    \
     }                                                                                              \
-    const keel_layer keel_layer_##stem = { .type = { KEEL_OPERATION_HEAD(class_, "nn", help_),     \
-                                                     .args_size = sizeof(keel_pool),               \
-                                                     .fields = fields },                           \
-                                           .min_inputs = 1,                                        \
-                                           .max_inputs = 1,                                        \
-                                           .operation = true,                                      \
-                                           .emit = emit,                                           \
-                                           __VA_ARGS__ };
+    KEEL_ONE_INPUT_OPERATION(stem, class_, "nn", keel_pool, help_, __VA_ARGS__)
 
 #endif
