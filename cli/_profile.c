@@ -41,8 +41,8 @@ static void print_rate(FILE *f, double done, double seconds, double most)
 
 const char keel_profile_above[] =
     "More than 100 %: operations are counted as for a direct convolution by multiply-adds.\n"
-    "Winograd convolutions (3x3 windows) need 2.25 or 4 times fewer products, and AMX\n"
-    "multiplies float32 in pieces.\n";
+    "Winograd convolutions need up to 4 times fewer products, and AMX multiplies float32\n"
+    "in pieces.\n";
 
 char *keel_profile_peaks(char out[KEEL_PEAKS_MAX], const keel_profile *p)
 {
