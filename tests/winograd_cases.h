@@ -195,19 +195,21 @@ static bool is_of_volumes(const keel_kernel *k)
 }
 
 /* What a kernel takes: 3x3 windows that move by one pixel, by two, windows over one dim, larger
- * ones in pieces, or volumes. */
-typedef enum way { SQUARE, STRIDED, LINES, PIECES, VOLUMES, WAYS } way;
+ * ones in pieces, volumes, or 2x2 windows. */
+typedef enum way { SQUARE, STRIDED, LINES, PIECES, VOLUMES, TWOS, WAYS } way;
 static way way_of(const keel_kernel *k)
 {
     if (is_of_volumes(k)) return VOLUMES;
     if (strstr(k->name, "pieces")) return PIECES;
+    if (strstr(k->name, "2x2")) return TWOS;
     return strstr(k->name, "strided") ? STRIDED : strstr(k->name, "1d") ? LINES : SQUARE;
 }
 
 static bool takes(const keel_kernel *k, const keel_case *c)
 {
     const bool strided = c->args && strstr(c->args, "strides 2,2");
-    if (strncmp(c->weights, "5,5", 3) == 0) return way_of(k) == PIECES;
+    if (strncmp(c->weights, "2,2", 3) == 0) return way_of(k) == TWOS;
+    if (c->weights[0] > '3' && c->weights[2] > '3') return way_of(k) == PIECES;
     const bool lines = strncmp(c->weights, "3,3", 3) != 0;
     return way_of(k) == (strided ? STRIDED : lines ? LINES : SQUARE);
 }
@@ -236,6 +238,12 @@ static const struct {
     { { "14,14,256", "5,5,256,64", "pad 2,2,2,2" }, 1 },
     { { "31,32,64", "5,5,64,256", "strides 2,2 pad 1,2,1,2" }, 1 },
     { { "30,30,32", "5,5,32,32", NULL }, 6 },
+    { { "16,16,256", "4,4,256,64", "strides 2,2 pad 1,1,1,1" }, 1 },
+    { { "31,32,64", "4,4,64,256", "pad 1,2,1,2" }, 1 },
+    { { "16,16,512", "2,2,512,64", "pad 0,1,0,1" }, 1 },
+    { { "9,10,256", "2,2,256,64", "pad 0,1,1,0" }, 1 },
+    { { "25,25,64", "2,2,64,512", "pad 1,0,1,0" }, 1 },
+    { { "34,35,32", "2,2,32,32", "pad 0,1,1,0" }, 6 },
     { { "50,1,512", "3,1,512,64", "pad 1,1,0,0" }, 1 },
     { { "1,61,64", "1,3,64,512", "pad 0,0,1,1" }, 1 },
     { { "1001,1,32", "3,1,32,32", NULL }, 6 },
@@ -263,7 +271,7 @@ static void errors_are_those_of_a_plain_float32_sum_within_twice(void **state)
                 print_message("%s, %s, %s: forward %.2f, backward %.2f, weights %.2f\n", k->name,
                               cases[at].c.weights, numbers_name[kind], ratio[0], ratio[1],
                               ratio[2]);
-                const bool larger = strstr(k->name, "winograd4") || strstr(k->name, "split") ||
+                const bool larger = strstr(k->name, "winograd4_avx") || strstr(k->name, "split") ||
                                     way_of(k) == LINES || way_of(k) == PIECES;
                 for (keel_pass pass = KEEL_FORWARD; pass <= KEEL_WEIGHTS; pass++)
                     assert_true(ratio[pass] <= (larger && kind == WIDE ? 3 : 2));
@@ -280,7 +288,8 @@ static void bits_of_a_row_do_not_depend_on_the_rows_beside_it(void **state)
                                     { "13,9,64", "3,3,64,94|94", "strides 2,2 pad 1,1,2,1" },
                                     { "121,1,64", "3,1,64,90|90", "pad 2,0,0,0" },
                                     { "15,16,24", "5,5,24,90|90", "pad 3,1,2,2" },
-                                    { "5,15,14,24", "3,3,3,24,90|90", "pad 2,0,1,1,2,0" } };
+                                    { "5,15,14,24", "3,3,3,24,90|90", "pad 2,0,1,1,2,0" },
+                                    { "20,21,64", "2,2,64,90|90", "pad 1,0,0,1" } };
     enum { ALL = 9 };
     (void)state;
     for (int i = 0; keel_kernels[i]; i++) {
@@ -316,7 +325,8 @@ static void frozen_weights_leave_the_gradient_of_the_bias_alone(void **state)
                                     { "9,13,160", "3,3,160,64|64", "strides 2,2 pad 1,1,1,1" },
                                     { "1,30,160", "1,3,160,64|64", NULL },
                                     { "14,14,40", "5,5,40,64|64", "pad 2,2,2,2" },
-                                    { "3,14,14,54", "3,3,3,54,64|64", "pad 1,1,1,1,1,1" } };
+                                    { "3,14,14,54", "3,3,3,54,64|64", "pad 1,1,1,1,1,1" },
+                                    { "25,25,160", "2,2,160,64|64", "pad 1,0,0,1" } };
     (void)state;
     for (int i = 0; keel_kernels[i]; i++) {
         lab l;
@@ -370,7 +380,7 @@ static void small_or_unfit_shapes_are_left_to_others(void **state)
         { { "14,14,8", "5,5,8,32", NULL },
           { "19,19,64", "5,5,64,2", NULL },
           { "7,7,64", "5,5,64,64", "pad 2,2,2,2" },
-          { "19,19,64", "4,4,64,64", NULL },
+          { "19,19,64", "4,1,64,64", "strides 2,2" },
           { "19,19,64", "5,5,64,64", "dilation 2,2 pad 4,4,4,4" },
           { "19,19,64", "5,5,32,64", "groups 2" },
           { "39,39,64", "7,7,64,64", "strides 2,2" } },
@@ -381,6 +391,13 @@ static void small_or_unfit_shapes_are_left_to_others(void **state)
           { "3,14,14,64", "3,3,3,64,64", "dilation 1,2,2" },
           { "3,14,14,64", "3,3,3,32,64", "groups 2" },
           { "3,14,14,64", "3,3,2,64,64", NULL } },
+        { { "9,9,4", "2,2,4,64", "pad 0,1,0,1" },
+          { "25,25,64", "2,2,64,4", "pad 0,1,0,1" },
+          { "1,1,64", "2,2,64,64", "pad 0,1,0,1" },
+          { "25,25,64", "2,2,64,64", "strides 2,2" },
+          { "25,25,64", "2,2,64,64", "dilation 2,2" },
+          { "25,25,64", "2,2,32,64", "groups 2" },
+          { "25,25,64", "3,2,64,64", NULL } },
     };
     (void)state;
     for (int i = 0; keel_kernels[i]; i++)

@@ -335,19 +335,23 @@ typedef enum keel_priority {
     /* Our kernels for ops that a library has, too, but slower. */
     KEEL_PRIORITY_OWN_AVX2,
     /* Convolutions by Winograd: tiles of 2x2 outputs; with strides; over one dim; tiles of 4x4,
-     * which need the fewest products; larger windows in pieces by these. All with 16 lanes come
+     * which need the fewest products; windows of 2x2; larger windows in pieces by these. All with 16 lanes come
      * before those with 8. In between comes the kernel for images with few channels. */
     KEEL_PRIORITY_WINOGRAD_AVX2,
     KEEL_PRIORITY_WINOGRAD_STRIDED_AVX2,
     KEEL_PRIORITY_WINOGRAD_1D_AVX2,
     KEEL_PRIORITY_FEW_CHANNELS_AVX512,
     KEEL_PRIORITY_WINOGRAD4_AVX2,
+    KEEL_PRIORITY_WINOGRAD4_2X2_AVX2,
+    KEEL_PRIORITY_WINOGRAD3_2X2_AVX2,
     KEEL_PRIORITY_WINOGRAD_PIECES_AVX2,
     KEEL_PRIORITY_OWN_AVX512,
     KEEL_PRIORITY_WINOGRAD_AVX512,
     KEEL_PRIORITY_WINOGRAD_STRIDED_AVX512,
     KEEL_PRIORITY_WINOGRAD_1D_AVX512,
     KEEL_PRIORITY_WINOGRAD4_AVX512,
+    KEEL_PRIORITY_WINOGRAD4_2X2_AVX512,
+    KEEL_PRIORITY_WINOGRAD3_2X2_AVX512,
     KEEL_PRIORITY_WINOGRAD_PIECES_AVX512,
     /* Convolutions to few filters and from few channels: take nothing else. */
     KEEL_PRIORITY_FEW_FILTERS_AVX2,

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "ops/x86/_inner.h"
 
-enum { IMAGES_BYTES = 1 << 21, LINE = 64 };
+enum { IMAGES_BYTES = 1 << 22, LINE = 64 };
 
 typedef struct plan {
     inner inner; /* the convolution of images */
@@ -75,7 +75,7 @@ static keel_status derive(void *context, keel_derived *want, const keel_derived 
     *t = (turned){ .want = *want, .shape = ask->plan->shape };
     keel_derived all = { .bytes = (size_t)to_line((int64_t)want->bytes) + numbers * sizeof(float),
                          .weight = want->weight,
-                         .key = want->key ^ KEY,
+                         .key = 31 * want->key + KEY,
                          .refresh = refresh,
                          .release = release_turned,
                          .plan = t };

@@ -1,12 +1,13 @@
-/* Windows larger than 3x3 by kernels of conv2d for 3x3 windows that move by one pixel: a window is
- * cut into pieces of 3x3 taps, and what these look at lies side by side along the channels of one
- * image.
+/* Windows larger than 3x3 by kernels of conv2d for smaller windows that move by one pixel: a window
+ * is cut into pieces of 3x3 taps, or of 2x2 if it has 4 taps along its longer side, and what these
+ * look at lies side by side along the channels of one image.
  *
- *     stride 1   pieces are 3 taps apart: 2x2 of them for 5x5 taps
+ *     stride 1   pieces are 3 or 2 taps apart: 2x2 of them for 5x5 or 4x4 taps
  *     stride 2   pieces are every other tap, from the first or second on: 2x2 for up to 6x6 taps
  *
  * Taps that a piece has beyond the window are zeros. Winograd makes 2.25 products of a channel and
- * piece for each output, so 9 for 25 taps, and 4 pieces of C channels are one sum of 4 C.
+ * piece of 3x3 for each output, so 9 for 25 taps, or 1.6 and so 6.25 for 16 taps; and 4 pieces of C
+ * channels are one sum of 4 C.
  *
  *     forward    image[y, x, piece] = in[stride y + its first tap - pad, ...], y = its convolution
  *     backward   the backward pass of that; the gradient of a pixel is the sum of those of all
@@ -19,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TAPS = 3, PIECES_MOST = 9 };
+enum { PIECES_MOST = 9 };
 
 typedef struct axis {
     int64_t taps, stride, pad, pieces, apart; /* apart: from the first tap of a piece to the next */
@@ -28,29 +29,33 @@ typedef struct axis {
 
 typedef struct shape {
     axis down, across;
+    int64_t each; /* taps of a piece, along one direction */
     int64_t c, k, pieces;
     int64_t to, made;
 } shape;
 
 #include "ops/x86/_images.h"
 
-static axis axis_of(int64_t taps, int64_t stride, int64_t pad, int64_t in, int64_t out)
+static axis axis_of(int64_t taps, int64_t each, int64_t stride, int64_t pad, int64_t in,
+                    int64_t out)
 {
     return (axis){ .taps = taps,
                    .stride = stride,
                    .pad = pad,
-                   .pieces = stride == 1 ? (taps + TAPS - 1) / TAPS : stride,
-                   .apart = stride == 1 ? TAPS : 1,
+                   .pieces = stride == 1 ? (taps + each - 1) / each : stride,
+                   .apart = stride == 1 ? each : 1,
                    .in = in,
-                   .image = out + TAPS - 1 };
+                   .image = out + each - 1 };
 }
 
 static shape shape_of(const keel_node *n)
 {
     const keel_conv2d_args *a = n->args;
     const int64_t *x = n->in[0].shape.dim, *y = n->out[0].shape.dim, *w = n->weight[0].shape.dim;
-    shape s = { .down = axis_of(w[0], a->strides[0], a->pad[0], x[0], y[0]),
-                .across = axis_of(w[1], a->strides[1], a->pad[2], x[1], y[1]),
+    const int64_t each = w[0] <= 4 && w[1] <= 4 && (w[0] == 4 || w[1] == 4) ? 2 : 3;
+    shape s = { .down = axis_of(w[0], each, a->strides[0], a->pad[0], x[0], y[0]),
+                .across = axis_of(w[1], each, a->strides[1], a->pad[2], x[1], y[1]),
+                .each = each,
                 .c = w[2],
                 .k = w[3],
                 .to = 1,
@@ -69,11 +74,11 @@ static int64_t tap_of(const axis *a, int64_t i, int64_t t)
 /* For each tap of each piece: its weights in the images' order, and in the op's, or NULL. */
 #define EACH_TAP(s, images, own, to, from, ...)                                                    \
     do {                                                                                           \
-        const int64_t n_ = (s)->c * (s)->k;                                                        \
-        for (int64_t t_ = 0; t_ < TAPS * TAPS; t_++)                                               \
+        const int64_t n_ = (s)->c * (s)->k, each_ = (s)->each;                                     \
+        for (int64_t t_ = 0; t_ < each_ * each_; t_++)                                             \
             for (int64_t p_ = 0; p_ < (s)->pieces; p_++) {                                         \
-                const int64_t h_ = tap_of(&(s)->down, p_ / (s)->across.pieces, t_ / TAPS);         \
-                const int64_t w_ = tap_of(&(s)->across, p_ % (s)->across.pieces, t_ % TAPS);       \
+                const int64_t h_ = tap_of(&(s)->down, p_ / (s)->across.pieces, t_ / each_);        \
+                const int64_t w_ = tap_of(&(s)->across, p_ % (s)->across.pieces, t_ % each_);      \
                 to = (images) + (t_ * (s)->pieces + p_) * n_;                                      \
                 from = h_ < 0 || w_ < 0 ? NULL : (own) + (h_ * (s)->across.taps + w_) * n_;        \
                 __VA_ARGS__                                                                        \
@@ -106,7 +111,7 @@ static void turn_gradient(const shape *s, float *own, const float *images, bool 
  * 5x5 taps are 1.9 times as fast as oneDNN, at stride 2 too, and 7x7 1.3 times. */
 static bool pays(const shape *s)
 {
-    return 2 * s->down.taps * s->across.taps > TAPS * TAPS * s->pieces;
+    return 2 * s->down.taps * s->across.taps > s->each * s->each * s->pieces;
 }
 
 static keel_status pieces_prepare(keel_prepare *p, const keel_kernel *const *kernel, int n)
@@ -117,8 +122,8 @@ static keel_status pieces_prepare(keel_prepare *p, const keel_kernel *const *ker
         return KEEL_EUNSUP;
     const shape s = shape_of(p->node);
     const bool strided = s.down.stride != 1 || s.across.stride != 1;
-    if (strided && (s.down.stride != 2 || s.across.stride != 2 || s.down.taps > 2 * TAPS ||
-                    s.across.taps > 2 * TAPS))
+    if (strided && (s.down.stride != 2 || s.across.stride != 2 || s.down.taps > 2 * s.each ||
+                    s.across.taps > 2 * s.each))
         return KEEL_EUNSUP;
     if (s.pieces == 1 || s.pieces > PIECES_MOST || !pays(&s)) return KEEL_EUNSUP;
     plan *pl = keel_calloc(1, sizeof *pl);
@@ -130,7 +135,7 @@ static keel_status pieces_prepare(keel_prepare *p, const keel_kernel *const *ker
                          KEEL_SHAPE(s.down.image, s.across.image, s.pieces * s.c) };
     x->out = p->node->out[0];
     x->weight[0] =
-        (keel_spec){ p->node->weight[0].dtype, KEEL_SHAPE(TAPS, TAPS, s.pieces * s.c, s.k) };
+        (keel_spec){ p->node->weight[0].dtype, KEEL_SHAPE(s.each, s.each, s.pieces * s.c, s.k) };
     if (p->node->n_weight > 1) x->weight[1] = p->node->weight[1];
     x->args = (keel_conv2d_args){ .strides = { 1, 1 }, .dilation = { 1, 1 }, .groups = 1 };
     const int64_t bytes = keel_row_count(&x->in) * (int64_t)sizeof(value);

@@ -1,8 +1,13 @@
-/* Where the tiles of Winograd's F(2x2, 3x3) and F(4x4, 3x3) lie in the images of a call. */
+/* Where the tiles of Winograd's F(T x T, W x W) lie in the images of a call: T outputs and W taps
+ * of a window along each direction. */
 #ifndef KEEL_OPS_X86_WINOGRAD_H
 #define KEEL_OPS_X86_WINOGRAD_H
 #include "ops/args.h"
 #include "ops/op.h"
+
+#ifndef TAPS
+#define TAPS 3 /* W, of the kernels of the file that includes this */
+#endif
 
 static inline int64_t ceil_of(int64_t n, int64_t unit)
 {
@@ -24,8 +29,8 @@ static inline int64_t pixels(const image *m)
 }
 
 /* What is convolved, and where its tiles are. Tile (i, j) of a row makes the T x T outputs from [T
- * i, T j] on, where T is 2 or 4, from the (T + 2) x (T + 2) pixels of `in` from [T i - top, T j -
- * left] on. Pixels outside of the images are zero, or not written. */
+ * i, T j] on from the S x S pixels of `in` from [T i - top, T j - left] on, S being T + W - 1.
+ * Pixels outside of the images are zero, or not written. */
 typedef struct problem {
     image in, out;
     int64_t tile; /* T */
@@ -39,20 +44,21 @@ static inline problem problem_of(const keel_node *n, bool backward, int64_t tile
     const int64_t *x = n->in[0].shape.dim, *y = n->out[0].shape.dim;
     const image in = { x[0], x[1], x[2] }, out = { y[0], y[1], y[2] };
     problem p = { .in = in, .out = out, .top = a->pad[0], .left = a->pad[2] };
-    if (backward) p = (problem){ .in = out, .out = in, .top = 2 - p.top, .left = 2 - p.left };
+    if (backward)
+        p = (problem){ .in = out, .out = in, .top = TAPS - 1 - p.top, .left = TAPS - 1 - p.left };
     p.tile = tile;
     p.down = ceil_of(p.out.h, tile);
     p.across = ceil_of(p.out.w, tile);
     return p;
 }
 
-/* 3x3 windows that move by one pixel; there are tiles for no others. */
+/* W x W windows that move by one pixel; there are tiles for no others. */
 static inline bool has_tiles(const keel_node *n)
 {
     const keel_conv2d_args *a = n->args;
     const int64_t *w = n->weight[0].shape.dim;
-    return w[0] == 3 && w[1] == 3 && a->groups == 1 && a->strides[0] == 1 && a->strides[1] == 1 &&
-           a->dilation[0] == 1 && a->dilation[1] == 1;
+    return w[0] == TAPS && w[1] == TAPS && a->groups == 1 && a->strides[0] == 1 &&
+           a->strides[1] == 1 && a->dilation[0] == 1 && a->dilation[1] == 1;
 }
 
 typedef struct cursor { /* a tile of a call */
@@ -86,10 +92,10 @@ static inline void outputs_of(const problem *p, const cursor *c, const int tile,
     }
 }
 
-/* Points of the last line contribute only to the lowest outputs of a tile, and points of the last
- * column only to the rightmost. The last tiles of an image that ends before these outputs leave
- * such points out, which saves 12 % of the products for 7x7 outputs. So tiles are counted for each
- * kind of point. */
+/* The last point is infinity, but for S = 5, which has none. Points of that line contribute only to
+ * the lowest outputs of a tile, and points of that column only to the rightmost. The last tiles of
+ * an image that ends before these outputs leave such points out, which saves 12 % of the products
+ * for 7x7 outputs. So tiles are counted for each kind of point. */
 enum { KINDS = 4 }; /* 1: of the last column; 2: of the last line; 3: of both; 0: the others */
 
 static inline int kind_of(bool last_line, bool last_column)
@@ -97,14 +103,19 @@ static inline int kind_of(bool last_line, bool last_column)
     return 2 * last_line + last_column;
 }
 
+static inline bool has_last(const problem *p, int64_t i, int64_t outputs)
+{
+    return p->tile + TAPS - 1 == 5 || p->tile * (i + 1) <= outputs;
+}
+
 static inline bool has_lowest(const problem *p, const cursor *c)
 {
-    return p->tile * (c->i + 1) <= p->out.h;
+    return has_last(p, c->i, p->out.h);
 }
 
 static inline void count_tile(const problem *p, const cursor *c, int64_t tiles[KINDS])
 {
-    const bool lowest = has_lowest(p, c), rightmost = p->tile * (c->j + 1) <= p->out.w;
+    const bool lowest = has_lowest(p, c), rightmost = has_last(p, c->j, p->out.w);
     tiles[0]++;
     tiles[1] += rightmost;
     tiles[2] += lowest;
@@ -121,9 +132,9 @@ static inline void count_tiles(const problem *p, cursor c, int64_t n, int64_t ti
 /* Products of a channel and a filter for an image: points of its tiles. */
 static inline int64_t tile_products(const problem *p)
 {
-    const int64_t side = p->tile + 2;
-    return (side * p->down - (p->out.h % p->tile != 0)) *
-           (side * p->across - (p->out.w % p->tile != 0));
+    const int64_t side = p->tile + TAPS - 1;
+    return (side * p->down - !has_last(p, p->down - 1, p->out.h)) *
+           (side * p->across - !has_last(p, p->across - 1, p->out.w));
 }
 
 #endif

@@ -1,5 +1,5 @@
-/* Keras's kernel [3, 3, c, k] to points. The file that includes this defines kernel_points(), the
- * transform of 3 taps to SIDE points along one direction. */
+/* Keras's kernel [TAPS, TAPS, c, k] to points. The file that includes this defines kernel_points(),
+ * the transform of TAPS taps to SIDE points along one direction. */
 #ifndef KEEL_OPS_X86_WINOGRAD_KERNEL_H
 #define KEEL_OPS_X86_WINOGRAD_KERNEL_H
 #include "ops/x86/_winograd_vector.h"
@@ -27,13 +27,13 @@ INLINE void store_past(float *p, vf x)
 #endif
 }
 
-INLINE void kernel_store(const vf g[3][3], float *out, int64_t point, const bool past)
+INLINE void kernel_store(const vf g[TAPS][TAPS], float *out, int64_t point, const bool past)
 {
-    vf t[3][SIDE];
-    EACH(i, 3) kernel_points(g[i], t[i]);
+    vf t[TAPS][SIDE];
+    EACH(i, TAPS) kernel_points(g[i], t[i]);
     EACH(j, SIDE) {
-        const vf column[] = { t[0][j], t[1][j], t[2][j] };
-        vf u[SIDE];
+        vf column[TAPS], u[SIDE];
+        EACH(i, TAPS) column[i] = t[i][j];
         kernel_points(column, u);
         EACH(i, SIDE) {
             if (past)
@@ -52,10 +52,10 @@ INLINE void pack_straight(const packer *k, const float *w, float *out, const boo
             const vm m = vm_first(c < k->c && column < k->k ? k->k - column : 0);
             const float *at = w + c * k->k + column;
             float *to = out + (column / PANEL * lines + c) * PANEL + column % PANEL;
-            vf g[3][3];
-            EACH(i, 3)
-                EACH(j, 3) g[i][j] = vf_load_some(m, at + (3 * i + j) * k->c * k->k);
-            kernel_store((const vf(*)[3])g, to, point, past);
+            vf g[TAPS][TAPS];
+            EACH(i, TAPS)
+                EACH(j, TAPS) g[i][j] = vf_load_some(m, at + (TAPS * i + j) * k->c * k->k);
+            kernel_store((const vf(*)[TAPS])g, to, point, past);
         }
 }
 
@@ -63,23 +63,23 @@ INLINE void pack_straight(const packer *k, const float *w, float *out, const boo
 INLINE void pack_turned(const packer *k, const float *w, float *out, const bool past)
 {
     const int64_t point = packed_floats(k->k, k->c), lines = ceil_of(k->k, LANES) * LANES;
-    float piece[9][LANES][LANES];
+    float piece[TAPS * TAPS][LANES][LANES];
     for (int64_t column = 0; column < ceil_of(k->c, PANEL) * PANEL; column += LANES)
         for (int64_t f = 0; f < lines; f += LANES) {
             const int64_t nc = at_most(k->c - column, LANES), nf = at_most(k->k - f, LANES);
             memset(piece, 0, sizeof piece);
-            for (int tap = 0; tap < 9; tap++)
+            for (int tap = 0; tap < TAPS * TAPS; tap++)
                 for (int64_t c = 0; c < nc; c++) {
                     const float *at = w + (tap * k->c + column + c) * k->k + f;
                     for (int64_t l = 0; l < nf; l++)
-                        piece[k->rotated ? 8 - tap : tap][l][c] = at[l];
+                        piece[k->rotated ? TAPS * TAPS - 1 - tap : tap][l][c] = at[l];
                 }
             for (int l = 0; l < LANES; l++) {
                 float *to = out + (column / PANEL * lines + f + l) * PANEL + column % PANEL;
-                vf g[3][3];
-                EACH(i, 3)
-                    EACH(j, 3) g[i][j] = vf_load(piece[3 * i + j][l]);
-                kernel_store((const vf(*)[3])g, to, point, past);
+                vf g[TAPS][TAPS];
+                EACH(i, TAPS)
+                    EACH(j, TAPS) g[i][j] = vf_load(piece[TAPS * i + j][l]);
+                kernel_store((const vf(*)[TAPS])g, to, point, past);
             }
         }
 }

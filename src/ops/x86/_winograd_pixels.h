@@ -1,4 +1,4 @@
-/* Where the pixels of a tile of Winograd's F(T x T, 3x3) are, T being TILE. */
+/* Where the pixels of a tile of Winograd's F(T x T, W x W) are, T being TILE. */
 #ifndef KEEL_OPS_X86_WINOGRAD_PIXELS_H
 #define KEEL_OPS_X86_WINOGRAD_PIXELS_H
 #include "ops/x86/_winograd.h"

@@ -8,8 +8,8 @@
  *             weights_store(&b);
  *         } while (weights_next(&b));
  *
- * The file that includes this defines kernel_gradient_points(): the gradients of 3 taps from those
- * of their SIDE points, along one direction. */
+ * The file that includes this defines kernel_gradient_points(): the gradients of TAPS taps from
+ * those of their SIDE points, along one direction. */
 #ifndef KEEL_OPS_X86_WINOGRAD_WEIGHTS_H
 #define KEEL_OPS_X86_WINOGRAD_WEIGHTS_H
 #include "ops/x86/_winograd_vector.h"
@@ -17,7 +17,7 @@
 typedef struct weights_block {
     const keel_call *call;
     struct {
-        int64_t c, k; /* Keras's kernel is [3, 3, c, k] */
+        int64_t c, k; /* Keras's kernel is [TAPS, TAPS, c, k] */
     } kernel;
     int64_t c0, nc, k0, nk; /* channels and filters of the pair */
     float *zeros, *u;
@@ -70,7 +70,8 @@ static bool weights_next(weights_block *b)
     return b->c0 < (b->call->weight_grad[0] ? b->kernel.c : 1);
 }
 
-/* The gradient of the pair's channels and filters from that of the points, into dw [3, 3, c, k]. */
+/* The gradient of the pair's channels and filters from that of the points, into dw [TAPS, TAPS, c,
+ * k]. */
 static void kernel_gradient(const weights_block *b, float *dw, bool adds)
 {
     const int64_t lines = ceil_of(b->nc, LANES) * LANES;
@@ -79,18 +80,18 @@ static void kernel_gradient(const weights_block *b, float *dw, bool adds)
             const vm m = vm_first(b->nk - k);
             const float *at = b->u + (k / PANEL * lines + c) * PANEL + k % PANEL;
             float *to = dw + (b->c0 + c) * b->kernel.k + b->k0 + k;
-            vf line[SIDE][3];
+            vf line[SIDE][TAPS];
             EACH(i, SIDE) {
                 vf x[SIDE];
                 EACH(j, SIDE) x[j] = vf_load(at + (SIDE * i + j) * b->point);
                 kernel_gradient_points(x, line[i]);
             }
-            EACH(j, 3) {
-                vf x[SIDE], g[3];
+            EACH(j, TAPS) {
+                vf x[SIDE], g[TAPS];
                 EACH(i, SIDE) x[i] = line[i][j];
                 kernel_gradient_points(x, g);
-                EACH(i, 3) {
-                    float *tap = to + (3 * i + j) * b->kernel.c * b->kernel.k;
+                EACH(i, TAPS) {
+                    float *tap = to + (TAPS * i + j) * b->kernel.c * b->kernel.k;
                     vf_store_some(m, tap, adds ? vf_add(vf_load_some(m, tap), g[i]) : g[i]);
                 }
             }

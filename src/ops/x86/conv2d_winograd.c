@@ -1,6 +1,7 @@
-/* conv2d with 3x3 windows, stride 1, by Winograd's F(T x T, 3x3), T being TILE
- * (_winograd_points.h): 16 products for each 2x2 tile of outputs instead of 36, or 36 for
- * each 4x4 tile instead of 144.
+/* conv2d with W x W windows, stride 1, by Winograd's F(T x T, W x W), T being TILE and W TAPS
+ * (_winograd_points.h): for windows of 3x3 16 products for each 2x2 tile of outputs instead of 36,
+ * or 36 for each 4x4 tile instead of 144; for windows of 2x2 25 for each 4x4 tile instead of 64, or
+ * 16 for each 3x3 tile instead of 36.
  *
  *     forward   Y  = At [ (G g Gt) . (Bt d B) ] A, summed over channels; d the pixels of a tile
  *     backward  the same on dy, with the kernel turned by 180 degrees and C, K exchanged
@@ -17,8 +18,9 @@
  * The file is long since the three passes share tiles, buffers and transforms, which must be
  * inlined with constants. A pixel that is not finite may make its tile's other outputs not a
  * number, where the direct sum keeps them: such a step is refused either way. */
-#ifndef TILE /* conv2d_winograd4.c is this file with tiles of 4 */
+#ifndef TILE /* conv2d_winograd4.c and others are this file with other tiles and windows */
 #define TILE 2
+#define TAPS 3
 #endif
 #include "base/memory.h"
 #include "ops/x86/_winograd_points.h"
@@ -30,7 +32,7 @@ KEEL_USES_OP(conv2d);
 
 /* Of a sum over channels, in vectors; and the place behind a line of points of dy that has the sums
  * of tiles. */
-#if TILE == 2
+#if TILE + TAPS == 5
 enum { SEGMENT = 1 << 30, TOTAL = 1 };
 #else
 enum { SEGMENT = 16 / LANES, TOTAL = SIDE };
@@ -77,7 +79,7 @@ INLINE void input_tiles(const problem *p, const float *in, cursor c, int64_t til
             if (line == 0)
                 EACH(i, TILE)
                     EACH(j, TILE) /* those that the tile before has not */
-                        ask_for(at[(2 + i) * SIDE + 2 + j], ahead);
+                        ask_for(at[(TAPS - 1 + i) * SIDE + TAPS - 1 + j], ahead);
             input_lines(at, first + k, m, out, v->point, line, lines);
             EACH(i, KINDS) out[i] += v->block;
         });
@@ -241,7 +243,7 @@ INLINE void gradient_line(const float *const at[TILE * TILE], int64_t k, vm m, f
     gradient_points(t, w);
     EACH(j, LAST) vf_store(out + j * point, w[j]);
     vf_store(last + LAST * point, w[LAST]);
-    if (line == 1 && TILE == 4) vf_store(out + TOTAL * point, total);
+    if (line == 1 && SIDE != 4) vf_store(out + TOTAL * point, total);
 }
 
 INLINE void gradient_tiles(const problem *p, const float *dy, cursor c, int64_t tiles,
@@ -350,8 +352,10 @@ static void weights_pair(const weights_block *b, const problem *p)
         if (!asked) continue;
         weights_line(b, p, at, with, adds, 2);
         weights_line(b, p, at, with, adds, 3);
-#if TILE == 4
+#if TILE + TAPS > 5
         weights_line(b, p, at, with, adds, 4);
+#endif
+#if TILE + TAPS > 6
         weights_line(b, p, at, with, adds, 5);
 #endif
     }
@@ -370,34 +374,47 @@ static void weights(const keel_call *c)
 
 /* Prepare -------------------------------------------------------------------------------------- */
 
+/* Outputs of an image, so that products saved outweigh the packing of weights, which are 64 / 9, 25
+ * / 4 or 16 / 9 times as many at their points: the saved time of a few rows is that of packing. */
+enum { PLACES_LEAST = TILE == 4 ? 196 : TILE == 3 ? 49 : 1 };
+
+static inline double products_by(problem o, int64_t tile)
+{
+    o.tile = tile;
+    o.down = ceil_of(o.out.h, tile);
+    o.across = ceil_of(o.out.w, tile);
+    return (double)tile_products(&o);
+}
+
 /* Where it is faster: products, those with the rests of tiles and vectors counted, are at most two
  * thirds of the direct ones. Measured against oneDNN on one core with AVX-512 over 16 to 512
  * channels: 1.4 to 2.2 times as fast where the ratio is 0.44 to 0.6, even at 0.65, slower above;
  * and with fewer than 16 channels transforms outweigh products.
  *
- * Larger tiles must do with three quarters of the products of small ones, and images of 14x14
- * places pay for 2.25 times as many weights. Measured over 64 to 256 channels: 1.2 to 1.4 times as
- * fast as small ones. */
+ * Windows of 3x3: tiles of 4x4 must do with three quarters of the products of tiles of 2x2.
+ * Measured over 64 to 256 channels: 1.2 to 1.4 times as fast as small ones. Windows of 2x2: where
+ * tiles of 4x4 are taken, too, those of 3x3 have the smaller error and weights, and are taken if
+ * they do with as many products. */
 static bool pays(const problem *o)
 {
     const int64_t c = ceil_of(o->in.c, LANES) * LANES, k = ceil_of(o->out.c, PANEL) * PANEL;
-    const double products = (double)tile_products(o), places = (double)(o->out.h * o->out.w);
-#if TILE == 4
-    problem small = *o;
-    small.tile = 2, small.down = ceil_of(o->out.h, 2), small.across = ceil_of(o->out.w, 2);
-    if (places < 196 || products > 0.75 * (double)tile_products(&small)) return false;
-#endif
-    return o->in.c >= 16 &&
-           products * (double)(c * k) <= 0.65 * 9 * places * (double)(o->in.c * o->out.c);
+    const int64_t places = o->out.h * o->out.w;
+    const double products = (double)tile_products(o);
+    if (o->in.c < 16 || places < PLACES_LEAST) return false;
+    if (TILE == 4 && TAPS == 3 && products > 0.75 * products_by(*o, 2)) return false;
+    if (TILE == 3 && places >= 196 && products > 1.05 * products_by(*o, 4)) return false;
+    return products * (double)(c * k) <=
+           0.65 * TAPS * TAPS * (double)places * (double)(o->in.c * o->out.c);
 }
 
 /* Measured; half as many tiles and twice as many are up to 10 % slower. */
 static void plan_blocks(plan *pl, const problem *o, int64_t tiles)
 {
-#if TILE == 2
+#if TILE + TAPS == 5
     const int64_t most = o->in.c <= 56 ? 28 : o->in.c < 256 ? o->in.c / 2 : 128, columns = 64;
 #else
-    const int64_t most = o->in.c <= 64 ? 64 : o->in.c < 256 ? 4096 / o->in.c : 16, columns = 128;
+    const int64_t c = o->in.c, columns = 128;
+    const int64_t most = c <= 64 ? 64 : c < 256 ? 4096 / c : c < 1024 ? 16 : 56;
 #endif
     pl->tiles = at_most(most, tiles);
     pl->columns = at_most(ceil_of(o->out.c, PANEL) * PANEL, columns);
@@ -411,7 +428,7 @@ static keel_status prepare(keel_prepare *p)
     const int64_t tiles = o.down * o.across * p->rows;
     if (!pays(&o)) return KEEL_EUNSUP;
     /* over fewer channels the error is more than twice a plain sum's */
-    if (TILE == 4 && p->pass != KEEL_WEIGHTS && o.in.c < 64) return KEEL_EUNSUP;
+    if (SIDE != 4 && p->pass != KEEL_WEIGHTS && o.in.c < 64) return KEEL_EUNSUP;
     if (p->pass == KEEL_WEIGHTS) {
         weights_block b = { .kernel = { .c = o.in.c, .k = o.out.c } };
         p->scratch = weights_layout(&b, NULL, SIDE, SIDE + 1) * 4;
@@ -420,8 +437,8 @@ static keel_status prepare(keel_prepare *p)
     plan *pl = keel_calloc(1, sizeof *pl);
     if (!pl) return KEEL_ENOMEM;
     plan_blocks(pl, &o, tiles);
-    const keel_status s =
-        kernel_derive(p, 0x77696e6f67726164u + 64 * TILE, true, o.in.c, o.out.c, &pl->packed);
+    const keel_status s = kernel_derive(p, 0x77696e6f67726164u + 64 * TILE + 1024 * (3 - TAPS),
+                                        true, o.in.c, o.out.c, &pl->packed);
     if (s < 0) {
         keel_free(pl);
         return s;
@@ -437,6 +454,14 @@ static keel_status prepare(keel_prepare *p)
 const keel_kernel VECTOR_KERNEL(conv2d_winograd) = {
     .name = "winograd_" VECTOR_NAME,
     .priority = VECTOR_PRIORITY(WINOGRAD),
+#elif TILE == 3
+const keel_kernel VECTOR_KERNEL(conv2d_winograd3_2x2) = {
+    .name = "winograd3_2x2_" VECTOR_NAME,
+    .priority = VECTOR_PRIORITY(WINOGRAD3_2X2),
+#elif TAPS == 2
+const keel_kernel VECTOR_KERNEL(conv2d_winograd4_2x2) = {
+    .name = "winograd4_2x2_" VECTOR_NAME,
+    .priority = VECTOR_PRIORITY(WINOGRAD4_2X2),
 #else
 const keel_kernel VECTOR_KERNEL(conv2d_winograd4) = {
     .name = "winograd4_" VECTOR_NAME,
