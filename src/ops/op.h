@@ -335,8 +335,9 @@ typedef enum keel_priority {
     /* Our kernels for ops that a library has, too, but slower. */
     KEEL_PRIORITY_OWN_AVX2,
     /* Convolutions by Winograd: tiles of 2x2 outputs; with strides; over one dim; tiles of 4x4,
-     * which need the fewest products; windows of 2x2; larger windows in pieces by these. All with 16 lanes come
-     * before those with 8. In between comes the kernel for images with few channels. */
+     * which need the fewest products; windows of 2x2; larger windows in pieces by these. All with
+     * 16 lanes come before those with 8. In between comes the kernel for images with few channels.
+     */
     KEEL_PRIORITY_WINOGRAD_AVX2,
     KEEL_PRIORITY_WINOGRAD_STRIDED_AVX2,
     KEEL_PRIORITY_WINOGRAD_1D_AVX2,
