@@ -318,12 +318,14 @@ typedef enum keel_priority {
     /* oneDNN: its kernel for any shape; its matrix product, if a convolution is one. */
     KEEL_PRIORITY_LIBRARY,
     KEEL_PRIORITY_LIBRARY_1X1,
-    /* Values stored in bfloat16: our products of pairs, by Winograd for windows of 3 and 3x3. On
-     * the tiles of AMX, which multiply more at a time: our convolutions, which were not measured
-     * yet beside oneDNN's, and oneDNN's. */
+    /* Values stored in bfloat16: our products of pairs, by Winograd for windows of 3, 3x3,
+     * 2x2 and larger. On the tiles of AMX, which multiply more at a time: our convolutions, which
+     * were not measured yet beside oneDNN's, and oneDNN's. */
     KEEL_PRIORITY_PAIRS,
     KEEL_PRIORITY_PAIRS_WINOGRAD_1D,
     KEEL_PRIORITY_PAIRS_WINOGRAD,
+    KEEL_PRIORITY_PAIRS_WINOGRAD_2X2,
+    KEEL_PRIORITY_PAIRS_WINOGRAD_PIECES,
     KEEL_PRIORITY_OWN_CONV_TILES,
     KEEL_PRIORITY_TILES,
     /* Our dense on those tiles, for rows of one place: measured parts of it were several times as

@@ -198,9 +198,11 @@ static void add_pieces(const shape *s, const value *image, int64_t h, int64_t w,
     });
 }
 
+/* What is added to is rounded once if the values are narrow: the kernel adds to it. That needs a
+ * stride of 2, with which a pixel is in one piece. */
 static void pieces_backward(const keel_call *c)
 {
-    static const bool adds[] = { false };
+    const bool adds[] = { sizeof(value) < sizeof(float) && c->in_adds[0] };
     const plan *pl = c->plan;
     const shape *s = &pl->shape;
     keel_call q = call_of(c);
@@ -213,11 +215,12 @@ static void pieces_backward(const keel_call *c)
         void *in_grad = c->scratch;
         q.out_grad = &out_grad;
         q.in_grad = &in_grad;
+        if (adds[0]) gather(pl, c, c->in_grad[0], i);
         inner_run(&pl->inner, &q, KEEL_BACKWARD);
         for (int64_t r = 0; r < pl->rows; r++, image += keel_row_count(&pl->inner.in))
             for (int64_t h = 0; h < s->down.in; h++)
                 for (int64_t w = 0; w < s->across.in; w++, dx += s->c)
-                    add_pieces(s, image, h, w, dx, c->in_adds[0]);
+                    add_pieces(s, image, h, w, dx, c->in_adds[0] && !adds[0]);
     }
 }
 
