@@ -2,6 +2,7 @@
  * batches, and what cannot be is refused. */
 #include "base/memory.h"
 #include "data/feed.h"
+#include "keel/pipeline.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -353,6 +354,69 @@ static void fields_that_cannot_be_are_refused(void **state)
     }
 }
 
+/* One row of fields named like "x y w:y": what begins with x is an input, with y a target, with w a
+ * weight, of the target behind the colon. */
+static keel_dataset *named(const char *text)
+{
+    static float one = 1;
+    char copy[64], *rest, *part;
+    keel_array_field f[8] = { 0 };
+    keel_dataset *d = NULL;
+    int n = 0;
+    snprintf(copy, sizeof copy, "%s", text);
+    for (part = strtok_r(copy, " ", &rest); part; part = strtok_r(NULL, " ", &rest)) {
+        char *colon = strchr(part, ':');
+        if (colon) *colon = 0;
+        const keel_data_role role = *part == 'x'   ? KEEL_ROLE_INPUT
+                                    : *part == 'y' ? KEEL_ROLE_TARGET
+                                                   : KEEL_ROLE_WEIGHT;
+        f[n++] = (keel_array_field){
+            part, role, colon ? colon + 1 : NULL, { KEEL_FLOAT32, { 1, { 1 } }, &one }
+        };
+    }
+    assert_int_equal(keel_dataset_from_fields(&d, f, n), KEEL_OK);
+    return d;
+}
+
+static void zip_names_fields_anew_and_weights_keep_their_targets(void **state)
+{
+    static const struct {
+        const char *what, *a, *b, *zipped, *says; /* says: why it is refused */
+    } cases[] = {
+        { "other names stay", "x y", "x2 y2", "x y x2 y2", NULL },
+        { "the same names get a number", "x y", "x y", "x y x_1 y_1", NULL },
+        { "a number that is taken is passed over", "x x_1 x_2", "x", "x x_1 x_2 x_3", NULL },
+        { "a weight follows its target to its new name", "x y w:y", "x w:y y",
+          "x y w:y x_1 w_1:y_1 y_1", NULL },
+        { "a weight is of the targets of its own dataset", "x y", "x y w", "x y x_1 y_1 w:y_1",
+          NULL },
+        { "also that of the first dataset", "x y w", "x y", "x y w:y x_1 y_1", NULL },
+        { "where only one has targets, a weight of all stays one", "x y y2 w", "x2", "x y y2 w x2",
+          NULL },
+        { "a dataset without targets weighs those of the other", "x y", "x2 w", "x y x2 w", NULL },
+        { "a weight of several targets is not one of further ones", "x y y2 w", "x y", NULL,
+          "'w' is the weight of all 2 targets of arrays, and not of those beside it" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        keel_dataset *d[2] = { named(cases[i].a), named(cases[i].b) }, *z = NULL;
+        char got[128] = "";
+        size_t at = 0;
+        const keel_status s = keel_dataset_apply(&z, "zip", NULL, d, 2);
+        for (int k = 0; s >= 0 && k < keel_dataset_field_count(z); k++) {
+            keel_data_field f;
+            assert_int_equal(keel_dataset_field(z, k, &f), KEEL_OK);
+            at += (size_t)snprintf(got + at, sizeof got - at, "%s%s%s%s", k ? " " : "", f.path,
+                                   f.target ? ":" : "", f.target ? f.target : "");
+        }
+        if (s < 0 ? !cases[i].says || !strstr(keel_error(), cases[i].says)
+                  : !cases[i].zipped || strcmp(got, cases[i].zipped) != 0)
+            fail_msg("%s: %s", cases[i].what, s < 0 ? keel_error() : got);
+        keel_dataset_destroy(z);
+        keel_dataset_destroy(d[0]);
+        keel_dataset_destroy(d[1]);
+    }
+}
+
 static void every_failed_allocation_is_survived(void **state)
 {
     for (int kind = 0; kind < 3; kind++) {
@@ -397,6 +461,7 @@ int main(void)
         cmocka_unit_test(what_a_type_cannot_hold_is_an_error_with_field_and_value),
         cmocka_unit_test(class_weights_need_a_single_target),
         cmocka_unit_test(fields_that_cannot_be_are_refused),
+        cmocka_unit_test(zip_names_fields_anew_and_weights_keep_their_targets),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* tf.data's zip: element i has the fields of element i of every dataset; it ends with the shortest.
- * Fields of one role that have the same name get the number of their dataset: x, x_1. */
+ * Fields of one role that have the same name get the number of their dataset, or the next that is
+ * free: x, x_1. */
 #include "base/memory.h"
 #include "data/iter.h"
 #include "data/stage.h"
@@ -8,16 +9,48 @@
 
 enum { NAME_MAX_BYTES = 256 };
 
-/* The name that is free in the fields so far. */
+static bool is_taken(const keel_data_spec *spec, keel_data_role role, const char *name)
+{
+    bool taken = false;
+    for (int i = 0; i < spec->n_field; i++)
+        taken = taken || (spec->field[i].role == role && !strcmp(spec->field[i].path, name));
+    return taken;
+}
+
+/* Add a field of dataset k by a name that is free in the fields so far. */
 static keel_status put_field(keel_data_spec *spec, const keel_data_field *f, int k, char *name)
 {
-    snprintf(name, NAME_MAX_BYTES, "%s", f->path);
-    for (int i = 0; i < spec->n_field; i++)
-        if (spec->field[i].role == f->role && !strcmp(spec->field[i].path, f->path))
-            snprintf(name, NAME_MAX_BYTES, "%.200s_%d", f->path, k);
     keel_data_field copy = *f;
+    snprintf(name, NAME_MAX_BYTES, "%s", f->path);
+    for (int n = k; is_taken(spec, f->role, name); n++)
+        snprintf(name, NAME_MAX_BYTES, "%.200s_%d", f->path, n);
     copy.path = name;
     return keel_spec_add_all(spec, 1, &copy, "zip");
+}
+
+/* A weight of a dataset, whose fields begin at `first`, is of the targets of that dataset, which
+ * may have got other names. */
+static keel_status find_target(keel_data_spec *spec, keel_data_field *weight, const keel_dataset *d,
+                               int first)
+{
+    const keel_data_spec *own = &d->origin->spec;
+    int all = 0, n = 0, last = -1;
+    for (int i = 0; i < spec->n_field; i++) all += spec->field[i].role == KEEL_ROLE_TARGET;
+    for (int i = 0; i < own->n_field; i++) {
+        const keel_data_field *f = &own->field[i];
+        if (f->role != KEEL_ROLE_TARGET || (weight->target && strcmp(f->path, weight->target) != 0))
+            continue;
+        n++;
+        last = first + i;
+    }
+    if (!weight->target && (n == all || n == 0)) return KEEL_OK; /* of all that there are */
+    if (n > 1)
+        return keel_fail(KEEL_EUNSUP,
+                         "'%s' is the weight of all %d targets of %s, and not of those beside it: "
+                         "give each target a weight",
+                         weight->path, n, keel_dataset_name(d));
+    weight->target = spec->field[last].path;
+    return KEEL_OK;
 }
 
 static keel_status infer(keel_applied *s, keel_data_spec *spec)
@@ -49,6 +82,13 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
         else if (p->rows < spec->rows)
             spec->rows = p->rows;
         spec->endless = false;
+    }
+    for (int k = 0, first = 0; k < s->n_parent; k++) {
+        const int end = first + s->parent[k]->origin->spec.n_field;
+        for (int i = first; i < end; i++)
+            if (spec->field[i].role == KEEL_ROLE_WEIGHT)
+                KEEL_TRY(find_target(spec, &spec->field[i], s->parent[k], first));
+        first = end;
     }
     if (spec->batched) s->by_index = false; /* batches must have equal sizes, which is seen there */
     return KEEL_OK;
