@@ -217,8 +217,11 @@ static void a_scale_stays_in_the_range_of_floats(void **state)
     assert_true(s.now == 0x1p127F && s.good == 0);
     for (int i = 0; i < 300; i++) keel_loss_scale_skip(&s);
     assert_true(s.now == FLT_MIN);
+    assert_int_equal(s.in_a_row, 300);
     keel_loss_scale_good(&s);
     assert_true(s.now == 2 * FLT_MIN);
+    assert_int_equal(s.in_a_row, 0); /* too many in a row fail, many in all do not */
+    assert_int_equal(s.skipped, 300);
 }
 
 /* Keras writes such files, and no step is good any more once it has read them. */
