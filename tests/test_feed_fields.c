@@ -417,6 +417,20 @@ static void zip_names_fields_anew_and_weights_keep_their_targets(void **state)
     }
 }
 
+static void weights_of_other_targets_do_not_follow_each_other(void **state)
+{
+    static const char *const second[] = { "x y y2 w:y", "x y y2 w:y2", "x y y2 w" };
+    for (size_t i = 0; i < sizeof second / sizeof *second; i++) {
+        keel_dataset *d[2] = { named("x y y2 w:y"), named(second[i]) }, *both = NULL;
+        const keel_status s = keel_dataset_apply(&both, "concatenate", NULL, d, 2);
+        assert_int_equal(s, i ? KEEL_ESHAPE : KEEL_OK);
+        if (i) assert_non_null(strstr(keel_error(), "'w' weighs other targets"));
+        keel_dataset_destroy(both);
+        keel_dataset_destroy(d[0]);
+        keel_dataset_destroy(d[1]);
+    }
+}
+
 static void every_failed_allocation_is_survived(void **state)
 {
     for (int kind = 0; kind < 3; kind++) {
@@ -462,6 +476,7 @@ int main(void)
         cmocka_unit_test(class_weights_need_a_single_target),
         cmocka_unit_test(fields_that_cannot_be_are_refused),
         cmocka_unit_test(zip_names_fields_anew_and_weights_keep_their_targets),
+        cmocka_unit_test(weights_of_other_targets_do_not_follow_each_other),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
  * a failure of every allocation. */
 #include "must.h"
 #include "base/memory.h"
+#include "data_files.h"
 #include "io/toml.h"
 #include <stdio.h>
 #include <string.h>
@@ -128,6 +129,57 @@ static void it_is_refused(void **state)
     if (s != r->status || !strstr(keel_error(), r->text))
         fail_msg("%s: %s", keel_status_name(s), s < 0 ? keel_error() : "accepted");
     assert_null(d);
+}
+
+/* ---- datasets that do not go together -------------------------------------------------------- */
+
+/* A table with these labels, a word each. */
+static keel_dataset *labelled(const char *name, const char *labels)
+{
+    char text[128] = "x,y\n", copy[64], *rest;
+    keel_dataset *d;
+    snprintf(copy, sizeof copy, "%s", labels);
+    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        const size_t at = strlen(text);
+        snprintf(text + at, sizeof text - at, "1,%s\n", word);
+    }
+    must(keel_dataset_open(
+        &d, files_text(name, text),
+        &(keel_dataset_options){ .size = sizeof(keel_dataset_options), .label = "y" }));
+    return d;
+}
+
+static void a_class_has_one_number_in_all_datasets(void **state)
+{
+    static const struct {
+        const char *what, *first, *second, *says; /* says: NULL: they go together */
+    } cases[] = {
+        { "the same classes", "cat dog", "dog cat", NULL },
+        { "fewer classes, with the same numbers", "cat dog", "cat", NULL },
+        { "numbers, which are what they are", "0 1", "1 2", NULL },
+        { "a class that has another number", "cat dog", "dog",
+          "class 0 is 'dog', and in the first dataset 'cat'" },
+        { "a class that the first dataset has not", "cat dog", "cat dog fox",
+          "class 2 is 'fox', which the first dataset has not" },
+    };
+    static const char *const stages[] = { "concatenate", "sample", "interleave" };
+    (void)state;
+    files_begin();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        keel_dataset *d[2] = { labelled("a.csv", cases[i].first),
+                               labelled("b.csv", cases[i].second) };
+        for (size_t k = 0; k < sizeof stages / sizeof *stages; k++) {
+            keel_dataset *both = NULL;
+            const keel_status s = keel_dataset_apply(&both, stages[k], NULL, d, 2);
+            if (s != (cases[i].says ? KEEL_ESHAPE : KEEL_OK) ||
+                (s < 0 && !strstr(keel_error(), cases[i].says)))
+                fail_msg("%s, %s: %s", cases[i].what, stages[k], s < 0 ? keel_error() : "accepted");
+            keel_dataset_destroy(both);
+        }
+        keel_dataset_destroy(d[0]);
+        keel_dataset_destroy(d[1]);
+    }
+    files_end();
 }
 
 /* ---- pipeline files -------------------------------------------------------------------------- */
@@ -364,7 +416,7 @@ int main(void)
         N_TOML = sizeof toml / sizeof *toml,
         N_FILE = sizeof file / sizeof *file
     };
-    static struct CMUnitTest test[N_REFUSED + N_TOML + N_FILE + 3];
+    static struct CMUnitTest test[N_REFUSED + N_TOML + N_FILE + 4];
     int n = 0;
     for (int i = 0; i < N_REFUSED; i++)
         test[n++] =
@@ -375,6 +427,7 @@ int main(void)
         test[n++] =
             (struct CMUnitTest){ file[i].what, a_file_is_refused, NULL, NULL, (void *)&file[i] };
     test[n++] = (struct CMUnitTest)cmocka_unit_test(further_datasets_are_opened_behind_the_first);
+    test[n++] = (struct CMUnitTest)cmocka_unit_test(a_class_has_one_number_in_all_datasets);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(without_memory_no_key_is_another);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(every_allocation_may_fail);
     return cmocka_run_group_tests(test, NULL, NULL);

@@ -168,7 +168,7 @@ keel_status keel_spec_copy_classes(keel_data_spec *spec);
 void keel_spec_free_classes(keel_data_spec *spec);
 
 /* What the parents of a stage must share, so that the spec `a` of the first describes them all:
- * fields, roles, types, shapes, and whether elements are batches. KEEL_ESHAPE names d. */
+ * fields, roles, types, shapes, classes, and whether elements are batches. KEEL_ESHAPE names d. */
 keel_status keel_stage_check_same(const keel_data_spec *a, const keel_data_spec *b,
                                   const keel_dataset *d);
 

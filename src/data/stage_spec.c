@@ -34,6 +34,30 @@ keel_data_spec keel_stage_spec(const keel_dataset *d)
     return spec;
 }
 
+/* Numbers of labels are those of the first dataset. Classes behind those of `b` may be missing. */
+static keel_status check_classes(const keel_data_spec *a, const keel_data_spec *b, const char *name)
+{
+    if (!a->class_names || !b->class_names) return KEEL_OK;
+    for (int64_t i = 0; i < b->n_classes; i++) {
+        if (i >= a->n_classes)
+            return keel_fail(KEEL_ESHAPE,
+                             "%s: class %lld is '%.80s', which the first dataset has not: give "
+                             "both the same classes",
+                             name, (long long)i, b->class_names[i]);
+        if (!strcmp(a->class_names[i], b->class_names[i])) continue;
+        return keel_fail(KEEL_ESHAPE,
+                         "%s: class %lld is '%.80s', and in the first dataset '%.80s': give both "
+                         "the same classes",
+                         name, (long long)i, b->class_names[i], a->class_names[i]);
+    }
+    return KEEL_OK;
+}
+
+static bool same_target(const keel_data_field *p, const keel_data_field *q)
+{
+    return p->target && q->target ? !strcmp(p->target, q->target) : p->target == q->target;
+}
+
 keel_status keel_stage_check_same(const keel_data_spec *a, const keel_data_spec *b,
                                   const keel_dataset *d)
 {
@@ -52,11 +76,14 @@ keel_status keel_stage_check_same(const keel_data_spec *a, const keel_data_spec 
                              "%s: field %d is '%s', and in the first dataset '%s', or "
                              "they differ in role or type",
                              name, i, q->path, p->path);
+        if (!same_target(p, q))
+            return keel_fail(KEEL_ESHAPE, "%s: '%s' weighs other targets than in the first dataset",
+                             name, q->path);
         if (keel_shape_equal(&p->shape, &q->shape)) continue;
         keel_shape_text(left, &p->shape);
         keel_shape_text(right, &q->shape);
         return keel_fail(KEEL_ESHAPE, "%s: '%s' is %s, and in the first dataset %s", name, q->path,
                          right, left);
     }
-    return KEEL_OK;
+    return check_classes(a, b, name);
 }
