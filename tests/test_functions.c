@@ -299,6 +299,64 @@ static void an_optimizer_without_weighted_rows_does_not_move(void **unused)
     loop_free(&l);
 }
 
+typedef struct listener {
+    loop l;
+    keel_applying now; /* of the second optimizer */
+} listener;
+
+static bool only_once(void *context, const keel_applying *now)
+{
+    listener *who = context;
+    who->now = *now;
+    return now->applied == 0; /* the first step, and no more */
+}
+
+/* Two models, of which the second has two terms. */
+static keel_status of_two_terms(void *context, keel_trace *t)
+{
+    const listener *who = context;
+    keel_term term[3] = { { -1, 1 }, { -1, 1 }, { -1, 0.25 } };
+    const keel_traced x = loop_input(t, "x");
+    for (int k = 0; k < 3; k++)
+        keel_trace_loss(t, &(keel_named){ k == 2 ? "mae" : "mse" }, x,
+                        loop_model(t, who->l.model[k > 0], true, x), KEEL_UNWEIGHTED,
+                        &term[k].scalar);
+    loop_learn(t, term, 1, who->l.model[0], &(keel_apply){ { "adam" } });
+    loop_learn(t, term + 1, 2, who->l.model[1], &(keel_apply){ { "adam" }, only_once, context });
+    keel_trace_return_scalar(t, "mse", term[1].scalar);
+    return keel_trace_return_scalar(t, "mae", term[2].scalar);
+}
+
+static void who_decides_knows_the_loss_and_how_often_it_was_applied(void **unused)
+{
+    (void)unused;
+    static float x[6] = { 1, -2, 3, 4, -5, 6 };
+    listener who = { .l = { .dtype = KEEL_FLOAT32 } };
+    keel_strategy *s;
+    keel_function *f;
+    const keel_data_field in = { "x", KEEL_FLOAT32, { 1, { 2 } } };
+    for (int m = 0; m < 2; m++) {
+        who.l.model[m] = loop_net(KEEL_FLOAT32, m ? "second" : "first", "[2]");
+        loop_add(who.l.model[m], "Dense", UNITS(2));
+    }
+    must(keel_strategy_create(&s, "cpu:0-1"));
+    must(keel_function_create(&f, &(keel_function_options){ KEEL_FUNCTION_OPTIONS,
+                                                            .step = of_two_terms, .context = &who,
+                                                            .input = &in, .n_input = 1 }));
+    for (int step = 0; step < 3; step++) {
+        double mse, mae;
+        must(keel_strategy_run(s, f, &(keel_tensor){ KEEL_FLOAT32, { 2, { 3, 2 } }, x }, 1));
+        must(keel_function_scalar(f, "mse", &mse));
+        must(keel_function_scalar(f, "mae", &mae));
+        assert_true(mse > 1 && fabs(who.now.loss - (mse + 0.25 * mae)) < 1e-12);
+        assert_int_equal(who.now.rows, 3);
+        assert_int_equal(who.now.applied, step > 0);
+    }
+    keel_function_destroy(f);
+    keel_strategy_destroy(s);
+    loop_free(&who.l);
+}
+
 /* ---- what goes wrong ------------------------------------------------------------------------- */
 
 /* Steps that are refused. The models are those of the GAN. */
@@ -566,6 +624,7 @@ int main(void)
         cmocka_unit_test(results_are_those_of_all_rows_on_unequal_and_empty_devices),
         cmocka_unit_test(steps_are_clipped_added_up_and_left_out_alike_on_any_devices),
         cmocka_unit_test(an_optimizer_without_weighted_rows_does_not_move),
+        cmocka_unit_test(who_decides_knows_the_loss_and_how_often_it_was_applied),
         cmocka_unit_test(steps_that_cannot_be_exact_are_refused_by_name),
         cmocka_unit_test(a_failed_step_leaves_no_trace),
         cmocka_unit_test(a_step_is_compiled_once_for_each_shape),
