@@ -764,6 +764,8 @@ static keel_status apply_stage(int k, keel_dataset *n, keel_dataset *r, keel_dat
         return keel_dataset_apply(out, "cache", NULL, &b, 1);
     case 14:
         return keel_dataset_apply(out, "interleave", NULL, (keel_dataset *[]){ n, n }, 2);
+    case 15: /* room for the first row, and not for all */
+        return keel_dataset_apply(out, "cache", KEEL_ARGS(KEEL_ARG_INT("memory", 300)), &n, 1);
     default:
         return KEEL_END;
     }
