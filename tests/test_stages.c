@@ -2,6 +2,7 @@
  * streams, with 1 to 16 threads, and from each element on. */
 #include "must.h"
 #include "base/memory.h"
+#include "data/element.h"
 #include "data/feed.h"
 #include "golden.h"
 #include <stdio.h>
@@ -861,6 +862,57 @@ static void what_stages_take_is_counted_and_given_back(void **unused)
     keel_dataset_destroy(once);
 }
 
+static keel_status counted(void *context, const keel_tensor *in, keel_tensor *out,
+                           const keel_element_place *at)
+{
+    (void)at;
+    ++*(int *)context;
+    memcpy(out->data, in->data, (size_t)(in->shape.rank ? in->shape.dim[0] : 1) * sizeof(int64_t));
+    return KEEL_OK;
+}
+
+/* Row by row, what it has no room for is made once more in each pass, and not twice. Of a stream
+ * all is. */
+static void a_cache_takes_no_more_than_its_memory(void **unused)
+{
+    (void)unused;
+    enum { ROWS = 5, BY_NUMBER, OF_OPEN_DIMS, AS_STREAM, KINDS };
+    for (int kind = BY_NUMBER; kind < KINDS; kind++) {
+        int calls = 0, n;
+        streams = kind == AS_STREAM;
+        keel_dataset *rows = kind == OF_OPEN_DIMS ? ragged(ROWS, false) : open_rows("range:5");
+        keel_dataset *made;
+        must(keel_dataset_map(
+            &made, rows,
+            &(keel_map){ .size = sizeof(keel_map), .call = counted, .context = &calls }));
+        keel_dataset_destroy(rows);
+        const int64_t size = keel_dataset_element_size(made);
+        const struct {
+            int64_t memory;
+            int row_by_row, as_stream; /* calls of the second pass */
+        } limits[] = { { 0, ROWS, ROWS },
+                       { 2 * size - 1, ROWS - 1, ROWS },
+                       { 2 * size, ROWS - 2, ROWS },
+                       { ROWS * size - 1, 1, ROWS },
+                       { ROWS * size, 0, 0 } };
+        for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+            keel_dataset *d;
+            must(keel_dataset_apply(&d, "cache",
+                                    KEEL_ARGS(KEEL_ARG_INT("memory", limits[i].memory)), &made, 1));
+            for (int pass = 0; pass < 2; pass++) {
+                calls = 0;
+                must(count_elements(d, -1, &n));
+                assert_int_equal(n, ROWS);
+                assert_int_equal(calls, pass == 0 ? ROWS
+                                        : streams ? limits[i].as_stream
+                                                  : limits[i].row_by_row);
+            }
+            keel_dataset_destroy(d);
+        }
+        keel_dataset_destroy(made);
+    }
+}
+
 /* ---- words of tf.data ------------------------------------------------------------------------ */
 
 static void the_docs_name_every_method_of_tf_data(void **state)
@@ -911,6 +963,7 @@ int main(void)
     test[n++] = (struct CMUnitTest)cmocka_unit_test(shapes_that_do_not_fit_are_refused);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(every_allocation_may_fail);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(what_stages_take_is_counted_and_given_back);
+    test[n++] = (struct CMUnitTest)cmocka_unit_test(a_cache_takes_no_more_than_its_memory);
     test[n++] = (struct CMUnitTest)cmocka_unit_test_prestate(the_docs_name_every_method_of_tf_data,
                                                              json_object_get(golden, "methods"));
     const int failed = _cmocka_run_group_tests("stages", test, (size_t)n, NULL, NULL);

@@ -140,17 +140,21 @@ static void note(const keel_applied *s, char *text, size_t size)
 
 /* ---- by index -------------------------------------------------------------------------------- */
 
-/* The row in the cache, made now if there is room; *out NULL: there is none. */
-static keel_status get(const keel_applied *s, keel_position at, keel_element **out,
+/* The row in the cache, made now if there is room; *out NULL: there is none. *own: if it was found
+ * only then that there is none, *out is the caller's to release; texts are those of the dataset. */
+static keel_status get(const keel_applied *s, keel_position at, keel_element **out, bool *own,
                        keel_scratch *scratch)
 {
     cache *c = s->made;
     const int64_t limit = ((const cache_args *)s->args)->memory;
+    const int64_t used = atomic_load(&c->used);
+    *own = false;
     *out = atomic_load_explicit(&c->at[at.index], memory_order_acquire);
-    if (*out || (limit != KEEL_INT_NULL && atomic_load(&c->used) >= limit)) return KEEL_OK;
+    if (*out || (limit != KEEL_INT_NULL && used >= limit)) return KEEL_OK;
     if (!keel_spec_is_open(&s->parent[0]->origin->spec)) { /* known without making it */
         const int64_t n = keel_element_size(&s->parent[0]->origin->spec, 0);
         const keel_account *a = scratch->account;
+        if (limit != KEEL_INT_NULL && n > limit - used) return KEEL_OK;
         if (a && a->limit && keel_account_room(a) - a->reserve < n) return KEEL_OK;
     }
     keel_scratch *inner = keel_scratch_inner(scratch);
@@ -160,11 +164,8 @@ static keel_status get(const keel_applied *s, keel_position at, keel_element **o
         keel_element_read(&made, s->parent[0], keel_stage_into(s, 0, &at), scratch->account, inner);
     if (got == KEEL_ENOMEM && scratch->account && scratch->account->limit) return KEEL_OK;
     if (got < 0) return got;
-    if (!take(c, limit, made)) { /* there is no room for this one: read it again */
-        keel_element_release(made);
-        return KEEL_OK;
-    }
-    if (!atomic_compare_exchange_strong(&c->at[at.index], &none, made)) {
+    *own = !take(c, limit, made);
+    if (!*own && !atomic_compare_exchange_strong(&c->at[at.index], &none, made)) {
         give(c, (int64_t)made->n_bytes);
         atomic_fetch_sub(&c->used, (int64_t)made->n_bytes);
         keel_element_release(made); /* another thread was faster */
@@ -178,9 +179,14 @@ static keel_status read(const keel_applied *s, keel_position at, const keel_row 
                         keel_scratch *scratch)
 {
     keel_element *e;
+    bool own;
     if (is_file(s)) return keel_kept_read(s, at, row, scratch);
-    KEEL_TRY(get(s, at, &e, scratch));
-    if (e) return keel_elements_write(e, s->spec, row);
+    KEEL_TRY(get(s, at, &e, &own, scratch));
+    if (e) {
+        const keel_status r = keel_elements_write(e, s->spec, row);
+        if (own) keel_element_release(e);
+        return r;
+    }
     keel_scratch *inner = keel_scratch_inner(scratch);
     return inner ? keel_dataset_read(s->parent[0], keel_stage_into(s, 0, &at), row, inner)
                  : KEEL_ENOMEM;
