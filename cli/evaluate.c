@@ -60,6 +60,7 @@ static int evaluate(job *j, const options *o)
     const keel_fit_options f = {
         KEEL_FIT_OPTIONS,
         .watch = keel_setup_watch(o->data.input_timeout),
+        .seed = (uint64_t)o->seed, /* of a pipeline's shuffle, too */
         .bucket = j->padding.bucket,
         .bucket_count = j->padding.n,
         .programs = o->pad.programs,

@@ -185,6 +185,16 @@ want 0 'Adam.* 210 steps done' inspect fit.keras
 for end in drop carry wrap; do want 0 'saved' "${fit[@]}" --end $end -o end.keras; done
 want 0 'validation' "${fit[@]}" --validation-split 0.2 --epochs 2 --no-shuffle --seed 3 -o v.keras
 grep -q 'val_accuracy' out.txt || fail "no val_accuracy with --validation-split"
+# a pipeline is split where its order is the same in each pass; evaluate finds the rows by the same seed
+printf 'source = "t.csv"\n[[stage]]\nname = "shuffle"\n' >drawn.toml
+drawn=(--data drawn.toml --label kind --batch-size 16 --validation-split 0.2 --seed 3)
+want 3 'give it reshuffle_each_iteration = false' fit two.keras "${drawn[@]}" -o v.keras
+echo 'reshuffle_each_iteration = false' >>drawn.toml
+want 0 'val_loss' fit two.keras "${drawn[@]}" -o v.keras
+loss=$(sed -n 's/.* val_loss \([0-9.]*\).*/\1/p' out.txt)
+want 0 '^rows +21 ' evaluate v.keras "${drawn[@]}"
+[[ $(awk '$1 == "loss" { printf "%.4f", $2 }' out.txt) == "$loss" ]] ||
+    fail "evaluate --validation-split has another loss than $loss: $(cat out.txt)"
 want 0 'val_loss' "${fit[@]}" --validation t.csv -o v.keras
 want 0 'saved' "${fit[@]}" --class-weight 1,2 --optimizer adamw --learning-rate 0.002 -o v.keras
 want 0 'AdamW, learning rate 0.002' inspect v.keras

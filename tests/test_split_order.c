@@ -129,6 +129,77 @@ static void a_seed_that_keras_does_not_take_is_refused(void **state)
     keel_dataset_destroy(d);
 }
 
+/* The pipeline of stages written as "name {json}", on numbers or on a directory. */
+static keel_dataset *pipeline(const char *from, const char *text)
+{
+    char copy[128], *rest;
+    keel_dataset *d, *next;
+    snprintf(copy, sizeof copy, "%s", text);
+    must(keel_dataset_open(&d, from, NULL));
+    for (char *part = strtok_r(copy, "|", &rest); part; part = strtok_r(NULL, "|", &rest)) {
+        char name[32], key[32], value[32];
+        const int n = sscanf(part, " %31s %31s %31s", name, key, value);
+        must(keel_dataset_apply(&next, name, n == 3 ? KEEL_ARGS(KEEL_ARG_JSON(key, value)) : NULL,
+                                &d, 1));
+        keel_dataset_destroy(d);
+        d = next;
+    }
+    return d;
+}
+
+/* Each number of 0 to 9 is in one part, the same in each pass. */
+static void check_parts(const keel_dataset *training, const keel_dataset *validation)
+{
+    const keel_dataset *const part[] = { training, validation };
+    for (uint64_t pass = 0; pass < 2; pass++) {
+        bool seen[10] = { 0 };
+        for (int k = 0; k < 2; k++) {
+            keel_reader *r;
+            const keel_tensor *x;
+            must(keel_reader_create(
+                &r, part[k],
+                &(keel_reader_options){ KEEL_READER_OPTIONS.size, .seed = 3, .pass = k * pass }));
+            while (keel_reader_next(r, &x) == KEEL_OK) {
+                const int64_t i = *(const int64_t *)x->data;
+                assert_false(seen[i]);
+                seen[i] = true;
+            }
+            keel_reader_destroy(r);
+        }
+        for (int i = 0; i < 10; i++) assert_true(seen[i]);
+    }
+}
+
+static void rows_for_validation_are_never_trained_with(void **state)
+{
+    static const char reshuffles[] = "shuffle gives rows another order in each pass",
+                      folders[] = "a directory comes folder by folder";
+    static const struct {
+        const char *what, *stages;
+        const char *numbers, *directory; /* why it is refused; NULL: it is split */
+    } cases[] = {
+        { "rows as they come", "skip count 0", NULL, folders },
+        { "another order in each pass", "shuffle", reshuffles, reshuffles },
+        { "the same through a buffer, and further stages", "shuffle buffer_size 3 | take count 10",
+          reshuffles, reshuffles },
+        { "one order for all passes", "shuffle reshuffle_each_iteration false", NULL, NULL },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int k = 0; k < 2; k++) {
+            const char *says = k ? cases[i].directory : cases[i].numbers;
+            keel_dataset *d = pipeline(k ? files_path("text") : "range:10", cases[i].stages);
+            keel_dataset *t = NULL, *v = NULL;
+            const keel_status s = keel_dataset_split(d, 0.25, 0, &t, &v);
+            if (s != (says ? KEEL_EUNSUP : KEEL_OK) || (says && !strstr(keel_error(), says)))
+                fail_msg("%s: %s", cases[i].what, s < 0 ? keel_error() : "it is split");
+            if (s >= 0 && !k) check_parts(t, v);
+            keel_dataset_destroy(t);
+            keel_dataset_destroy(v);
+            keel_dataset_destroy(d);
+        }
+}
+
 static void any_allocation_of_a_split_may_fail(void **state)
 {
     (void)state;
@@ -172,6 +243,7 @@ int main(void)
         cmocka_unit_test(the_order_is_that_of_numpy),
         cmocka_unit_test(both_parts_have_the_files_of_keras),
         cmocka_unit_test(a_seed_that_keras_does_not_take_is_refused),
+        cmocka_unit_test(rows_for_validation_are_never_trained_with),
         cmocka_unit_test(any_allocation_of_a_split_may_fail),
     };
     return cmocka_run_group_tests(tests, begin, end);

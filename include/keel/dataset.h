@@ -196,11 +196,13 @@ keel_status keel_dataset_open(keel_dataset **out, const char *spec,
 
 /* Split the rows in two: `validation` gets the fraction `split`, `training` the rest. As in Keras,
  * a directory is first shuffled by `seed`, with the same files in both parts as in Keras for this
- * seed; of arrays and files of arrays the last rows are for validation.
+ * seed; of arrays and files of arrays the last rows are for validation, and of a pipeline the last
+ * that it gives.
  *
  * Returns  KEEL_OK; KEEL_EARG: split not in (0, 1), or the seed above 2^32 - 1;
  *          KEEL_EDATA: one part would be empty; KEEL_EUNSUP: the rows have no index (generator,
- *          sequence)
+ *          sequence), a pipeline gives them another order in each pass, or gives a directory
+ *          folder by folder
  * Owns     both parts share the data with `dataset`; each is destroyed on its own, in any order
  * Threads  any */
 keel_status keel_dataset_split(const keel_dataset *dataset, double split, uint64_t seed,

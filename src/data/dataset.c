@@ -198,6 +198,25 @@ keel_dataset *keel_dataset_share(const keel_dataset *d)
     return part;
 }
 
+/* Rows of a pipeline stay where they are, or one that validates would also train. */
+static keel_status check_order(const keel_dataset *d)
+{
+    const char *name = d->origin->name, *stage = keel_stage_reorders(d);
+    if (stage)
+        return keel_fail(KEEL_EUNSUP,
+                         "%s: %s gives rows another order in each pass, so the rows for validation "
+                         "would also be trained with: give it reshuffle_each_iteration = false, or "
+                         "a second dataset for validation",
+                         name, stage);
+    if (d->origin->applied && keel_stage_by_folder(d))
+        return keel_fail(KEEL_EUNSUP,
+                         "%s: a directory comes folder by folder, so validation would have the "
+                         "last classes alone: put shuffle with reshuffle_each_iteration = false "
+                         "behind it, or give a second dataset for validation",
+                         name);
+    return KEEL_OK;
+}
+
 /* As in Keras, the rows of a directory are shuffled once, by seed, and both parts are ranges of
  * that order. A part of a directory is in that order already. */
 keel_status keel_dataset_split(const keel_dataset *dataset, double split, uint64_t seed,
@@ -214,6 +233,7 @@ keel_status keel_dataset_split(const keel_dataset *dataset, double split, uint64
                          "%s: only rows that have an index can be split; give a second dataset for "
                          "validation",
                          name);
+    KEEL_TRY(check_order(dataset));
     const int64_t n = dataset->rows;
     /* As Keras: of a directory int(split * n) rows are for validation; of arrays
      * floor(n * (1 - split)) rows are for training. */

@@ -175,6 +175,12 @@ keel_status keel_stage_check_same(const keel_data_spec *a, const keel_data_spec 
 /* The name of a stage of a dataset that gives other elements in each pass, or NULL. */
 const char *keel_stage_random(const keel_dataset *d);
 
+/* The name of a stage by which rows change their places from pass to pass, or NULL. */
+const char *keel_stage_reorders(const keel_dataset *d);
+
+/* True if rows come folder by folder of a directory. */
+bool keel_stage_by_folder(const keel_dataset *d);
+
 /* True if the elements depend on the seed of the run. */
 bool keel_stage_draws(const keel_dataset *d);
 

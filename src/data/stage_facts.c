@@ -15,6 +15,28 @@ const char *keel_stage_random(const keel_dataset *d)
     return NULL;
 }
 
+const char *keel_stage_reorders(const keel_dataset *d)
+{
+    const keel_applied *s = d->origin->applied;
+    if (!s || s->stage->one_pass) return NULL;
+    if (s->stage->where && s->stage->is_random && s->stage->is_random(s))
+        return s->stage->type.name;
+    for (int i = 0; i < s->n_parent; i++) {
+        const char *name = keel_stage_reorders(s->parent[i]);
+        if (name) return name;
+    }
+    return NULL;
+}
+
+bool keel_stage_by_folder(const keel_dataset *d)
+{
+    const keel_applied *s = d->origin->applied;
+    bool any = !s && d->origin->source->shuffled_split && !d->order;
+    if (s && s->stage->where && s->stage->draws) return false;
+    for (int i = 0; s && i < s->n_parent; i++) any |= keel_stage_by_folder(s->parent[i]);
+    return any;
+}
+
 bool keel_stage_draws(const keel_dataset *d)
 {
     const keel_applied *s = d->origin->applied;
