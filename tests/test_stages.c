@@ -245,6 +245,40 @@ static keel_dataset *lengthened(keel_dataset *d,
     return out;
 }
 
+/* The numbers from 0 on, in the shape (k, 6 - k, 3, 2) where a row has k. */
+static keel_status count_up(void *context, const keel_tensor *in, keel_tensor *out,
+                            const keel_element_place *at)
+{
+    (void)context, (void)at;
+    const int64_t k = in->shape.dim[0];
+    for (int64_t i = 0; i < k * (6 - k) * 6; i++) ((int64_t *)out->data)[i] = i;
+    return KEEL_OK;
+}
+
+static keel_status of_a_box(void *context, const keel_shape *in, keel_shape *out)
+{
+    (void)context;
+    out[0] = (keel_shape){ 4, { in[0].dim[0], 6 - in[0].dim[0], 3, 2 } };
+    return KEEL_OK;
+}
+
+/* Streams, since by number the first dim alone may be open. */
+static keel_dataset *boxes(void)
+{
+    keel_dataset *d = filtered(ragged(5, false), all_stay), *out;
+    const keel_data_field x = {
+        "x", KEEL_INT64, { 4, { KEEL_DIM_OPEN, KEEL_DIM_OPEN, 3, 2 } }, KEEL_ROLE_INPUT
+    };
+    must(keel_dataset_map(&out, d,
+                          &(keel_map){ .size = sizeof(keel_map),
+                                       .n_field = 1,
+                                       .field = &x,
+                                       .call = count_up,
+                                       .shapes = of_a_box }));
+    keel_dataset_destroy(d);
+    return out;
+}
+
 static keel_dataset *scanned(keel_dataset *d, int64_t from,
                              keel_status (*call)(void *, keel_tensor *, const keel_tensor *,
                                                  keel_tensor *, const keel_element_place *))
@@ -386,6 +420,9 @@ static keel_dataset *make(int i, const char **what)
     CASE("padded_batch to 6",
          WITH(ragged(5, false), "padded_batch", KEEL_ARG_INT("batch_size", 3),
               KEEL_ARG_JSON("padded_shapes", "[6]"), KEEL_ARG_JSON("padding_values", "[7]")))
+    CASE("padded_batch of rows of several dims",
+         WITH(boxes(), "padded_batch", KEEL_ARG_INT("batch_size", 3),
+              KEEL_ARG_INT("padding_values", -1)))
     CASE("padded_batch, dropped",
          WITH(ragged(5, false), "padded_batch", KEEL_ARG_INT("batch_size", 2),
               KEEL_ARG_BOOL("drop_remainder", true)))

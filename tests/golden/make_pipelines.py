@@ -34,6 +34,12 @@ def ragged(n):
     return D.range(1, n + 1).map(lambda k: tf.fill([k], k))
 
 
+def boxes(r):
+    """Of k times the number k, all numbers from 0 on in the shape (k, 6 - k, 3, 2)."""
+    k = tf.size(r)
+    return tf.cast(tf.reshape(tf.range(k * (6 - k) * 6), [k, 6 - k, 3, 2]), tf.int64)
+
+
 def tens(k):
     """k numbers from 10 k on."""
     return D.range(10 * k, 10 * k + k)
@@ -99,6 +105,8 @@ cases = {
     "map of batches to others": ragged(5).padded_batch(2).map(lambda r: tf.concat([r, r], 1)),
     "padded_batch by -1": ragged(5).padded_batch(2, padding_values=np.int64(-1)),
     "padded_batch to 6": ragged(5).padded_batch(3, padded_shapes=[6], padding_values=np.int64(7)),
+    "padded_batch of rows of several dims": ragged(5).map(boxes).padded_batch(
+        3, padding_values=np.int64(-1)),
     "padded_batch, dropped": ragged(5).padded_batch(2, drop_remainder=True),
     "padded_batch of rows that are too long": ragged(6).concatenate(ragged(4)).padded_batch(
         3, padded_shapes=[4]).ignore_errors(),
