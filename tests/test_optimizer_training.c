@@ -306,6 +306,31 @@ static void averages_and_gradients_of_several_steps_are_those_of_keras(void **un
     train_all("optimizer_keeps.json", 10);
 }
 
+/* At the end of a training, averages become weights. Without a step there are none yet. */
+static void a_training_without_a_step_leaves_the_weights(void **unused)
+{
+    (void)unused;
+    static const double none[CLASSES] = { 0 };
+    json_t *ema = json_pack("{s:s, s:{s:b}}", "optimizer", "Adam", "config", "use_ema", 1);
+    keel_model *m = model_of("small", KEEL_FLOAT32), *before = model_of("small", KEEL_FLOAT32);
+    keel_dataset *d = rows_of("small", 0);
+    keel_history h;
+    const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = BATCH, .class_weight = none,
+                                       .class_weight_count = CLASSES };
+    compile(m, ema);
+    must(keel_fit(m, strategy[1], d, &options, &h));
+    assert_int_equal(m->compiled.iterations, 0);
+    for (int i = 0; i < m->n_weight; i++)
+        assert_memory_equal(m->weight[i].data, before->weight[i].data,
+                            (size_t)keel_shape_count(&m->weight[i].info.spec.shape) *
+                                sizeof(float));
+    keel_history_free(&h);
+    keel_dataset_destroy(d);
+    keel_model_destroy(m);
+    keel_model_destroy(before);
+    json_decref(ema);
+}
+
 static void through_a_file(const char *file)
 {
     json_t *all = golden_load(file), *cases = json_object_get(all, "cases"), *k;
@@ -416,6 +441,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_devices_trains_as_keras),
         cmocka_unit_test(averages_and_gradients_of_several_steps_are_those_of_keras),
+        cmocka_unit_test(a_training_without_a_step_leaves_the_weights),
         cmocka_unit_test(what_an_optimizer_keeps_goes_through_a_file),
         cmocka_unit_test(a_schedule_that_keel_does_not_have_waits_for_a_number),
         cmocka_unit_test(a_schedule_is_replaced_by_a_number),
