@@ -173,6 +173,7 @@ static void check_parts(const keel_dataset *training, const keel_dataset *valida
 static void rows_for_validation_are_never_trained_with(void **state)
 {
     static const char reshuffles[] = "shuffle gives rows another order in each pass",
+                      repeats[] = "repeat gives rows more than once",
                       folders[] = "a directory comes folder by folder";
     static const struct {
         const char *what, *stages;
@@ -183,6 +184,9 @@ static void rows_for_validation_are_never_trained_with(void **state)
         { "the same through a buffer, and further stages", "shuffle buffer_size 3 | take count 10",
           reshuffles, reshuffles },
         { "one order for all passes", "shuffle reshuffle_each_iteration false", NULL, NULL },
+        { "rows that come twice", "repeat count 2 | take count 10", repeats, repeats },
+        { "rows without end", "repeat", repeats, repeats },
+        { "rows that come once", "repeat count 1", NULL, folders },
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

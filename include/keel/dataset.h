@@ -201,8 +201,8 @@ keel_status keel_dataset_open(keel_dataset **out, const char *spec,
  *
  * Returns  KEEL_OK; KEEL_EARG: split not in (0, 1), or the seed above 2^32 - 1;
  *          KEEL_EDATA: one part would be empty; KEEL_EUNSUP: the rows have no index (generator,
- *          sequence), a pipeline gives them another order in each pass, or gives a directory
- *          folder by folder
+ *          sequence), a pipeline gives them another order in each pass, or some more than once, or
+ *          gives a directory folder by folder
  * Owns     both parts share the data with `dataset`; each is destroyed on its own, in any order
  * Threads  any */
 keel_status keel_dataset_split(const keel_dataset *dataset, double split, uint64_t seed,

@@ -202,6 +202,12 @@ keel_dataset *keel_dataset_share(const keel_dataset *d)
 static keel_status check_order(const keel_dataset *d)
 {
     const char *name = d->origin->name, *stage = keel_stage_reorders(d);
+    const char *repeats = keel_stage_repeats(d);
+    if (repeats)
+        return keel_fail(KEEL_EUNSUP,
+                         "%s: %s gives rows more than once, so the rows for validation would also "
+                         "be trained with: leave it out, or give a second dataset for validation",
+                         name, repeats);
     if (stage)
         return keel_fail(KEEL_EUNSUP,
                          "%s: %s gives rows another order in each pass, so the rows for validation "

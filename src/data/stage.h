@@ -178,6 +178,9 @@ const char *keel_stage_random(const keel_dataset *d);
 /* The name of a stage by which rows change their places from pass to pass, or NULL. */
 const char *keel_stage_reorders(const keel_dataset *d);
 
+/* The name of a stage that gives rows more than once in a pass, or NULL. */
+const char *keel_stage_repeats(const keel_dataset *d);
+
 /* True if rows come folder by folder of a directory. */
 bool keel_stage_by_folder(const keel_dataset *d);
 

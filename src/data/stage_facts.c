@@ -28,6 +28,19 @@ const char *keel_stage_reorders(const keel_dataset *d)
     return NULL;
 }
 
+const char *keel_stage_repeats(const keel_dataset *d)
+{
+    const keel_applied *s = d->origin->applied;
+    const char *name = NULL;
+    if (s && s->n_parent == 1 && s->stage->where) {
+        const keel_data_spec *own = &d->origin->spec, *from = &s->parent[0]->origin->spec;
+        if (own->endless ? !from->endless : own->rows > s->parent[0]->rows)
+            name = s->stage->type.name;
+    }
+    for (int i = 0; s && i < s->n_parent && !name; i++) name = keel_stage_repeats(s->parent[i]);
+    return name;
+}
+
 bool keel_stage_by_folder(const keel_dataset *d)
 {
     const keel_applied *s = d->origin->applied;
