@@ -213,31 +213,57 @@ static void what_the_model_was_given_is_left_alone(void **state)
     keel_model_destroy(m);
 }
 
-/* Rows are shuffled, so the place of a row in the epoch would name another one. */
+/* Put stages, written as "name argument number", on a dataset, which they take. */
+static keel_dataset *through(keel_dataset *d, const char *stages)
+{
+    char copy[64], *rest;
+    snprintf(copy, sizeof copy, "%s", stages);
+    for (char *part = strtok_r(copy, "|", &rest); part; part = strtok_r(NULL, "|", &rest)) {
+        char name[32], key[32], value[32];
+        keel_dataset *next;
+        const int n = sscanf(part, " %31s %31s %31s", name, key, value);
+        must(keel_dataset_apply(&next, name, n == 3 ? KEEL_ARGS(KEEL_ARG_JSON(key, value)) : NULL,
+                                &d, 1));
+        keel_dataset_destroy(d);
+        d = next;
+    }
+    return d;
+}
+
+/* Rows are shuffled, by fit or by a stage, so the place of a row in the epoch would name another
+ * one. */
 static void a_row_is_named_by_its_number_in_the_data(void **state)
 {
+    static const char *const stages[] = { "", "shuffle",
+                                          "shuffle buffer_size 4 | batch batch_size 3",
+                                          "repeat count 2 | skip count 8 | shuffle" };
     float x[ROWS * FEATURES] = { 0 }, y[ROWS * 2] = { 0 };
     const keel_tensor tx = { KEEL_FLOAT32, { 2, { ROWS, FEATURES } }, x };
     const keel_tensor ty = { KEEL_FLOAT32, { 2, { ROWS, 2 } }, y };
     (void)state;
-    for (int bad = 0; bad < ROWS; bad++)
-        for (int threads = 0; threads < 2; threads++) {
-            char named[32];
-            keel_strategy *s;
-            keel_dataset *d;
-            keel_model *m = network(CASES - 1);
-            x[bad * FEATURES] = NAN;
-            must(keel_strategy_create(&s, "cpu:0-1"));
-            must(keel_dataset_from_arrays(&d, &tx, &ty, NULL));
-            const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = 3, .threads = threads };
-            assert_int_equal(keel_fit(m, s, d, &o, NULL), KEEL_ENUMERIC);
-            snprintf(named, sizeof named, "the loss of row %d of ", bad);
-            if (!strstr(keel_error(), named)) fail_msg("row %d: %s", bad, keel_error());
-            x[bad * FEATURES] = 0;
-            keel_dataset_destroy(d);
-            keel_strategy_destroy(s);
-            keel_model_destroy(m);
-        }
+    for (size_t k = 0; k < sizeof stages / sizeof *stages; k++)
+        for (int bad = 0; bad < ROWS; bad++)
+            for (int threads = 0; threads < 2; threads++) {
+                char named[40];
+                keel_strategy *s;
+                keel_dataset *d;
+                keel_model *m = network(CASES - 1);
+                x[bad * FEATURES] = NAN;
+                must(keel_strategy_create(&s, "cpu:0-1"));
+                must(keel_dataset_from_arrays(&d, &tx, &ty, NULL));
+                d = through(d, stages[k]);
+                const keel_fit_options o = { KEEL_FIT_OPTIONS,
+                                             .batch_size = strstr(stages[k], "batch ") ? 0 : 3,
+                                             .seed = 5, .threads = threads };
+                assert_int_equal(keel_fit(m, s, d, &o, NULL), KEEL_ENUMERIC);
+                snprintf(named, sizeof named, "the loss of row %d of arrays, ", bad);
+                if (!strstr(keel_error(), named))
+                    fail_msg("row %d, '%s': %s", bad, stages[k], keel_error());
+                x[bad * FEATURES] = 0;
+                keel_dataset_destroy(d);
+                keel_strategy_destroy(s);
+                keel_model_destroy(m);
+            }
 }
 
 int main(void)

@@ -189,8 +189,8 @@ bool keel_feed_peek(keel_feed *f, keel_batch *out);
  * into its own cache. */
 void keel_feed_read(const keel_batch *b, int64_t from, int64_t to);
 
-/* The dataset that row i of the batch is counted in, and its number there; NULL: not known. */
-const keel_dataset *keel_feed_row(const keel_batch *b, int64_t i, int64_t *index);
+/* What row i of the batch comes from, behind all stages, and its number there; NULL: not known. */
+const struct keel_data_origin *keel_feed_row(const keel_batch *b, int64_t i, int64_t *index);
 
 /* Return the batch that was taken last after a failed step: keel_feed_next gives the same rows
  * again. */

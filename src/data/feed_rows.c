@@ -400,15 +400,16 @@ void keel_feed_read(const keel_batch *b, int64_t from, int64_t to)
     if (f) read_rows(f, &f->slots[b->slot], from, to, &scratch, &failure);
 }
 
-const keel_dataset *keel_feed_row(const keel_batch *b, int64_t i, int64_t *index)
+const keel_data_origin *keel_feed_row(const keel_batch *b, int64_t i, int64_t *index)
 {
     const keel_feed *f = b->of;
     pass_order order = { 0 };
     keel_position at;
     if (!f) return NULL;
     const keel_dataset *d = row_place(f, &f->slots[b->slot], i, &order, &at);
+    const keel_data_origin *o = keel_dataset_origin_at(d, &at);
     *index = at.index;
-    return d;
+    return o;
 }
 
 /* Steps are charged in their order, each once. */

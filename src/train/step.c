@@ -2,6 +2,7 @@
  * step, which binds the batch to the program, and has the team run it. Then it raises what failed,
  * skips a step that is not finite where a loss scale allows it, and adds up what is left. */
 #include "train/step.h"
+#include "data/source.h"
 #include "graph/on_device.h"
 #include "train/finite.h"
 #include "train/mover.h"
@@ -126,14 +127,14 @@ static void keep_states(const keel_trainer *t, const keel_scored *s)
     }
 }
 
-/* "row 7 of t.npz (its name)": in the data, where that is known, else in the epoch. */
+/* "row 7 of t.npz (its name)": in the source of the data, if it is known, else in the epoch. */
 static void name_row(const keel_batch *b, int64_t row, char *out, size_t size)
 {
     int64_t index = (int64_t)b->first_row + row;
-    const keel_dataset *d = keel_feed_row(b, row, &index);
-    const char *name = d ? keel_dataset_row_name(d, index) : NULL;
-    snprintf(out, size, "row %" PRId64 "%s%.100s%s%.160s%s", index, d ? " of " : "",
-             d ? keel_dataset_name(d) : "", name ? " (" : "", name ? name : "", name ? ")" : "");
+    const keel_data_origin *o = keel_feed_row(b, row, &index);
+    const char *name = o && o->source->row_name ? o->source->row_name(o->state, index) : NULL;
+    snprintf(out, size, "row %" PRId64 "%s%.100s%s%.160s%s", index, o ? " of " : "",
+             o ? o->name : "", name ? " (" : "", name ? name : "", name ? ")" : "");
 }
 
 /* Fail, and name the device and row, or the weight, that has a number that is not finite. */
