@@ -182,6 +182,38 @@ static void a_class_has_one_number_in_all_datasets(void **state)
     files_end();
 }
 
+/* A model keeps one list of names, and reads all words of labels by it. */
+static void zipped_labels_have_one_list_of_classes(void **state)
+{
+    static const struct {
+        const char *what, *first, *second, *last_class; /* last_class: NULL: refused */
+    } cases[] = {
+        { "both have the same", "cat dog", "dog cat", "dog" },
+        { "the first has numbers", "0 1", "cat dog", "dog" },
+        { "the second has numbers", "cat dog", "0 1", "dog" },
+        { "they have others", "cat dog", "cat fox", NULL },
+        { "the second has more", "cat dog", "cat dog eel", NULL },
+    };
+    (void)state;
+    files_begin();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        keel_dataset *d[2] = { labelled("a.csv", cases[i].first),
+                               labelled("b.csv", cases[i].second) };
+        keel_dataset *both = NULL;
+        const keel_status s = keel_dataset_apply(&both, "zip", NULL, d, 2);
+        assert_int_equal(s, cases[i].last_class ? KEEL_OK : KEEL_ESHAPE);
+        if (s < 0)
+            assert_non_null(strstr(keel_error(), "other classes than the first dataset"));
+        else
+            assert_string_equal(keel_dataset_class_name(both, keel_dataset_class_count(both) - 1),
+                                cases[i].last_class);
+        keel_dataset_destroy(both);
+        keel_dataset_destroy(d[0]);
+        keel_dataset_destroy(d[1]);
+    }
+    files_end();
+}
+
 /* ---- pipeline files -------------------------------------------------------------------------- */
 
 static const struct toml {
@@ -416,7 +448,7 @@ int main(void)
         N_TOML = sizeof toml / sizeof *toml,
         N_FILE = sizeof file / sizeof *file
     };
-    static struct CMUnitTest test[N_REFUSED + N_TOML + N_FILE + 4];
+    static struct CMUnitTest test[N_REFUSED + N_TOML + N_FILE + 5];
     int n = 0;
     for (int i = 0; i < N_REFUSED; i++)
         test[n++] =
@@ -428,6 +460,7 @@ int main(void)
             (struct CMUnitTest){ file[i].what, a_file_is_refused, NULL, NULL, (void *)&file[i] };
     test[n++] = (struct CMUnitTest)cmocka_unit_test(further_datasets_are_opened_behind_the_first);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(a_class_has_one_number_in_all_datasets);
+    test[n++] = (struct CMUnitTest)cmocka_unit_test(zipped_labels_have_one_list_of_classes);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(without_memory_no_key_is_another);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(every_allocation_may_fail);
     return cmocka_run_group_tests(test, NULL, NULL);

@@ -53,6 +53,25 @@ static keel_status find_target(keel_data_spec *spec, keel_data_field *weight, co
     return KEEL_OK;
 }
 
+/* The names of classes: those of all datasets that have some. */
+static keel_status join_classes(keel_data_spec *spec, const keel_data_spec *p, const char *name)
+{
+    if (!p->class_names) return KEEL_OK;
+    if (!spec->class_names) {
+        spec->class_names = p->class_names;
+        spec->n_classes = p->n_classes;
+        return keel_spec_copy_classes(spec);
+    }
+    bool same = spec->n_classes == p->n_classes;
+    for (int64_t i = 0; same && i < p->n_classes; i++)
+        same = !strcmp(spec->class_names[i], p->class_names[i]);
+    if (same) return KEEL_OK;
+    return keel_fail(KEEL_ESHAPE,
+                     "%s has other classes than the first dataset: labels of several targets must "
+                     "be numbers, or words for the same classes",
+                     name);
+}
+
 static keel_status infer(keel_applied *s, keel_data_spec *spec)
 {
     int n = 0;
@@ -72,6 +91,7 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
         for (int i = 0; i < p->n_field; i++)
             KEEL_TRY(put_field(spec, &p->field[i], k, name[spec->n_field]));
         if (!k) continue;
+        KEEL_TRY(join_classes(spec, p, keel_dataset_name(d)));
         spec->one_shot |= p->one_shot;
         if (p->max_rows < spec->max_rows) spec->max_rows = p->max_rows;
         if (p->endless) continue;
