@@ -190,6 +190,31 @@ static keel_dataset *ragged(int64_t n, bool zero_last)
     return streams ? filtered(d, all_stay) : d;
 }
 
+/* Rows of k times k, of k, and of 5 - k times 10 k, for k from 1 to 4. */
+static keel_dataset *two_ragged(void)
+{
+    enum { ROWS = 4, ALL = 10 };
+    static int64_t left[ALL], right[ALL], number[ROWS], splits[2][ROWS + 1];
+    keel_dataset *d;
+    int64_t n = 0, m = 0;
+    for (int64_t k = 1; k <= ROWS; k++) {
+        for (int64_t i = 0; i < k; i++) left[n++] = k;
+        for (int64_t i = k; i <= ROWS; i++) right[m++] = 10 * k;
+        splits[0][k] = n;
+        splits[1][k] = m;
+        number[k - 1] = k;
+    }
+    const keel_tensor split[2] = { { KEEL_INT64, { 1, { ROWS + 1 } }, splits[0] },
+                                   { KEEL_INT64, { 1, { ROWS + 1 } }, splits[1] } };
+    const keel_array_field f[] = {
+        { "x", KEEL_ROLE_INPUT, NULL, { KEEL_INT64, { 1, { ALL } }, left }, split[0] },
+        { "n", KEEL_ROLE_INPUT, NULL, { KEEL_INT64, { 1, { ROWS } }, number } },
+        { "z", KEEL_ROLE_INPUT, NULL, { KEEL_INT64, { 1, { ALL } }, right }, split[1] }
+    };
+    must(keel_dataset_from_fields(&d, f, 3));
+    return streams ? filtered(d, all_stay) : d;
+}
+
 /* Each row twice, side by side. */
 static keel_status twice(void *context, const keel_tensor *in, keel_tensor *out,
                          const keel_element_place *at)
@@ -435,6 +460,8 @@ static keel_dataset *make(int i, const char **what)
     CASE("pad before",
          WITH(ragged(5, true), "pad", KEEL_ARG_INT("length", 3), KEEL_ARG_INT("value", 8),
               KEEL_ARG_STR("padding", "pre"), KEEL_ARG_STR("truncating", "pre")))
+    CASE("pad two fields of three",
+         WITH(two_ragged(), "pad", KEEL_ARG_INT("length", 3), KEEL_ARG_INT("value", 9)))
     CASE("rebatch", WITH(BATCH(open_rows("range:11"), 4), "rebatch", KEEL_ARG_INT("batch_size", 3)))
     CASE("rebatch in turn",
          WITH(BATCH(open_rows("range:11"), 4), "rebatch", KEEL_ARG_JSON("batch_size", "[2, 1, 3]")))

@@ -40,6 +40,10 @@ def boxes(r):
     return tf.cast(tf.reshape(tf.range(k * (6 - k) * 6), [k, 6 - k, 3, 2]), tf.int64)
 
 
+def to_3(r):
+    return tf.concat([r, tf.fill([3], np.int64(9))], 0)[:3]
+
+
 def tens(k):
     """k numbers from 10 k on."""
     return D.range(10 * k, 10 * k + k)
@@ -115,6 +119,8 @@ cases = {
     "pad before": D.from_tensor_slices(tf.keras.utils.pad_sequences(
         [[k] * (k - 1) + [0] for k in range(1, 6)], maxlen=3, value=8, padding="pre",
         truncating="pre")),
+    "pad two fields of three": D.range(1, 5).map(lambda k: (
+        to_3(tf.fill([k], k)), k, to_3(tf.fill([5 - k], 10 * k)))),
     "rebatch": D.range(11).batch(4).rebatch(3),
     "rebatch in turn": D.range(11).batch(4).rebatch([2, 1, 3]),
     "rebatch in turn, dropped": D.range(11).batch(4).rebatch([2, 4], drop_remainder=True),
