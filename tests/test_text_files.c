@@ -1,6 +1,7 @@
 /* JSON lines and lines of text: keys become fields, lists keep their shape, and what is wrong is
  * refused with its line and key. */
 #include "table_files.h"
+#include "keel/pipeline.h"
 #include <zlib.h>
 
 /* ---- JSON lines ------------------------------------------------------------------------------ */
@@ -316,6 +317,67 @@ static void every_failed_allocation_is_survived(void **state)
     files_end();
 }
 
+/* ---- names of rows --------------------------------------------------------------------------- */
+
+/* The rows of a directory that stages, written as "name argument number", have read. */
+static keel_dataset *staged(const char *stages)
+{
+    char copy[96], *rest;
+    keel_dataset *d = opened("set", NULL), *next;
+    snprintf(copy, sizeof copy, "%s", stages);
+    for (char *part = strtok_r(copy, "|", &rest); part; part = strtok_r(NULL, "|", &rest)) {
+        char name[32], key[32], value[32];
+        const bool wraps = strstr(part, " wrap") != NULL;
+        assert_int_equal(sscanf(part, " %31s %31s %31s", name, key, value), 3);
+        assert_int_equal(keel_dataset_apply(&next, name,
+                                            KEEL_ARGS(KEEL_ARG_JSON(key, value),
+                                                      wraps ? (keel_arg)KEEL_ARG_STR("end", "wrap")
+                                                            : (keel_arg){ 0 }),
+                                            &d, 1),
+                         KEEL_OK);
+        keel_dataset_destroy(d);
+        d = next;
+    }
+    return d;
+}
+
+/* keel predict writes them beside its predictions. */
+static void a_row_has_the_name_of_its_file_behind_stages(void **state)
+{
+    static const struct {
+        const char *stages, *names; /* of the first rows; -: none */
+    } cases[] = {
+        { "skip count 0", "0 1 2 3 4 -" },
+        { "skip count 2", "2 3 4 - -" },
+        { "batch batch_size 2", "0 1 2 3 4 -" },
+        { "skip count 1 | batch batch_size 3", "1 2 3 4 -" },
+        { "batch batch_size 3 wrap", "0 1 2 3 4 0 -" },
+        { "batch batch_size 2 | prefetch buffer_size 1", "0 1 2 3 4 -" },
+        { "batch batch_size 2 | skip count 1", "- -" }, /* which rows they are is not followed */
+    };
+    files_begin();
+    files_folder("set");
+    files_folder("set/a");
+    for (int i = 0; i < 5; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "set/a/%d.txt", i);
+        files_text(name, "text");
+    }
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char got[64] = "";
+        size_t at = 0;
+        keel_dataset *d = staged(cases[k].stages);
+        for (int64_t i = 0; i < (int64_t)(strlen(cases[k].names) + 1) / 2; i++) {
+            const char *name = keel_dataset_row_name(d, i);
+            at += (size_t)snprintf(got + at, sizeof got - at, "%s%c", i ? " " : "",
+                                   name ? strrchr(name, '/')[1] : '-');
+        }
+        if (strcmp(got, cases[k].names) != 0) fail_msg("%s: %s", cases[k].stages, got);
+        keel_dataset_destroy(d);
+    }
+    files_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +390,7 @@ int main(void)
         cmocka_unit_test(lines_are_rows_of_one_text),
         cmocka_unit_test(long_lines_cross_the_buffer),
         cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(a_row_has_the_name_of_its_file_behind_stages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

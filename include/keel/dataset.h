@@ -336,7 +336,8 @@ typedef struct keel_dataset_memory {
 keel_status keel_dataset_least_memory(keel_dataset_memory *out, const keel_dataset *dataset,
                                       int64_t batch_size);
 
-/* The name of row i: the path of its file, if each row has a file.
+/* The name of row i: the path of its file, if each row has a file. Of data in batches, that of row
+ * i of all of them; of a pipeline that shuffles, as the first pass of a run of seed 0 gives rows.
  *
  * Returns  the path, or NULL if rows have no names or i is out of range
  * Owns     the string is the dataset's

@@ -469,8 +469,24 @@ const char *keel_dataset_name(const keel_dataset *d)
     return d->origin->name;
 }
 
+/* Of batches, row i of all of them; NULL where stages have moved or left out batches. */
+static const char *name_in_batches(const keel_dataset *d, int64_t i)
+{
+    const keel_applied *s = d->origin->applied;
+    if (s && s->stage->ahead) return name_in_batches(s->parent[0], i);
+    if (!s || !s->by_index || !s->stage->batch_row || i < 0) return NULL;
+    const int64_t size = d->origin->spec.max_rows, batch = i / size;
+    if (batch >= d->rows) return NULL;
+    const keel_position at = { .index = keel_dataset_index(d, batch) };
+    if (i % size >= s->stage->batch_rows(s, at)) return NULL;
+    keel_position row = s->stage->batch_row(s, at, i % size);
+    const keel_data_origin *o = keel_dataset_origin_at(s->parent[0], &row);
+    return o->source->row_name ? o->source->row_name(o->state, row.index) : NULL;
+}
+
 const char *keel_dataset_row_name(const keel_dataset *d, int64_t i)
 {
+    if (d->origin->spec.batched) return name_in_batches(d, i);
     if (i < 0 || i >= d->rows || !d->origin->source->row_name) return NULL;
     return d->origin->source->row_name(d->origin->state, keel_dataset_index(d, i));
 }
