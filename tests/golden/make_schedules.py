@@ -28,6 +28,7 @@ CASES = [
     ("CosineDecayRestarts", dict(first_decay_steps=10)),
     ("CosineDecayRestarts", dict(first_decay_steps=10, t_mul=1.5, m_mul=0.5, alpha=0.25)),
     ("CosineDecayRestarts", dict(first_decay_steps=10, t_mul=1.0, m_mul=0.75)),
+    ("CosineDecayRestarts", dict(first_decay_steps=7, t_mul=3.0, m_mul=0.875)),
     ("PiecewiseConstantDecay", dict(boundaries=[5, 20, 99], values=[1.0, 0.5, 0.25, 0.125])),
     ("PiecewiseConstantDecay", dict(boundaries=[3], values=[0.5, 0.25])),
 ]
