@@ -118,6 +118,15 @@ static const struct refused {
     { "boundaries of which two are equal",
       "bucket_by_sequence_length bucket_boundaries [3,3] bucket_batch_sizes [2,2,2]", KEEL_EARG,
       "must ascend, but 3 follows 3" },
+    { "boundaries that descend",
+      "bucket_by_sequence_length bucket_boundaries [4,3] bucket_batch_sizes [2,2,2]", KEEL_EARG,
+      "must ascend, but 3 follows 4" },
+    { "a bucket for rows without length",
+      "bucket_by_sequence_length bucket_boundaries [0,3] bucket_batch_sizes [2,2,2]", KEEL_EARG,
+      "bucket_boundaries 0 is 0" },
+    { "a bucket whose batches have no rows",
+      "bucket_by_sequence_length bucket_boundaries [2,3] bucket_batch_sizes [0,2,2]", KEEL_EARG,
+      "bucket_batch_sizes 0 is 0" },
     { "map by name", "map", KEEL_EARG, "C" },
 };
 
