@@ -544,6 +544,70 @@ static void large_weights_are_swapped_whole(void **unused)
     }
 }
 
+typedef struct failing {
+    int64_t epoch; /* fail in this one */
+    bool fails;
+    float trained[64]; /* the weights after the last step */
+} failing;
+
+static keel_status keep_trained(void *context, const keel_moment *at)
+{
+    weights_of(at->model, ((failing *)context)->trained);
+    return KEEL_OK;
+}
+
+static keel_status fail_late(void *context, const keel_moment *at)
+{
+    const failing *f = context;
+    return f->fails && at->epoch == f->epoch ? KEEL_EIO : KEEL_OK;
+}
+
+/* What fits on after the failure has the averages where they were, too. */
+static void what_fails_while_averages_are_in_the_model_leaves_the_weights(void **unused)
+{
+    (void)unused;
+    const keel_callback told[] = {
+        { KEEL_CALLBACK, .on_train_batch_end = keep_trained, .on_test_begin = fail_late },
+        { KEEL_CALLBACK, .on_train_batch_end = keep_trained, .on_test_batch_end = fail_late },
+        { KEEL_CALLBACK, .on_train_batch_end = keep_trained, .on_test_end = fail_late },
+        { KEEL_CALLBACK, .on_train_batch_end = keep_trained, .on_epoch_end = fail_late },
+        { KEEL_CALLBACK, .on_train_batch_end = keep_trained, .on_epoch_begin = fail_late },
+    };
+    for (size_t k = 0; k < sizeof told / sizeof *told; k++)
+        for (int on_epoch = 0; on_epoch < 2; on_epoch++) {
+            failing f = { .epoch = 1, .fails = true };
+            float after[64], again[64];
+            keel_callback mine = told[k], *swap;
+            keel_logs logs;
+            keel_model *m = network("sgd", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate", 0.2),
+                                                     KEEL_ARG_BOOL("use_ema", true),
+                                                     KEEL_ARG_FLOAT("ema_momentum", 0.7)));
+            mine.context = &f;
+            must(keel_callback_create(&swap, "SwapEMAWeights",
+                                      KEEL_ARGS(KEEL_ARG_BOOL("swap_on_epoch", on_epoch))));
+            const keel_fit_options o = options(3, KEEL_CALLBACKS(swap, &mine));
+            assert_int_equal(keel_fit(m, strategy[2], rows, &o, NULL), KEEL_ECALLBACK);
+            const int64_t n = weights_of(m, after);
+            if (memcmp(after, f.trained, (size_t)n * sizeof *after))
+                fail_msg("case %d: other weights than those that were trained", (int)k);
+
+            f.epoch = 0; /* of evaluations, too, which fail in their tests only */
+            const keel_status want =
+                told[k].on_epoch_end || told[k].on_epoch_begin ? KEEL_OK : KEEL_ECALLBACK;
+            assert_int_equal(keel_evaluate(m, strategy[2], tested, &o, &logs), want);
+            weights_of(m, again);
+            assert_memory_equal(after, again, (size_t)n * sizeof *after);
+            f.fails = false;
+            must(keel_evaluate(m, strategy[2], tested, &o, &logs));
+            weights_of(m, again);
+            assert_memory_equal(after, again, (size_t)n * sizeof *after);
+            must(keel_fit(m, strategy[2], rows, &o, NULL));
+            must(keel_evaluate(m, strategy[2], tested, &o, &logs));
+            keel_callback_destroy(swap);
+            keel_model_destroy(m);
+        }
+}
+
 static void fit_with(const char *text, double rate, int64_t epochs, int64_t validation_freq)
 {
     keel_callback *c;
@@ -1563,6 +1627,7 @@ int main(void)
         cmocka_unit_test(what_follows_from_a_course_of_values_is_what_keras_decides),
         cmocka_unit_test(a_schedule_by_epochs_is_a_function_or_a_text),
         cmocka_unit_test(averages_are_tested_and_saved_as_by_keras),
+        cmocka_unit_test(what_fails_while_averages_are_in_the_model_leaves_the_weights),
         cmocka_unit_test(large_weights_are_swapped_whole),
         cmocka_unit_test(checkpoints_have_the_names_of_keras_and_the_weights_of_their_moment),
         cmocka_unit_test(the_csv_logger_writes_the_file_of_keras),

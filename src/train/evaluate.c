@@ -85,8 +85,9 @@ static keel_status start(inference *l, const char *what, const outputs *o)
     return keel_feed_begin_epoch(l->feed, 0);
 }
 
-static void end(inference *l)
+static void end(inference *l, keel_status s)
 {
+    if (s < 0) keel_watch_failed(&l->run);
     if (l->entered) keel_team_leave(l->strategy->team);
     keel_session_count(&l->o, l->trainer);
     keel_watch_end(&l->run);
@@ -105,7 +106,7 @@ keel_status keel_evaluate(keel_model *m, keel_strategy *s, const keel_dataset *d
     if (st >= 0) st = keel_session_test(&l.run, l.trainer, l.feed, &tally);
     if (st >= 0) *out = l.run.logs;
     keel_tally_free(&tally);
-    end(&l);
+    end(&l, st);
     return keel_together_leave(s, st);
 }
 
@@ -297,7 +298,7 @@ out:
     keel_free(o.tensor);
     keel_free(o.at);
     keel_row_files_destroy(o.files);
-    end(&l);
+    end(&l, st);
     return keel_together_leave(s, st);
 }
 

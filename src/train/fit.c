@@ -447,6 +447,7 @@ static keel_status end_of(keel_fitting *f, keel_status s)
 {
     keel_failure failure = { 0 };
     keel_failure_take(&failure, s);
+    if (s < 0) keel_watch_failed(&f->run);
     if (s < 0 && f->history.steps > 0 && keel_finite_lost(f->trainer) < 0) {
         keel_live_take(&f->run.live);
         (void)keel_resume_end(&f->resume, &f->standing, false); /* what fails is told there */

@@ -181,3 +181,11 @@ keel_status keel_watch_tell(keel_watch *r, keel_occasion e)
     if (e == KEEL_ON_train_begin) r->known = r->logs;
     return KEEL_OK;
 }
+
+void keel_watch_failed(keel_watch *r)
+{
+    for (int i = 0; i < r->n; i++) {
+        const keel_watching *w = keel_watching_of(&r->callback[i]);
+        if (w && w->watcher->failed) w->watcher->failed(r->callback[i].context, &r->at);
+    }
+}

@@ -70,6 +70,9 @@ const char *keel_watch_val_name(const keel_watch *r, const char *name);
 /* Call every callback that has a function for the event. */
 keel_status keel_watch_tell(keel_watch *r, keel_occasion e);
 
+/* The run has failed: callbacks take out of the live model what they have put there for a time. */
+void keel_watch_failed(keel_watch *r);
+
 static inline bool keel_watch_hears(const keel_watch *r, keel_occasion e)
 {
     return r->heard >> e & 1;

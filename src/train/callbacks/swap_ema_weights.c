@@ -1,7 +1,7 @@
 /* Validate with the moving averages of the weights, which an optimizer with use_ema keeps: they
  * change places with the weights before a test and back after it; with swap_on_epoch they stay
  * until the next epoch begins, so that callbacks behind this one save them. After predict they
- * change back too (Keras 3.15 forgets that). */
+ * change back too (Keras 3.15 forgets that), and when a run fails. */
 #include "base/memory.h"
 #include "train/callbacks/watcher.h"
 #include "model/model.h"
@@ -87,6 +87,15 @@ static keel_status on_train_begin(void *context, const keel_moment *at)
     return keel_watching_reset(w);
 }
 
+/* By now the averages have become the weights, if they were not there before. */
+static keel_status on_train_end(void *context, const keel_moment *at)
+{
+    keel_watching *w = context;
+    (void)at;
+    ((state_t *)w->state)->swapped = false;
+    return KEEL_OK;
+}
+
 static keel_status on_epoch_begin(void *context, const keel_moment *at)
 {
     return set(context, at, false);
@@ -108,6 +117,14 @@ static keel_status on_end(void *context, const keel_moment *at)
     return set(context, at, false);
 }
 
+/* The weights that were trained, and not what a test had for a time. */
+static void failed(keel_watching *w, const keel_moment *at)
+{
+    state_t *s = w->state;
+    if (s->swapped) (void)swap(at->model);
+    s->swapped = false;
+}
+
 const keel_watcher keel_watcher_swap_ema_weights = {
     .type = {
         .name = "SwapEMAWeights",
@@ -119,6 +136,7 @@ const keel_watcher keel_watcher_swap_ema_weights = {
     .state = { .name = "SwapEMAWeights", .args_size = sizeof(state_t), .fields = state_fields },
     .on = {
         .on_train_begin = on_train_begin,
+        .on_train_end = on_train_end,
         .on_epoch_begin = on_epoch_begin,
         .on_epoch_end = on_epoch_end,
         .on_test_begin = on_begin,
@@ -126,5 +144,6 @@ const keel_watcher keel_watcher_swap_ema_weights = {
         .on_predict_begin = on_begin,
         .on_predict_end = on_end,
     },
+    .failed = failed,
     .steers = true,
 };
