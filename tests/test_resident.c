@@ -654,6 +654,7 @@ static const work by_muon = { &of_float32, "muon" };
 static const work by_adafactor = { &of_float32, "adafactor" };
 static const work by_lamb_measured = { &regularised, "lamb" };
 static const work plainly = { &of_float32, "adam" };
+static const work by_scaled_losses = { &of_float16, "adam" };
 static const work regularly = { &regularised, "sgd", KEEL_ARGS(MOMENTUM) };
 
 /* Of one device, and of one among three. What is left is what some step has left: weights, state
@@ -817,9 +818,9 @@ static keel_status fit_failing(outcome *o, const work *of, int fail_at, calls *x
 static void a_failure_leaves_what_the_epoch_before_has_ended_with(void **unused)
 {
     enum { STEPS_MOST = 64 };
-    static const work *const works[] = { &plainly, &regularly };
+    static const work *const works[] = { &plainly, &regularly, &by_scaled_losses };
     (void)unused;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         outcome known[STEPS_MOST] = { 0 }, whole = { 0 };
         int went_back[2] = { 0 };
         calls of_all;
@@ -840,6 +841,13 @@ static void a_failure_leaves_what_the_epoch_before_has_ended_with(void **unused)
                          (int)epoch);
             if (!known[steps].model) known[steps] = after(works[i], steps);
             compare_weights(&known[steps], &o, works[i]->r, "a failure behind an epoch");
+            const keel_model_compiled *c = &o.model->compiled,
+                                      *then = &known[steps].model->compiled;
+            if (c->loss_scale != then->loss_scale || c->good_steps != then->good_steps)
+                fail_msg("call %d: a loss scale of %g after %d good steps, where it was %g after "
+                         "%d",
+                         k, (double)c->loss_scale, (int)c->good_steps, (double)then->loss_scale,
+                         (int)then->good_steps);
             forget(&o);
         }
         assert_true(went_back[0] > 0 && went_back[1] > 0);

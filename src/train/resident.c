@@ -176,6 +176,7 @@ keel_status keel_resident_create(keel_trainer *t)
     r->on = keel_calloc((size_t)n_worker, sizeof *r->on);
     r->mover = keel_calloc((size_t)t->n_mover, sizeof *r->mover);
     if (!r->on || !r->mover) return KEEL_ENOMEM;
+    r->scale = &t->loss_scale;
     find_range(t, &r->first, &r->end);
     place(t);
     const int64_t report = plan_report(t), scratch = most_scratch(t);

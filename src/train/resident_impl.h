@@ -38,8 +38,9 @@ struct keel_resident {
     int64_t settled;    /* bytes; what lies behind them */
     bool doubted;       /* a run has begun, and is not known to have gone well */
     int point;          /* the one that the host goes back to; the other is made */
-    char *others[2];    /* at each point: of the store, besides those elements */
-    char *room;         /* those elements, and the slots, of one device */
+    keel_loss_scale *scale, scale_at[2]; /* of the trainer, and at each point */
+    char *others[2];                     /* at each point: of the store, besides those elements */
+    char *room;                          /* those elements, and the slots, of one device */
     struct resident_on {
         char *slots;
         char *report;   /* on the host, as above; the sums are those of the weights that it has */

@@ -36,12 +36,30 @@ static void copy_others(const keel_trainer *t, char *kept, bool keeps)
 
 static void remember(const keel_trainer *t, int point)
 {
-    const struct keel_resident *r = t->resident;
+    struct keel_resident *r = t->resident;
     for (int k = 0; k < t->n_mover; k++) {
         r->mover[k].iterations[point] = t->mover[k].update.iterations;
         r->mover[k].number[point] = t->mover[k].update.number;
     }
+    r->scale_at[point] = *r->scale;
     copy_others(t, r->others[point], true);
+}
+
+/* A callback may have had the model read them. */
+static void go_back_to_numbers(const keel_trainer *t)
+{
+    const struct keel_resident *r = t->resident;
+    keel_model_compiled *c = &t->model->compiled;
+    const int64_t skipped = r->scale->skipped; /* steps that were made all the same */
+    for (int k = 0; k < t->n_mover; k++) {
+        c->iterations = t->mover[k].update.iterations = r->mover[k].iterations[r->point];
+        c->optimizer[k].number = t->mover[k].update.number = r->mover[k].number[r->point];
+    }
+    *r->scale = r->scale_at[r->point];
+    r->scale->skipped = skipped;
+    if (!r->scale->on) return;
+    c->loss_scale = r->scale->now;
+    c->good_steps = r->scale->good;
 }
 
 static keel_status raise_lost(const keel_trainer *t)
@@ -184,12 +202,8 @@ void keel_resident_ran(const keel_trainer *t)
 keel_status keel_resident_go_back(const keel_trainer *t)
 {
     struct keel_resident *r = t->resident;
-    keel_model_compiled *c = &t->model->compiled;
     settle(t, room_bytes(t));
-    for (int k = 0; k < t->n_mover; k++) { /* a callback may have had the model read them */
-        c->iterations = t->mover[k].update.iterations = r->mover[k].iterations[r->point];
-        c->optimizer[k].number = t->mover[k].update.number = r->mover[k].number[r->point];
-    }
+    go_back_to_numbers(t);
     copy_others(t, r->others[r->point], false);
     r->ahead = r->current = false;
     t->store->resident_first = t->store->resident_end = 0;
