@@ -344,7 +344,13 @@ static void as_many_devices_are_possible_as_the_text_says(void **unused)
         { ",0", 257, 1024, "more than 256 devices" },
         { ",0-255", 1, 1, NULL },
         { ",0+1", 128, 2, NULL },
-        { ",0+1", 129, 2, "more than 256 devices" },
+        { ",0-255", 1, 2, NULL },
+        { ",0-253", 1, 3, NULL },
+        { ",0-254", 1, 3, NULL },
+        { ",0-255", 1, 3,
+          "this machine has 3 cores for 256 devices, whose rows they would compute in more than "
+          "256 parts: name 254 devices at most" },
+        { ",0+1", 129, 2, "more than 256 cores in all devices" },
         { "+%d", 64, 1024, NULL },
         { "+%d", 65, 1024, "more than 64 cores in one device" },
     };
@@ -386,7 +392,7 @@ static void devices_take_cores_that_compute_nothing(void **unused)
         { 255, "cpu:0", NULL },
         { 254, "cpu:0+1", NULL },
         { 256, "cpu:0", "more than 256 devices" },
-        { 255, "cpu:0+1", "more than 256 devices" },
+        { 255, "cpu:0+1", "255 GPUs and 2 cores: 256 are possible together" },
         { 257, "cpu:0", "257 devices; 1 to 256 are possible" },
         { 0, "cpu:0", "0 devices; 1 to 256 are possible" },
     };

@@ -31,8 +31,8 @@ static const char *read_number(const char *p, int *out)
 
 static keel_status add_lane(keel_lanes *l, const char *text, const int *id, int n)
 {
-    if (l->n_lane == KEEL_LANES_MAX || l->n_part + n > KEEL_LANES_MAX)
-        return bad(text, "more than 256 devices");
+    if (l->n_lane == KEEL_LANES_MAX) return bad(text, "more than 256 devices");
+    if (l->n_part + n > KEEL_LANES_MAX) return bad(text, "more than 256 cores in all devices");
     keel_lane *lane = &l->lane[l->n_lane++];
     lane->n_core = n;
     lane->first_part = l->n_part;
@@ -76,6 +76,17 @@ static int64_t shares_before(const keel_lanes *l, int lane)
     return keel_lanes_unequal(l) ? l->shares_before[lane] : lane;
 }
 
+/* Each worker but the last ends within a lane at most. */
+static keel_status too_many_parts(const keel_lanes *l, const char *text)
+{
+    return keel_fail(KEEL_EARG,
+                     "devices '%s': this machine has %d cores for %d devices, whose rows they "
+                     "would compute in more than %d parts: name %d devices at most, or as many as "
+                     "a multiple of the cores",
+                     text, l->n_worker, l->n_lane, KEEL_LANES_MAX,
+                     KEEL_LANES_MAX - l->n_worker + 1);
+}
+
 /* More lanes than cores: a part is the overlap of a lane's rows with a worker's, as fractions of a
  * step. */
 static keel_status overlap(keel_lanes *l, const char *text)
@@ -89,7 +100,7 @@ static keel_status overlap(keel_lanes *l, const char *text)
         for (int w = 0; w < l->n_worker; w++) {
             const int64_t w_begin = w * all, w_end = w_begin + all;
             if (begin >= w_end || w_begin >= end) continue;
-            if (l->n_part == KEEL_LANES_MAX) return bad(text, "more than 256 devices");
+            if (l->n_part == KEEL_LANES_MAX) return too_many_parts(l, text);
             l->part[l->n_part++] = (keel_lane_part){ .lane = i, .worker = w };
         }
     }
@@ -217,8 +228,11 @@ keel_status keel_lanes_beside(keel_lanes *out, keel_device *const *device, int n
                          "%d devices of cores beside GPUs, but this machine has %d %s; name one "
                          "device a core at most",
                          of_cores->n_lane, cores->n, cores->n == 1 ? "core" : "cores");
-    if (n + of_cores->n_lane > KEEL_LANES_MAX || n + of_cores->n_part > KEEL_LANES_MAX)
+    if (n + of_cores->n_lane > KEEL_LANES_MAX)
         return keel_fail(KEEL_EARG, "more than %d devices", KEEL_LANES_MAX);
+    if (n + of_cores->n_part > KEEL_LANES_MAX)
+        return keel_fail(KEEL_EARG, "%d GPUs and %d cores: %d are possible together", n,
+                         of_cores->n_part, KEEL_LANES_MAX);
     for (int i = 0; i < of_cores->n_lane; i++) {
         l.lane[n + i] = of_cores->lane[i];
         l.lane[n + i].first_part += n;
