@@ -1,5 +1,6 @@
 /* See toml.h. One pass over the text; every value goes into the table that the last header opened.
- */
+ * A table is defined once, in one way, and TOML says which ways may add to which: so each table
+ * that is not a value has its origin. */
 #include "io/toml.h"
 #include "base/text.h"
 #include <ctype.h>
@@ -15,7 +16,17 @@ typedef struct parser {
     const char *at, *end, *name;
     int line;
     json_t *root;
+    json_t *origins; /* by the address of a table or a list of tables; a value has none */
 } parser;
+
+/* What a table was made by. */
+typedef enum origin {
+    VALUE,  /* { ... }, or a list in brackets: nothing can be added */
+    WITHIN, /* the header of a table inside: its own may follow, or dotted keys */
+    HEADER, /* its own */
+    DOTTED, /* a key: more such keys may follow */
+    LIST,   /* of tables: its headers */
+} origin;
 
 static keel_status wrong(const parser *p, const char *what)
 {
@@ -305,17 +316,42 @@ static keel_status key(parser *p, char out[KEY_MAX])
     return s;
 }
 
-/* The table under a key, made if it is not there; of an array of tables the last. */
-static keel_status child(const parser *p, json_t **table, const char *name)
+static origin origin_of(const parser *p, const json_t *v)
+{
+    char address[32];
+    snprintf(address, sizeof address, "%p", (const void *)v);
+    return (origin)json_integer_value(json_object_get(p->origins, address));
+}
+
+static keel_status set_origin(const parser *p, const json_t *v, origin by)
+{
+    char address[32];
+    snprintf(address, sizeof address, "%p", (const void *)v);
+    if (!json_object_set_new(p->origins, address, json_integer(by))) return KEEL_OK;
+    return keel_fail(KEEL_ENOMEM, "out of memory reading %s", p->name);
+}
+
+/* A new table or list of tables under a key. */
+static keel_status make(const parser *p, json_t *table, const char *name, origin by, json_t **out)
+{
+    json_t *v = by == LIST ? json_array() : json_object();
+    if (!v || json_object_set_new(table, name, v)) return wrong(p, "a key is not UTF-8");
+    *out = v;
+    return set_origin(p, v, by);
+}
+
+/* The table under a key that others follow, made by `by` if it is not there; of a list of tables
+ * the last, which dotted keys do not reach. */
+static keel_status child(const parser *p, json_t **table, const char *name, origin by)
 {
     json_t *v = json_object_get(*table, name);
-    if (!v) {
-        v = json_object();
-        if (!v || json_object_set_new(*table, name, v)) return wrong(p, "a key is not UTF-8");
-    }
-    if (json_is_array(v)) v = json_array_get(v, json_array_size(v) - 1);
-    if (!json_is_object(v)) return wrong(p, "a key is given twice, once as a table");
-    *table = v;
+    if (!v) return make(p, *table, name, by, table);
+    const origin made = origin_of(p, v);
+    if (made == VALUE) return wrong(p, "a key is given twice, once as a table");
+    if (by == DOTTED && (made == HEADER || made == LIST))
+        return wrong(p, "a table is given twice, once by dotted keys");
+    if (by == DOTTED) KEEL_TRY(set_origin(p, v, DOTTED));
+    *table = made == LIST ? json_array_get(v, json_array_size(v) - 1) : v;
     return KEEL_OK;
 }
 
@@ -327,7 +363,7 @@ static keel_status pair(parser *p, json_t *table, int depth)
     for (int i = 0; peek(p) == '.'; i++) {
         if (i > DEEP) return wrong(p, "keys are nested too deep");
         p->at++;
-        KEEL_TRY(child(p, &table, name));
+        KEEL_TRY(child(p, &table, name, DOTTED));
         KEEL_TRY(key(p, name));
     }
     if (peek(p) != '=') return wrong(p, "= is missing behind a key");
@@ -349,25 +385,22 @@ static keel_status header(parser *p, json_t **table)
     for (int i = 0; peek(p) == '.'; i++) {
         if (i > DEEP) return wrong(p, "tables are nested too deep");
         p->at++;
-        KEEL_TRY(child(p, table, name));
+        KEEL_TRY(child(p, table, name, WITHIN));
         KEEL_TRY(key(p, name));
     }
     if (!starts(p, list ? "]]" : "]")) return wrong(p, "] is missing behind the name of a table");
     p->at += list ? 2 : 1;
     json_t *v = json_object_get(*table, name);
-    if (!list) {
-        if (v) return wrong(p, "a table is given twice");
-        return child(p, table, name);
+    const origin made = v ? origin_of(p, v) : VALUE;
+    if (v && made != (list ? LIST : WITHIN)) return wrong(p, "a table is given twice");
+    if (!v) KEEL_TRY(make(p, *table, name, list ? LIST : HEADER, &v));
+    if (list) {
+        json_t *next = json_object();
+        if (json_array_append_new(v, next)) return KEEL_ENOMEM;
+        v = next;
     }
-    if (!v) {
-        v = json_array();
-        if (!v || json_object_set_new(*table, name, v)) return wrong(p, "a key is not UTF-8");
-    }
-    if (!json_is_array(v)) return wrong(p, "a table is given twice");
-    json_t *next = json_object();
-    if (json_array_append_new(v, next)) return KEEL_ENOMEM;
-    *table = next;
-    return KEEL_OK;
+    *table = v;
+    return set_origin(p, v, HEADER);
 }
 
 static keel_status lines(parser *p)
@@ -384,16 +417,22 @@ static keel_status lines(parser *p)
 
 keel_status keel_toml_parse(json_t **out, const char *text, size_t n_bytes, const char *name)
 {
-    parser p = {
-        .at = text, .end = text + n_bytes, .name = name, .line = 1, .root = json_object()
-    };
-    if (!p.root) return keel_fail(KEEL_ENOMEM, "out of memory reading %s", name);
+    parser p = { .at = text,
+                 .end = text + n_bytes,
+                 .name = name,
+                 .line = 1,
+                 .root = json_object(),
+                 .origins = json_object() };
+    keel_status s = KEEL_ENOMEM;
     if (starts(&p, "\xef\xbb\xbf")) p.at += 3;
-    const keel_status s = lines(&p);
-    if (s < 0) {
+    if (p.root && p.origins)
+        s = lines(&p);
+    else
+        keel_fail(KEEL_ENOMEM, "out of memory reading %s", name);
+    json_decref(p.origins);
+    if (s < 0)
         json_decref(p.root);
-        return s;
-    }
-    *out = p.root;
-    return KEEL_OK;
+    else
+        *out = p.root;
+    return s;
 }
