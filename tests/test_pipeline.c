@@ -505,6 +505,29 @@ static void another_row_stands_for_one_that_fails(void **unused)
     keel_dataset_destroy(d);
 }
 
+/* A row keeps its number where rows are read by it; a stream counts what it gives. */
+static void rows_that_fail_count_by_number_before_they_are_left_out(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *pipeline, *by_number, *stream;
+    } cases[] = {
+        { "range 9 | no_3 | take 5 | ignore_errors 2", "0 1 2 4 ", "0 1 2 4 5 " },
+        { "range 9 | no_3 | skip 4 | ignore_errors 2", "4 5 6 8 ", "5 6 8 " },
+        { "range 9 | no_3 | shard 2 1 | ignore_errors 2", "1 5 ", "1 4 6 " },
+        { "range 9 | no_3 | batch 3 | ignore_errors 2", "0,1,2 ", "0,1,2 4,5,6 8 " },
+        { "range 9 | no_3 | ignore_errors 2 | take 5", "0 1 2 4 5 ", "0 1 2 4 5 " },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int streams = 0; streams < 2; streams++) {
+            char text[256];
+            keel_dataset *d = pipeline(cases[i].pipeline, streams);
+            assert_string_equal(read_all(d, 0, 0, 2, MOST, text, sizeof text),
+                                streams ? cases[i].stream : cases[i].by_number);
+            keel_dataset_destroy(d);
+        }
+}
+
 static void one_failure_too_many_fails(void **unused)
 {
     (void)unused;
@@ -591,7 +614,7 @@ static void prefetch_says_how_many_batches_are_ready(void **state)
 int main(void)
 {
     enum { N = sizeof gives / sizeof *gives };
-    static struct CMUnitTest test[N + 9];
+    static struct CMUnitTest test[N + 10];
     for (int i = 0; i < N; i++)
         test[i] = (struct CMUnitTest){ .name = gives[i].what,
                                        .test_func = a_stage_gives,
@@ -605,5 +628,7 @@ int main(void)
     test[N + 6] = (struct CMUnitTest)cmocka_unit_test(prefetch_says_how_many_batches_are_ready);
     test[N + 7] = (struct CMUnitTest)cmocka_unit_test(windows_may_have_the_target_of_one_row);
     test[N + 8] = (struct CMUnitTest)cmocka_unit_test(a_window_needs_all_its_rows);
+    test[N + 9] = (struct CMUnitTest)cmocka_unit_test(
+        rows_that_fail_count_by_number_before_they_are_left_out);
     return cmocka_run_group_tests(test, NULL, NULL);
 }

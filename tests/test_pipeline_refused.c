@@ -57,6 +57,8 @@ static const struct refused {
       "a last batch of 2" },
     { "a last batch that is dropped and filled",
       "batch batch_size 3 end \"wrap\" drop_remainder true", KEEL_EARG, "give one of them" },
+    { "to keep and to leave out the last rows",
+      "batch batch_size 3 end \"keep\" drop_remainder true", KEEL_EARG, "give one of them" },
     { "a mixture of one, by tf.data's name", "sample_from_datasets", KEEL_EARG,
       "takes two datasets or more" },
     { "to unbatch rows", "unbatch", KEEL_EARG, "rows already" },

@@ -1,5 +1,6 @@
 /* tf.data's batch: the elements are then batches, and each is one step. */
 #include "base/memory.h"
+#include "base/plural.h"
 #include "data/collect.h"
 #include "data/stage.h"
 
@@ -14,11 +15,10 @@ enum { KEEP, DROP, WRAP, REFUSE };
 static keel_status ready(void *args)
 {
     batch_args *a = args;
-    if (!a->drop_remainder) return KEEL_OK;
-    if (a->end != KEEP && a->end != DROP)
+    if (a->end < 0) a->end = a->drop_remainder ? DROP : KEEP;
+    if (a->drop_remainder && a->end != DROP)
         return keel_fail(KEEL_EARG, "drop_remainder leaves out the rows at the end, and `end` says "
                                     "otherwise: give one of them");
-    a->end = DROP;
     return KEEL_OK;
 }
 
@@ -96,9 +96,9 @@ static keel_status at_end(keel_iter *it, batch_iter *w)
     w->refused = a->end == REFUSE;
     if (w->refused)
         return keel_fail(KEEL_EDATA,
-                         "batch: the last batch has %lld rows of %lld, and the end of the data is "
+                         "batch: the last batch has %lld row%s of %lld, and the end of the data is "
                          "set to be an error",
-                         (long long)w->rows.n, (long long)a->batch_size);
+                         (long long)w->rows.n, keel_s(w->rows.n), (long long)a->batch_size);
     w->ended = true;
     if (a->end != WRAP) return KEEL_OK;
     return keel_iter_begin(it->parent[0], it->at.pass); /* the same rows again */
@@ -151,9 +151,9 @@ static void end(keel_iter *it)
 #define T batch_args
 static const keel_field fields[] = {
     KEEL_INT(T, batch_size, NULL, 1, 1e9, "rows of a batch"),
-    KEEL_CHOICE(T, end, "\"keep\"", "keep|drop|wrap|error",
-                "the rows at the end that fill no batch: a short batch, left out, filled with rows "
-                "from the start, or refused"),
+    KEEL_CHOICE_OR_NULL(T, end, "null", "keep|drop|wrap|error",
+                        "the rows at the end that fill no batch: a short batch, left out, filled "
+                        "with rows from the start, or refused; null: keep, unless drop_remainder"),
     KEEL_BOOL(T, drop_remainder, "false", "the same as `end` drop"),
     { .key = NULL },
 };
