@@ -138,6 +138,29 @@ static int distance(const char *a, const char *b)
     return d[n][m];
 }
 
+/* Whether each word of a name begins like the next of the parts of `word`, down to one letter: "lr"
+ * and "learning-rat" of "learning-rate", "valsplit" of "validation-split". */
+static bool abbreviates(const char *word, const char *name)
+{
+    const size_t whole = strcspn(name, "-");
+    for (size_t n = 1; n <= whole && word[n - 1] == name[n - 1]; n++) {
+        const char *rest = word + n + (word[n] == '-' || word[n] == '_');
+        if (name[whole] ? abbreviates(rest, name + whole + 1) : !word[n]) return true;
+    }
+    return false;
+}
+
+/* The shortest name that it abbreviates; NULL: none. One letter may be anything. */
+static const char *in_full(const char *word, const char *const *names)
+{
+    const char *best = NULL;
+    for (int i = 0; names[i]; i++)
+        if (word[0] && word[1] && abbreviates(word, names[i]) &&
+            (!best || strlen(names[i]) < strlen(best)))
+            best = names[i];
+    return best;
+}
+
 const char *keel_nearest(const char *word, const char *const *names)
 {
     const char *best = NULL;
@@ -164,7 +187,8 @@ static int complain_unknown(const keel_command *c, const char *given, const char
     if (!names) return keel_complain(EXIT_FAILED, "no memory for the names of %d options", n);
     names[0] = "help";
     for (int i = 0; i < n; i++) names[i + 1] = c->options[i].name;
-    const char *near = keel_nearest(name, names);
+    const char *near = in_full(name, names);
+    if (!near) near = keel_nearest(name, names);
     free(names);
     if (near)
         return keel_complain(EXIT_USAGE, "there is no option %s; did you mean --%s?", given, near);

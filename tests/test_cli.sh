@@ -347,6 +347,12 @@ want 0 'total' plan two.keras --rows 9 --shape 4
 want 2 '--threads 4294967297: 256 are the most' data t.csv --threads 4294967297
 want 2 "no column 'no'" fit two.keras --data t.csv --data t.csv --label no --label no -o m.keras # the same words
 want 2 'did you mean --batch-size' fit two.keras --data t.csv -o m.keras --batchsize 3
+want 2 'did you mean --learning-rate[?]' fit two.keras --data t.csv -o m.keras --lr 0.1
+want 2 'did you mean --learning-rate[?]' fit two.keras --data t.csv -o m.keras --learning_rate 0.1
+want 2 'did you mean --learning-rate[?]' fit two.keras --data t.csv -o m.keras --learning-rat 0.1
+want 2 'did you mean --batch-size[?]' fit two.keras --data t.csv -o m.keras --bs 3
+want 2 'did you mean --validation-split[?]' fit two.keras --data t.csv -o m.keras --val-split 0.1
+want 2 'there is no option --xy; see' fit two.keras --data t.csv -o m.keras --xy 3
 want 2 'did you mean --trace' fit two.keras --data t.csv -o m.keras --trac t.json # the last of many options
 for option in batch-size epochs steps-per-epoch threads; do
     want 2 "--$option '0': must be a whole number, 1 or more" "${fit[@]}" --$option 0 -o m.keras
