@@ -174,20 +174,21 @@ int keel_setup_input_memory(int64_t *out, const char *text);
                         NULL, "only the first N bytes of each text of a directory"),               \
         KEEL_OPTION_ROW(T, member.label, "label", 0, false, KEEL_OPTION_ONCE, "COLUMN", NULL,      \
                         "column of the labels in a CSV file; for several targets "                 \
-                        "'age=column sex=column'; for an .npz, arrays; for TFRecord files, a "     \
-                        "feature; for tar shards, an ending"),                                     \
-        KEEL_OPTION_ROW(T, member.inputs, "inputs", 0, false, KEEL_OPTION_ONCE, "LIST", NULL,      \
-                        "columns of the inputs in a CSV file: 'a,b,c', or for several inputs "     \
-                        "'left=a,b right=c'; names with a comma or a space in quotes: "            \
-                        "'\"a, b\",c'; for an .npz, TFRecord files and tar shards, arrays, "       \
-                        "features and endings: 'left=array', 'x=jpg' (default: those with the "    \
-                        "names of the model's inputs, else all columns except the label; x, or "   \
-                        "x_0, x_1; the images of a tar)"),                                         \
-        KEEL_OPTION_ROW(T, member.sample_weight, "sample-weight", 0, false, KEEL_OPTION_ONCE,      \
-                        "COLUMN", NULL,                                                            \
-                        "column of a table with the weight of each row; for an .npz an array, "    \
-                        "for TFRecord files a feature (default: sample_weight, and none of a "     \
-                        "table)"),                                                                 \
+                        "'age=column sex=column'; for an .npz or HDF5 file, arrays; for TFRecord " \
+                        "files, a feature; for tar shards, an ending"),                            \
+        KEEL_OPTION_ROW(                                                                           \
+            T, member.inputs, "inputs", 0, false, KEEL_OPTION_ONCE, "LIST", NULL,                  \
+            "columns of the inputs in a CSV file: 'a,b,c', or for several inputs "                 \
+            "'left=a,b right=c'; names with a comma or a space in quotes: "                        \
+            "'\"a, b\",c'; for an .npz or HDF5 file, TFRecord files and tar shards, arrays, "      \
+            "features and endings: 'left=array', 'x=jpg' (default: those with the "                \
+            "names of the model's inputs, else all columns except the label; x, or "               \
+            "x_0, x_1; the images of a tar)"),                                                     \
+        KEEL_OPTION_ROW(                                                                           \
+            T, member.sample_weight, "sample-weight", 0, false, KEEL_OPTION_ONCE, "COLUMN", NULL,  \
+            "column of a table with the weight of each row; for an .npz or HDF5 file, "            \
+            "an array; for TFRecord files, a feature; for tar shards, an ending "                  \
+            "(default: sample_weight, and none of a table)"),                                      \
         KEEL_OPTION_ROW(T, member.features, "features", 0, false, KEEL_OPTION_ONCE, "LIST", NULL,  \
                         "types and shapes of TFRecord features, which the file does not have: "    \
                         "'image=uint8(28,28,1)' for raw bytes, 'tokens=(128)' or "                 \
