@@ -229,6 +229,11 @@ case="no room for checkpoints"
 (ulimit -f 2978 && "$KEEL" fit large.keras --data t.csv --label kind -o o.keras --epochs 2 --checkpoint full >out.txt 2>err.txt)
 code 1 $?
 says 'a checkpoint could not be written, and those before it stay: .*File too large'
+says 'the last 2 checkpoints could not be written: .*File too large'
+(ulimit -f 2978 && "$KEEL" fit large.keras --data t.csv --label kind -o o.keras --epochs 6 --checkpoint full --resume >out.txt 2>err.txt)
+code 1 $?
+says 'the last 6 checkpoints could not be written: .*File too large'
+[[ $(grep -c 'could not be written' err.txt) -le 3 ]] || fail "$case: a line for each: $(cat err.txt)"
 
 # ---- one output, one run ------------------------------------------------------------------------
 case="two runs"

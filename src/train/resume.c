@@ -351,6 +351,7 @@ keel_status keel_resume_end(keel_resume *r, keel_standing *st, bool stopped)
     else
         s = write_last(r, st, stopped);
     r->over = true;
+    keel_saver_sum_up(r->saver);
     return s;
 }
 

@@ -28,6 +28,8 @@ struct keel_saver {
     double time;         /* when it was */
     int64_t epoch, step; /* its place; -1: none yet */
     bool finished;
+    bool taken;     /* one whose end was not looked at */
+    int64_t failed; /* in succession; only of the first a line is told at once */
     bool late;      /* one is due since the thread was busy */
     bool transient; /* the optimizer's state has memory only while it is written */
 
@@ -234,11 +236,20 @@ static void *work(void *saver)
     return NULL;
 }
 
-/* With the lock held: tell of what the thread could not write. */
-static void tell_failure(keel_saver *s)
+/* With the lock held: tell of what the thread could not write, and when it can again. */
+static void tell_end(keel_saver *s)
 {
-    if (s->failure.status >= 0) return;
+    if (s->full || !s->taken) return;
+    s->taken = false;
+    if (s->failure.status >= 0) {
+        if (s->failed)
+            keel_saver_tell(s, "a checkpoint is written again, after %lld that could not be",
+                            (long long)s->failed);
+        s->failed = 0;
+        return;
+    }
     s->failure.status = KEEL_OK;
+    if (s->failed++) return;
     keel_saver_tell(s, "a checkpoint could not be written, and those before it stay: %.800s",
                     s->failure.text);
 }
@@ -247,7 +258,7 @@ static void tell_failure(keel_saver *s)
 static bool is_busy(keel_saver *s)
 {
     pthread_mutex_lock(&s->lock);
-    tell_failure(s);
+    tell_end(s);
     const bool busy = s->full;
     pthread_mutex_unlock(&s->lock);
     return busy;
@@ -268,7 +279,7 @@ void keel_saver_take(keel_saver *s, const keel_standing *st)
     s->finished = st->finished;
     keel_saver_name(s->name, st);
     pthread_mutex_lock(&s->lock);
-    s->full = true;
+    s->full = s->taken = true;
     pthread_cond_broadcast(&s->change);
     pthread_mutex_unlock(&s->lock);
 }
@@ -291,8 +302,16 @@ void keel_saver_wait(keel_saver *s)
 {
     pthread_mutex_lock(&s->lock);
     while (s->full) pthread_cond_wait(&s->change, &s->lock);
-    tell_failure(s);
+    tell_end(s);
     pthread_mutex_unlock(&s->lock);
+}
+
+void keel_saver_sum_up(keel_saver *s)
+{
+    if (!s || s->failed < 2) return;
+    keel_saver_tell(s, "the last %lld checkpoints could not be written: %.800s",
+                    (long long)s->failed, s->failure.text);
+    s->failed = 0;
 }
 
 /* ---- open, close ----------------------------------------------------------------------------- */

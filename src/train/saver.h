@@ -36,6 +36,9 @@ void keel_saver_take(keel_saver *s, const keel_standing *st);
 /* Wait until it is written. */
 void keel_saver_wait(keel_saver *s);
 
+/* At the end of the fit, which has waited: tell how many were not written. NULL is allowed. */
+void keel_saver_sum_up(keel_saver *s);
+
 /* Remove all checkpoints of the folder, and the folder if nothing else is in it. */
 void keel_saver_remove(keel_saver *s);
 
