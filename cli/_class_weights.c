@@ -38,9 +38,9 @@ int keel_class_weights_check(const keel_class_weights *c, const keel_model *m)
 {
     const int64_t classes = class_count(m);
     if (!c->n || !classes || c->n == classes) return -1;
-    return keel_complain(EXIT_USAGE,
-                         "--class-weight has %lld numbers, but the model has %lld classes",
-                         (long long)c->n, (long long)classes);
+    return keel_complain(EXIT_USAGE, "--class-weight has %lld %s, but the model has %lld %s",
+                         (long long)c->n, c->n == 1 ? "number" : "numbers", (long long)classes,
+                         classes == 1 ? "class" : "classes");
 }
 
 int keel_class_weights_balance(keel_class_weights *c, const keel_model *m, const keel_dataset *data)

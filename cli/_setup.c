@@ -140,8 +140,9 @@ int keel_setup_outputs(const keel_model *m, const keel_dataset *d, bool taught)
                              data, classes, classes - 1, outputs,
                              outputs == 1 ? "output" : "outputs");
     if (taught && classes > 0 && classes < outputs)
-        printf("%s: %lld %s, but the model has %lld outputs: the last %lld have no rows\n", data,
-               classes, classes == 1 ? "class" : "classes", outputs, outputs - classes);
+        printf("%s: %lld %s, but the model has %lld outputs: the last %lld %s no rows\n", data,
+               classes, classes == 1 ? "class" : "classes", outputs, outputs - classes,
+               outputs - classes == 1 ? "has" : "have");
     return -1;
 }
 

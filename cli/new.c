@@ -102,9 +102,9 @@ static int run(const void *given, int n_arg, char **arg)
         goto out;
     }
     const int64_t count = keel_model_count_params(n.model, &trainable);
-    printf("%s: %s, %d layers, %s parameters, %s of them trained\n", o->output, a->name,
-           keel_model_layer_count(n.model), keel_grouped(params, count),
-           keel_grouped(trained, trainable));
+    printf("%s: %s, %d layer%s, %s parameters, %s of them trained\n", o->output, a->name,
+           keel_model_layer_count(n.model), keel_model_layer_count(n.model) == 1 ? "" : "s",
+           keel_grouped(params, count), keel_grouped(trained, trainable));
     code = EXIT_OK;
 out:
     keel_model_destroy(n.model);

@@ -127,17 +127,17 @@ want 1 "$damaged" evaluate image.keras --data shapes
 want 1 "$((n - 1)) rows can be read, 1 cannot" data shapes --image-size 32,32 --verify
 stage substitute 1
 want 0 "^rows +$n " evaluate image.keras --data some.toml
-want 0 '1 rows could not be read' fit image.keras --data some.toml --devices cpu:0 -o i.keras
+want 0 '1 row \([0-9]+\) could not be read and another stands for it, because' fit image.keras --data some.toml --devices cpu:0 -o i.keras
 stage ignore_errors 1
 want 0 "^rows +$((n - 1)) " evaluate image.keras --data some.toml
-want 0 '1 rows could not be read and are left out, the first \(0\) because' fit image.keras --data some.toml --devices cpu:0 -o i.keras
+want 0 '1 row \(0\) could not be read and is left out, because' fit image.keras --data some.toml --devices cpu:0 -o i.keras
 
 # A file of a table that is wrong has no row that could be named.
 mkdir tables
 printf 'a,y\n1,0\n2,1\n' >tables/0.csv
 printf 'a,y\n1,0\noops,1\n' >tables/1.csv
 printf 'source = "files:tables/*.csv"\n[[stage]]\nname = "interleave"\n[[stage]]\nname = "ignore_errors"\nmost = 1\n' >some.toml
-want 0 '1 rows could not be read and are left out, the first because: .*tables/1.csv:3: column' data some.toml --label y --verify
+want 0 '1 row could not be read and is left out, because: .*tables/1.csv:3: column' data some.toml --label y --verify
 
 # A budget may be a part, rows that fail are listed, and the next run leaves them out.
 printf 'source = "shapes"\n[[stage]]\nname = "substitute"\nrate = 0.5\nquarantine = "bad.txt"\n' >some.toml
@@ -146,7 +146,7 @@ want 0 "^rows +$n " evaluate image.keras --data some.toml
 [[ $(wc -l <bad.txt) == 1 ]] || fail "bad.txt has not one line: $(cat bad.txt)"
 grep -q "^$damaged"$'\t''[0-9]*'$'\t''image_directory'$'\t' bad.txt || fail "bad.txt: $(cat bad.txt)"
 want 0 "^rows +$((n - 1)) " evaluate image.keras --data shapes --skip-list bad.txt
-want 0 "1 of $n rows are left out, of the 1 that bad.txt lists" data shapes --skip-list bad.txt --image-size 32,32 --seconds 0
+want 0 "1 of $n rows is left out, of the 1 that bad.txt lists" data shapes --skip-list bad.txt --image-size 32,32 --seconds 0
 want 0 "all $((n - 1)) rows can be read" data shapes --skip-list bad.txt --image-size 32,32 --verify
 echo nonsense >bad.txt
 want 1 'bad.txt:1: not a line of such a list' evaluate image.keras --data shapes --skip-list bad.txt

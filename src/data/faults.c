@@ -1,6 +1,7 @@
 /* See faults.h. */
 #include "data/faults.h"
 #include "base/memory.h"
+#include "base/plural.h"
 #include "data/quarantine.h"
 #include "data/stage.h"
 #include <math.h>
@@ -123,15 +124,19 @@ void keel_passed_add(keel_passed *p, const keel_fault *f)
     pthread_mutex_unlock(&p->lock);
 }
 
-void keel_passed_note(keel_passed *p, const char *name, const char *what, char *text, size_t size)
+void keel_passed_note(keel_passed *p, const char *name, const char *one, const char *many,
+                      char *text, size_t size)
 {
-    char first[32] = ""; /* of a stream it may have no number */
+    char first[32] = "", which[80]; /* of a stream it may have no number */
     pthread_mutex_lock(&p->lock);
     if (p->first_row >= 0) snprintf(first, sizeof first, " (%lld)", (long long)p->first_row);
+    if (p->rows.n == 1)
+        snprintf(which, sizeof which, "1 row%s could not be read%s", first, one);
+    else
+        snprintf(which, sizeof which, "%lld rows could not be read%s, the first%s",
+                 (long long)p->rows.n, many, first);
     if (p->rows.n)
-        snprintf(text, size,
-                 "%s: %lld rows could not be read%s, the first%s because: %.100s%s%.60s", name,
-                 (long long)p->rows.n, what, first, p->first.text,
+        snprintf(text, size, "%s: %s, because: %.100s%s%.60s", name, which, p->first.text,
                  p->list.failed.status < 0 ? "; " : "",
                  p->list.failed.status < 0 ? p->list.failed.text : "");
     pthread_mutex_unlock(&p->lock);
@@ -190,8 +195,8 @@ static keel_status charge(keel_ledger *l, const keel_fault *f)
         }
         const keel_status failed = keel_failure_raise(&f->failure);
         return keel_fail_within(
-            failed, "substitute: the failure after %lld rows of the pass that were substituted",
-            (long long)most);
+            failed, "substitute: the failure after %lld row%s of the pass that %s substituted",
+            (long long)most, keel_s(most), most == 1 ? "was" : "were");
     }
     return KEEL_OK;
 }

@@ -74,9 +74,10 @@ int64_t keel_budget_allows(const keel_budget *b, int64_t rows, int64_t seen);
 /* Count a row that was passed over, and add it to the list unless it is there. Any thread. */
 void keel_passed_add(keel_passed *p, const keel_fault *f);
 
-/* "N rows could not be read WHAT, the first (row) because: ..."; leaves the text as it is: none.
- * A row without a number is not named. */
-void keel_passed_note(keel_passed *p, const char *name, const char *what, char *text, size_t size);
+/* "N rows could not be read MANY, the first (row) because: ...", or "1 row (row) could not be read
+ * ONE, because: ..."; leaves the text as it is: none. A row without a number is not named. */
+void keel_passed_note(keel_passed *p, const char *name, const char *one, const char *many,
+                      char *text, size_t size);
 
 /* ---- the budgets of one run --------------------------------------------------------------------
  */

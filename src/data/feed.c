@@ -148,9 +148,10 @@ static keel_status plan_feed(keel_feed *f, const keel_dataset *dataset,
         if (!f->batched) keel_feed_plan_note(&f->plan, name, f->note, sizeof f->note);
         if (f->batched && f->plan.kind == KEEL_PLAN_WHOLE && f->o.steps_per_epoch > dataset->rows)
             snprintf(f->note, sizeof f->note,
-                     "%s: %lld batches make as many steps, not the %lld of steps_per_epoch: every "
+                     "%s: %lld batch%s as many steps, not the %lld of steps_per_epoch: every "
                      "epoch ends early",
-                     name, (long long)dataset->rows, (long long)f->o.steps_per_epoch);
+                     name, (long long)dataset->rows, dataset->rows == 1 ? " makes" : "es make",
+                     (long long)f->o.steps_per_epoch);
     }
     return f->source->next ? keel_feed_check_stream(f) : KEEL_OK;
 }

@@ -1,6 +1,7 @@
 /* Computes the rows of each step of an epoch; see feed_plan.h. */
 #include "data/feed_plan.h"
 #include "base/memory.h"
+#include "base/plural.h"
 #include "base/round.h"
 #include <stdio.h>
 
@@ -26,9 +27,10 @@ keel_status keel_feed_plan_init(keel_feed_plan *p, int64_t n, const keel_feed_op
     if (n < batch && (o->end == KEEL_DROP || o->end == KEEL_CARRY))
         return keel_fail(
             KEEL_EDATA,
-            "%s: %lld rows never fill a batch of %lld, and short batches are %s: use a "
+            "%s: %lld row%s never fill%s a batch of %lld, and short batches are %s: use a "
             "batch size of at most %lld, or keep short batches",
-            name, rows, size, o->end == KEEL_DROP ? "dropped" : "carried", rows);
+            name, rows, keel_s(rows), rows == 1 ? "s" : "", size,
+            o->end == KEEL_DROP ? "dropped" : "carried", rows);
 
     /* If batches may span passes, "smaller than the data" is counted in rows. */
     const bool spans = o->end == KEEL_CARRY || o->end == KEEL_WRAP;
@@ -174,17 +176,17 @@ void keel_feed_plan_note(const keel_feed_plan *p, const char *name, char *text, 
     const long long tail = p->n % p->batch;
     if ((p->kind == KEEL_PLAN_WHOLE || p->kind == KEEL_PLAN_CARRIED) && asked > has)
         snprintf(text, size,
-                 "%s: %lld rows make %lld steps, not the %lld of steps_per_epoch: every epoch "
+                 "%s: %lld row%s make%s %lld step%s, not the %lld of steps_per_epoch: every epoch "
                  "ends early",
-                 name, rows, has, asked);
+                 name, rows, keel_s(rows), rows == 1 ? "s" : "", has, keel_s(has), asked);
     else if (p->end == KEEL_DROP && tail)
-        snprintf(text, size, "%s: the last %lld of %lld rows are left out of every pass", name,
-                 tail, rows);
+        snprintf(text, size, "%s: the last %lld of %lld rows %s left out of every pass", name, tail,
+                 rows, tail == 1 ? "is" : "are");
     else if (p->end == KEEL_WRAP && tail && p->kind == KEEL_PLAN_WHOLE)
-        snprintf(text, size, "%s: %lld rows are taken twice to fill the last batch of every epoch",
-                 name, batch - tail);
+        snprintf(text, size, "%s: %lld row%s taken twice to fill the last batch of every epoch",
+                 name, batch - tail, batch - tail == 1 ? " is" : "s are");
     else if (p->end == KEEL_WRAP && asked > has)
         snprintf(text, size,
-                 "%s: with this steps_per_epoch an epoch has the %lld rows more than once", name,
-                 rows);
+                 "%s: with this steps_per_epoch an epoch has the %lld row%s more than once", name,
+                 rows, keel_s(rows));
 }

@@ -5,6 +5,7 @@
  * reading. If the epoch began with the pass, the data is smaller than steps_per_epoch; if it began
  * inside the pass, it continues in the next. */
 #include "base/memory.h"
+#include "base/plural.h"
 #include "data/feed_impl.h"
 #include "data/flow.h"
 #include "data/iter.h"
@@ -138,9 +139,9 @@ static keel_status leave_pass(const keel_feed *f)
     t->known_rows = t->pass_rows;
     t->used_up = f->spec->one_shot;
     if (f->spec->rows >= 0 && t->pass_rows != f->spec->rows)
-        return die(t, keel_fail(KEEL_EDATA, "%s ended after %lld rows, but announced %lld",
+        return die(t, keel_fail(KEEL_EDATA, "%s ended after %lld row%s, but announced %lld",
                                 keel_dataset_name(f->dataset), (long long)t->pass_rows,
-                                (long long)f->spec->rows));
+                                keel_s(t->pass_rows), (long long)f->spec->rows));
     if (!t->pass_rows)
         return die(t, keel_fail(KEEL_EDATA, "%s has no rows", keel_dataset_name(f->dataset)));
     return KEEL_END;
@@ -195,8 +196,9 @@ static keel_status pull(const keel_feed *f, keel_slot *s)
         if (r == KEEL_ENOMEM && f->flow && f->o.account && f->o.account->limit)
             keel_feed_short(f, keel_flow_run(f->flow)->place.failed_in);
         if (r < 0)
-            return keel_fail_within(r, "%s, after %lld rows of the pass",
-                                    keel_batch_place(&next, place), (long long)t->pass_rows);
+            return keel_fail_within(r, "%s, after %lld row%s of the pass",
+                                    keel_batch_place(&next, place), (long long)t->pass_rows,
+                                    keel_s(t->pass_rows));
         if (r == KEEL_END) return leave_pass(f);
         if (!rows) continue;
         for (int k = 0; k < p->n_field && !f->staged; k++)
@@ -207,8 +209,9 @@ static keel_status pull(const keel_feed *f, keel_slot *s)
                 return die(t, KEEL_EDATA);
         t->pass_rows += rows;
         if (p->rows >= 0 && t->pass_rows > p->rows)
-            return die(t, keel_fail(KEEL_EDATA, "%s yields more than the %lld rows it announced",
-                                    keel_dataset_name(f->dataset), (long long)p->rows));
+            return die(t, keel_fail(KEEL_EDATA, "%s yields more than the %lld row%s it announced",
+                                    keel_dataset_name(f->dataset), (long long)p->rows,
+                                    keel_s(p->rows)));
         if (fits || f->staged) {
             t->filled += rows;
         } else {
@@ -258,8 +261,9 @@ static keel_status decide(const keel_feed *f, keel_slot *s, after_pass *what)
         if (!t->step && !goes_on) return never_fills(f);
         if (!t->step && t->used_up) return used_up(f); /* an epoch has a step */
         if (t->filled)
-            snprintf(s->note, sizeof s->note, "%s: the last %lld of %lld rows are left out",
-                     keel_dataset_name(f->dataset), (long long)t->filled, (long long)t->known_rows);
+            snprintf(s->note, sizeof s->note, "%s: the last %lld of %lld rows %s left out",
+                     keel_dataset_name(f->dataset), (long long)t->filled, (long long)t->known_rows,
+                     t->filled == 1 ? "is" : "are");
         t->filled = 0;
         break;
     case KEEL_CARRY:
@@ -283,10 +287,10 @@ static keel_status decide(const keel_feed *f, keel_slot *s, after_pass *what)
     case KEEL_REFUSE:
         if (t->filled)
             return die(t, keel_fail(KEEL_EDATA,
-                                    "%s: the last batch has %lld rows of %lld, and the end of the "
+                                    "%s: the last batch has %lld row%s of %lld, and the end of the "
                                     "data is set to be an error",
                                     keel_dataset_name(f->dataset), (long long)t->filled,
-                                    (long long)o->batch_size));
+                                    keel_s(t->filled), (long long)o->batch_size));
         break;
     }
     return KEEL_OK;

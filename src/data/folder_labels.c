@@ -1,5 +1,6 @@
 /* Labels that are given, one for each file, in place of folders; see folders.h. */
 #include "base/memory.h"
+#include "base/plural.h"
 #include "data/folders.h"
 #include "io/file.h"
 #include "io/text_file.h"
@@ -98,8 +99,8 @@ static keel_status take(keel_folder *f, const int32_t *label, int64_t count,
     bool dense = false;
     const int64_t most = o->class_count ? o->class_count : o->class_name_count;
     if (count != f->count)
-        return keel_fail(KEEL_EDATA, "%s: %lld labels for %lld files", path, (long long)count,
-                         (long long)f->count);
+        return keel_fail(KEEL_EDATA, "%s: %lld label%s for %lld file%s", path, (long long)count,
+                         keel_s(count), (long long)f->count, keel_s(f->count));
     for (int64_t i = 0; i < count; i++) {
         if (label[i] < 0 || label[i] > LABEL_MOST || (most && label[i] >= most))
             return keel_fail(KEEL_EDATA, "%s: label %d of file %lld is not from 0 to %lld", path,

@@ -249,8 +249,9 @@ keel_status keel_labels_from_texts(keel_tensor *y, keel_classes *classes, const 
         if ((s = collect_names(&c, label, n, what)) < 0) goto out;
         if ((s = find_names(index, label, n, &c, what)) < 0) goto out;
         if (o->class_count && c.n > o->class_count) {
-            s = keel_fail(KEEL_EDATA, "%s: %lld different labels for %lld classes", what,
-                          (long long)c.n, (long long)o->class_count);
+            s = keel_fail(KEEL_EDATA, "%s: %lld different labels for %lld class%s", what,
+                          (long long)c.n, (long long)o->class_count,
+                          o->class_count == 1 ? "" : "es");
             goto out;
         }
     }

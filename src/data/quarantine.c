@@ -3,6 +3,7 @@
 #include "data/quarantine.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/plural.h"
 #include "base/text.h"
 #include "io/file.h"
 #include <errno.h>
@@ -257,8 +258,9 @@ void keel_skip_list_free(keel_skip_list *l)
 void keel_skip_list_note(const keel_skip_list *l, const char *path, const char *name, int64_t out,
                          int64_t of, char *text, size_t size)
 {
-    snprintf(text, size, "%.80s: %lld of %lld rows are left out, of the %lld that %.80s lists",
-             name, (long long)out, (long long)of, (long long)l->rows.n, path);
+    snprintf(text, size, "%.80s: %lld of %lld row%s %s left out, of the %lld that %.80s lists",
+             name, (long long)out, (long long)of, keel_s(of), out == 1 ? "is" : "are",
+             (long long)l->rows.n, path);
 }
 
 keel_status keel_skip_list_apply(keel_dataset *d, const char *path)

@@ -1,5 +1,6 @@
 /* The dataset of a table that was read. */
 #include "base/memory.h"
+#include "base/plural.h"
 #include "data/labels.h"
 #include "data/table.h"
 #include "tensor/dtype.h"
@@ -96,8 +97,8 @@ static keel_status make(keel_dataset **out, keel_table *t)
 keel_status keel_table_dataset(keel_dataset **out, keel_table *t)
 {
     if (!t->n_rows && t->dropped)
-        return keel_fail(KEEL_EDATA, "%s: each of its %lld rows has a missing value (first: %s)",
-                         t->name, (long long)t->dropped, t->first);
+        return keel_fail(KEEL_EDATA, "%s: each of its %lld row%s has a missing value (first: %s)",
+                         t->name, (long long)t->dropped, keel_s(t->dropped), t->first);
     if (!t->n_rows) return keel_fail(KEEL_EDATA, "%s: no rows", t->name);
     KEEL_TRY(keel_table_fill(t));
     KEEL_TRY(keel_table_sort_words(t));

@@ -1,5 +1,6 @@
 /* See _confusion.h. Comparisons are in float32, as Keras's are, whatever the model's type is. */
 #include "metrics/_confusion.h"
+#include "base/plural.h"
 #include <math.h>
 
 static int64_t thresholds_of(const keel_confusion *a)
@@ -48,11 +49,11 @@ keel_status keel_confusion_check(const void *args, int64_t last)
 {
     const keel_confusion *a = args;
     if (a->label_weights.count > 0 && a->label_weights.count != last)
-        return keel_fail(KEEL_EARG, "%d label_weights: predictions have %lld labels",
-                         a->label_weights.count, (long long)last);
+        return keel_fail(KEEL_EARG, "%d label_weights: predictions have %lld label%s",
+                         a->label_weights.count, (long long)last, keel_s(last));
     if (a->class_id == KEEL_INT_NULL || a->class_id < last) return KEEL_OK;
-    return keel_fail(KEEL_EARG, "class_id %lld: predictions have %lld classes",
-                     (long long)a->class_id, (long long)last);
+    return keel_fail(KEEL_EARG, "class_id %lld: predictions have %lld class%s",
+                     (long long)a->class_id, (long long)last, last == 1 ? "" : "es");
 }
 
 /* How many thresholds are below the prediction. */

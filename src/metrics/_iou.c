@@ -47,8 +47,8 @@ keel_status keel_iou_check(const void *args, int64_t last)
 {
     const keel_iou *a = args;
     if (a->sparse_y_pred || last <= a->num_classes) return KEEL_OK;
-    return keel_fail(KEEL_EARG, "num_classes %lld: predictions have %lld classes",
-                     (long long)a->num_classes, (long long)last);
+    return keel_fail(KEEL_EARG, "num_classes %lld: predictions have %lld class%s",
+                     (long long)a->num_classes, (long long)last, last == 1 ? "" : "es");
 }
 
 static bool cuts_weights(const keel_iou *a)

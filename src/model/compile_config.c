@@ -3,6 +3,7 @@
  * Losses and metrics have many forms: one for all outputs, a list by output, or an object by the
  * output's name. Each is a name, {"class_name", "config"}, or a "function" with its name. */
 #include "base/memory.h"
+#include "base/plural.h"
 #include "base/text.h"
 #include "model/parts.h"
 #include "optimizers/multi.h"
@@ -120,8 +121,8 @@ static keel_status entry_of(const keel_model *m, const json_t *v, const char *wh
     else if (!list)
         *out = json_object_get(v, keel_model_output_name(m, output));
     else if (json_array_size(list) != (size_t)m->n_output)
-        return keel_fail(KEEL_EARG, "%s: a list of %zu, but the model has %d outputs", what,
-                         json_array_size(list), m->n_output);
+        return keel_fail(KEEL_EARG, "%s: a list of %zu, but the model has %d output%s", what,
+                         json_array_size(list), m->n_output, keel_s(m->n_output));
     else
         *out = json_array_get(list, (size_t)output);
     return KEEL_OK;

@@ -3,6 +3,7 @@
  * inside it; a layer that holds or makes layers calls them itself. */
 #include "layers/_turned.h"
 #include "base/memory.h"
+#include "base/plural.h"
 #include "model/parts.h"
 #include <limits.h>
 #include <string.h>
@@ -108,8 +109,8 @@ static keel_status sub_outs(keel_emit *e, const char *key, const keel_call_of *o
     const int least = keel_model_layer_is_model(l) ? l->inner->n_input : l->kind->min_inputs;
     const int most = keel_model_layer_is_model(l) ? l->inner->n_input : l->kind->max_inputs;
     if (n_in < least || (most >= 0 && n_in > most && !of->how))
-        return keel_fail(KEEL_EUNSUP, "layer '%s' cannot be held: it takes %d inputs", l->name,
-                         least);
+        return keel_fail(KEEL_EUNSUP, "layer '%s' cannot be held: it takes %d input%s", l->name,
+                         least, keel_s(least));
     if (!held->made && !keel_model_layer_is_model(l) && l->compute != c->m->layer[c->layer].compute)
         return keel_fail(KEEL_EUNSUP,
                          "the layer '%s' that it holds has another dtype, in which Keras computes "

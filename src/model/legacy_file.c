@@ -4,6 +4,7 @@
  * weight_names of each group tells the order of its arrays, which alone says what they are: their
  * names depend on the version. All arrays are put into a list with the paths of a .keras file. */
 #include "base/memory.h"
+#include "base/plural.h"
 #include "base/text.h"
 #include "io/file.h"
 #include "io/kind.h"
@@ -254,8 +255,8 @@ static keel_status take_group(legacy *f, const char *group, const parts *wanted)
     names list = { 0 };
     keel_status s = read_names(f, group, &list);
     if (s >= 0 && list.n != (size_t)wanted->n)
-        s = keel_fail(KEEL_EFORMAT, "%s: it has %zu weights, the layer %d", group, list.n,
-                      wanted->n);
+        s = keel_fail(KEEL_EFORMAT, "%s: it has %zu weight%s, the layer %d", group, list.n,
+                      keel_s((int64_t)list.n), wanted->n);
     for (int i = 0; i < wanted->n && s >= 0; i++) s = take(f, group, &list.at[i], &wanted->at[i]);
     keel_free(list.at);
     return s;

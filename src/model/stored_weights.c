@@ -1,6 +1,7 @@
 /* model.weights.h5: the weights of a model and the state of its optimizer under Keras's paths, read
  * from the list of a file and written. */
 #include "base/memory.h"
+#include "base/plural.h"
 #include "base/text.h"
 #include "io/file.h"
 #include "model/parts.h"
@@ -76,8 +77,8 @@ static keel_status check_counts(const keel_model *m, const keel_weights *file)
         if (failed) return KEEL_ENOMEM;
         if (more)
             return keel_fail(KEEL_EFORMAT,
-                             "model.weights.h5: layer '%s' has more than its %d weights", l->label,
-                             l->n_weight);
+                             "model.weights.h5: layer '%s' has more than its %d weight%s", l->label,
+                             l->n_weight, keel_s(l->n_weight));
         if (l->inner) KEEL_TRY(check_counts(l->inner, file));
     }
     return KEEL_OK;

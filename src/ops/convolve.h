@@ -9,6 +9,7 @@
  * The passes ask conv_of(), which the op's file gives. */
 #ifndef REAL
 #include "ops/window.h"
+#include "base/plural.h"
 
 typedef struct conv { /* the numbers that every loop needs */
     keel_window w;    /* over three dims */
@@ -57,14 +58,16 @@ static inline keel_status conv_kernel(const keel_node *n, int dims, int64_t chan
     const int64_t filters = kernel->dim[dims + 1];
     if (groups < 1 || channels % groups || filters % groups)
         return keel_fail(KEEL_ESHAPE,
-                         "%s: %lld groups must divide the %lld channels and the %lld filters", name,
-                         (long long)groups, (long long)channels, (long long)filters);
+                         "%s: %lld groups must divide the %lld channel%s and the %lld filter%s",
+                         name, (long long)groups, (long long)channels, keel_s(channels),
+                         (long long)filters, keel_s(filters));
     if (kernel->dim[dims] != channels / groups)
-        return keel_fail(KEEL_ESHAPE,
-                         "%s: kernel is %s for %lld channels a group; the input has %lld channels "
-                         "in %lld groups",
-                         name, text, (long long)kernel->dim[dims], (long long)channels,
-                         (long long)groups);
+        return keel_fail(
+            KEEL_ESHAPE,
+            "%s: kernel is %s for %lld channel%s a group; the input has %lld channel%s "
+            "in %lld group%s",
+            name, text, (long long)kernel->dim[dims], keel_s(kernel->dim[dims]),
+            (long long)channels, keel_s(channels), (long long)groups, keel_s(groups));
     return KEEL_OK;
 }
 

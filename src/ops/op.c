@@ -1,5 +1,6 @@
 /* Finding ops, reporting a call's failure, and the checks and case texts that ops share. */
 #include "ops/op.h"
+#include "base/plural.h"
 #include "ops/cases.h"
 #include "ops/infer.h"
 #include "ops/window.h"
@@ -131,11 +132,11 @@ keel_status keel_infer_check(const keel_node *n, int n_in, int min_weight, int m
         return keel_fail(KEEL_EUNSUP, "%s: cannot compute in %s; float32 and float64 are supported",
                          n->op->name, keel_dtype_name(n->real));
     if (n_in < 0 ? n->n_in < 1 : n->n_in != n_in)
-        return keel_fail(KEEL_EARG, "%s: has %d inputs, needs %d%s", n->op->name, n->n_in,
-                         n_in < 0 ? 1 : n_in, n_in < 0 ? " or more" : "");
+        return keel_fail(KEEL_EARG, "%s: has %d input%s, needs %d%s", n->op->name, n->n_in,
+                         keel_s(n->n_in), n_in < 0 ? 1 : n_in, n_in < 0 ? " or more" : "");
     if (n->n_weight < min_weight || n->n_weight > max_weight)
-        return keel_fail(KEEL_EARG, "%s: has %d weights, needs %d to %d", n->op->name, n->n_weight,
-                         min_weight, max_weight);
+        return keel_fail(KEEL_EARG, "%s: has %d weight%s, needs %d to %d", n->op->name, n->n_weight,
+                         keel_s(n->n_weight), min_weight, max_weight);
     for (int i = 0; i < n->n_in; i++) KEEL_TRY(check_spec(n, "input", i, &n->in[i], n->held));
     for (int i = 0; i < n->n_weight; i++)
         KEEL_TRY(check_spec(n, "weight", i, &n->weight[i], n->real));

@@ -1,4 +1,5 @@
 /* What the user should know of a fit, in one line at its end. */
+#include "base/plural.h"
 #include "base/text.h"
 #include "train/fit.h"
 
@@ -61,8 +62,8 @@ static void add_cut(keel_text *t, const keel_fitting *f)
     int64_t lost = 0;
     for (int w = 0; f->timing && w < f->timing->n_worker; w++) lost += f->timing->workspace[w].lost;
     if (lost && !f->o.profile)
-        keel_text_add(t, "%sthe trace is incomplete: %lld later events did not fit",
-                      t->length ? "; " : "", (long long)lost);
+        keel_text_add(t, "%sthe trace is incomplete: %lld later event%s did not fit",
+                      t->length ? "; " : "", (long long)lost, keel_s(lost));
 }
 
 /* Which steps a profile and a trace show, where rows have several shapes. */
@@ -73,8 +74,9 @@ static void add_shapes(keel_text *t, const keel_fitting *f)
                   t->length ? "; " : "", (long long)f->trainer->trained.made);
     keel_text_add(t, "the last");
     if (f->work.steps < f->history.steps)
-        keel_text_add(t, "; without %lld steps of shapes for which the model has other ops",
-                      (long long)(f->history.steps - f->work.steps));
+        keel_text_add(t, "; without %lld step%s of shapes for which the model has other ops",
+                      (long long)(f->history.steps - f->work.steps),
+                      keel_s(f->history.steps - f->work.steps));
 }
 
 /* Tell how many steps the loss scale was too large for. */
@@ -82,8 +84,9 @@ static void add_skipped(keel_text *t, const keel_fitting *f)
 {
     const keel_loss_scale *l = &f->trainer->loss_scale;
     if (l->skipped == 0) return;
-    keel_text_add(t, "%s%lld of %lld steps skipped, since a loss or gradient was not finite; the ",
-                  t->length ? "; " : "", (long long)l->skipped, (long long)f->history.steps);
+    keel_text_add(t, "%s%lld of %lld step%s skipped, since a loss or gradient was not finite; the ",
+                  t->length ? "; " : "", (long long)l->skipped, (long long)f->history.steps,
+                  keel_s(f->history.steps));
     keel_text_add(t, "loss scale is now %g", (double)l->now);
 }
 

@@ -2,6 +2,7 @@
  * compiling in function_plan.c. A run is a step of train/step.c, as one of fit is. */
 #include "train/function.h"
 #include "base/memory.h"
+#include "base/plural.h"
 #include "train/run_memory.h"
 #include "train/together.h"
 #include <inttypes.h>
@@ -109,8 +110,8 @@ static keel_status check_input(const keel_data_field *f, const keel_tensor *give
                          has);
     }
     if (given->shape.dim[0] != rows)
-        return keel_fail(KEEL_ESHAPE, "input '%s' has %" PRId64 " rows, the first input %" PRId64,
-                         f->path, given->shape.dim[0], rows);
+        return keel_fail(KEEL_ESHAPE, "input '%s' has %" PRId64 " row%s, the first input %" PRId64,
+                         f->path, given->shape.dim[0], keel_s(given->shape.dim[0]), rows);
     return given->data ? KEEL_OK : keel_fail(KEEL_EARG, "input '%s' has no data", f->path);
 }
 
@@ -125,7 +126,8 @@ static keel_status check_inputs(const keel_function *f, const keel_tensor *input
 {
     bool summed = false;
     if (n != f->o.n_input)
-        return keel_fail(KEEL_EARG, "it has %d inputs, and is given %d", f->o.n_input, n);
+        return keel_fail(KEEL_EARG, "it has %d input%s, and is given %d", f->o.n_input,
+                         keel_s(f->o.n_input), n);
     *rows = inputs[0].shape.rank > 0 ? inputs[0].shape.dim[0] : 0;
     if (*rows < 1) return keel_fail(KEEL_EDATA, "a step of no rows");
     if (*rows > INT32_MAX) return keel_fail(KEEL_EDATA, "a step of %" PRId64 " rows", *rows);

@@ -5,6 +5,7 @@
 #include "train/resume.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/plural.h"
 #include "io/file.h"
 #include "train/callbacks/backup_and_restore.h"
 #include "train/sharded.h"
@@ -24,9 +25,9 @@ static keel_status check(keel_resume *r, const keel_fit_options *o)
         keel_identity_check(json_object_get(c->head, "identity"), r->identity, note, sizeof note));
     if (c->epoch > o->epochs || (c->epoch == o->epochs && c->step > 0))
         return keel_fail(KEEL_EARG,
-                         "its run has done %lld epochs, and this one is to do %lld: give as many "
+                         "its run has done %lld epoch%s, and this one is to do %lld: give as many "
                          "at least, or to begin anew another folder",
-                         (long long)c->epoch, (long long)o->epochs);
+                         (long long)c->epoch, keel_s(c->epoch), (long long)o->epochs);
     if (*note) keel_saver_tell(r->saver, "the checkpoint is used, but %s", note);
     return KEEL_OK;
 }

@@ -2,6 +2,7 @@
  * the graph is finished with. See trace.h. */
 #include "train/trace.h"
 #include "base/memory.h"
+#include "base/plural.h"
 #include "graph/derive.h"
 #include <string.h>
 
@@ -112,8 +113,8 @@ static keel_status check_model(const keel_trace *t, const keel_model *m, int n_i
         return keel_fail(KEEL_EARG, "the model '%s' is of %s, the function of %s", m->name,
                          keel_dtype_name(m->dtype), keel_dtype_name(t->options->dtype));
     if (m->n_input != n_in)
-        return keel_fail(KEEL_EARG, "the model '%s' has %d inputs, and is called with %d", m->name,
-                         m->n_input, n_in);
+        return keel_fail(KEEL_EARG, "the model '%s' has %d input%s, and is called with %d", m->name,
+                         m->n_input, keel_s(m->n_input), n_in);
     if (m->compute == KEEL_FLOAT16)
         return keel_fail(KEEL_EUNSUP,
                          "the model '%s' is of mixed_float16, whose loss is scaled; a function "
@@ -205,7 +206,8 @@ static keel_status call_layer(keel_trace *t, const char *name, const keel_arg *a
         goto out;
     }
     if (n_in < kind->min_inputs || (kind->max_inputs >= 0 && n_in > kind->max_inputs)) {
-        s = keel_fail(KEEL_EARG, "a %s takes %d inputs, not %d", name, kind->min_inputs, n_in);
+        s = keel_fail(KEEL_EARG, "a %s takes %d input%s, not %d", name, kind->min_inputs,
+                      keel_s(kind->min_inputs), n_in);
         goto out;
     }
     if ((s = keel_model_call_json(kind, with, n_in, (json_t **)&e.call)) < 0) goto out;

@@ -1,5 +1,6 @@
 /* Rows of a CSV: what a cell is, number, text or word, and what it may not be. */
 #include "data/sources/csv.h"
+#include "base/plural.h"
 #include "data/labels.h"
 #include "io/number.h"
 #include <ctype.h>
@@ -184,8 +185,8 @@ keel_status keel_csv_add_row(keel_csv_reader *r)
     const keel_csv *c = &r->cut;
     keel_table *t = &r->table;
     if (c->n_values != r->n_columns)
-        return keel_fail(KEEL_EFORMAT, "%s:%lld: %lld fields, but the %s has %lld", c->path,
-                         (long long)c->line, (long long)c->n_values,
+        return keel_fail(KEEL_EFORMAT, "%s:%lld: %lld field%s, but the %s has %lld", c->path,
+                         (long long)c->line, (long long)c->n_values, keel_s(c->n_values),
                          r->o->no_header ? "first line" : "header", (long long)r->n_columns);
     if (r->undecided) KEEL_TRY(find_texts(r));
     if (!t->drop) {

@@ -1,5 +1,6 @@
 /* Arrays in memory, borrowed from the user or owned when a reader made them. */
 #include "base/memory.h"
+#include "base/plural.h"
 #include "data/source.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -144,8 +145,9 @@ static keel_status check(const keel_array_field *f, const keel_array_field *firs
     KEEL_TRY(check_splits(f, name));
     const int64_t rows = rows_of(f), want = rows_of(first);
     if (rows != want)
-        return keel_fail(KEEL_ESHAPE, "%s: %s has %lld rows but %s has %lld; give one for each row",
-                         name, first->path, (long long)want, f->path, (long long)rows);
+        return keel_fail(KEEL_ESHAPE,
+                         "%s: %s has %lld row%s but %s has %lld; give one for each row", name,
+                         first->path, (long long)want, keel_s(want), f->path, (long long)rows);
     if (rows < 1) return keel_fail(KEEL_EDATA, "%s: %s has no rows", name, f->path);
     if (f->role != KEEL_ROLE_WEIGHT) return KEEL_OK;
     const int64_t places = t->shape.dim[0]; /* with row_splits, more or fewer than rows */

@@ -3,6 +3,7 @@
  * is read by several threads from where its columns are known. */
 #include "data/sources/csv.h"
 #include "base/memory.h"
+#include "base/plural.h"
 #include "base/text.h"
 #include "data/features.h"
 #include "data/file_list.h"
@@ -52,8 +53,9 @@ static keel_status compare_names(const keel_csv_reader *r)
 {
     const keel_csv *c = &r->cut;
     if (c->n_values != r->n_columns)
-        return keel_fail(KEEL_EFORMAT, "%s: %lld columns, but %s has %lld", c->path,
-                         (long long)c->n_values, r->first, (long long)r->n_columns);
+        return keel_fail(KEEL_EFORMAT, "%s: %lld column%s, but %s has %lld", c->path,
+                         (long long)c->n_values, keel_s(c->n_values), r->first,
+                         (long long)r->n_columns);
     for (int64_t i = 0; !r->o->no_header && i < r->n_columns; i++)
         if (strcmp(c->value[i], r->name[i]))
             return keel_fail(KEEL_EFORMAT,

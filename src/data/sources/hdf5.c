@@ -1,6 +1,7 @@
 /* HDF5 files, as h5py writes them: data.h5 with x and y, or the arrays that the options' inputs and
  * targets name, "x=/train/images". Rows are read when they are needed. */
 #include "base/memory.h"
+#include "base/plural.h"
 #include "data/named.h"
 #include "data/spec.h"
 #include "data/stored.h"
@@ -86,9 +87,10 @@ static keel_status add(arrays *all, const keel_named_field *f, const keel_datase
         return keel_fail(KEEL_ESHAPE, "%s: '%s' is one number, not an array of rows", all->path,
                          stored);
     if (all->n && a->shape.dim[0] != fields->rows)
-        return keel_fail(KEEL_ESHAPE, "%s: '%s' has %lld rows but '%s' has %lld", all->path,
+        return keel_fail(KEEL_ESHAPE, "%s: '%s' has %lld row%s but '%s' has %lld", all->path,
                          keel_h5_data_name(all->file, all->column[0].array),
-                         (long long)fields->rows, stored, (long long)a->shape.dim[0]);
+                         (long long)fields->rows, keel_s(fields->rows), stored,
+                         (long long)a->shape.dim[0]);
     if (a->shape.dim[0] < 1)
         return keel_fail(KEEL_EDATA, "%s: '%s' has no rows", all->path, stored);
     const keel_data_field field = { .path = f->path,

@@ -6,6 +6,7 @@
  * cached. An array in Fortran order is turned once: its rows are scattered over the whole file. */
 #include "io/npy.h"
 #include "base/memory.h"
+#include "base/plural.h"
 #include "data/features.h"
 #include "data/labels.h"
 #include "data/sources/npy_texts.h"
@@ -123,8 +124,8 @@ static keel_status add(rows *r, const char *path, const keel_data_field *field,
     if (s->rank < 1) return keel_fail(KEEL_EARG, "%s: must have a first dimension, of rows", path);
     if (s->dim[0] < 1) return keel_fail(KEEL_EDATA, "%s: has no rows", path);
     if (r->n > 1 && s->dim[0] != spec->rows)
-        return keel_fail(KEEL_ESHAPE, "%s: %lld rows, but %s has %lld", path, (long long)s->dim[0],
-                         r->column[0].path, (long long)spec->rows);
+        return keel_fail(KEEL_ESHAPE, "%s: %lld row%s, but %s has %lld", path, (long long)s->dim[0],
+                         keel_s(s->dim[0]), r->column[0].path, (long long)spec->rows);
     f.shape = keel_shape_of(s->rank - 1, s->dim + 1);
     KEEL_TRY(keel_stored_init(&c->stored, &f, &c->header, false, o, o->n_target ? 0 : -1, path));
     spec->rows = s->dim[0];

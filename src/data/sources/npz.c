@@ -2,6 +2,7 @@
  * and so on, or arrays with the names of a model's inputs and targets. */
 #include "io/npz.h"
 #include "base/memory.h"
+#include "base/plural.h"
 #include "base/text.h"
 #include "data/choice.h"
 #include "data/features.h"
@@ -230,8 +231,9 @@ static keel_status check_rows(const archive *a)
             return keel_fail(KEEL_EARG, "%s: array '%s' is one number: its first dim must be rows",
                              a->path, a->member[i]);
         if (rows != first)
-            return keel_fail(KEEL_ESHAPE, "%s: array '%s' has %lld rows but '%s' has %lld", a->path,
-                             a->member[0], (long long)first, a->member[i], (long long)rows);
+            return keel_fail(KEEL_ESHAPE, "%s: array '%s' has %lld row%s but '%s' has %lld",
+                             a->path, a->member[0], (long long)first, keel_s(first), a->member[i],
+                             (long long)rows);
     }
     return KEEL_OK;
 }

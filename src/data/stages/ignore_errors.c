@@ -38,8 +38,8 @@ static keel_status next(keel_iter *it, keel_element **out)
         if (w->left_out >= most) {
             w->seen--; /* the next call tries it again */
             keel_failure_raise(&f.failure);
-            return keel_fail_within(s, "ignore_errors: the failure after %lld that were left out",
-                                    (long long)w->left_out);
+            return keel_fail_within(s, "ignore_errors: the failure after %lld that %s left out",
+                                    (long long)w->left_out, w->left_out == 1 ? "was" : "were");
         }
         w->left_out++;
         keel_iter_pass(it->parent[0]);
@@ -48,7 +48,8 @@ static keel_status next(keel_iter *it, keel_element **out)
 
 static void note(const keel_applied *s, char *text, size_t size)
 {
-    keel_passed_note(s->made, keel_dataset_name(s->parent[0]), " and are left out", text, size);
+    keel_passed_note(s->made, keel_dataset_name(s->parent[0]), " and is left out",
+                     " and are left out", text, size);
 }
 
 static void release(keel_applied *s)

@@ -49,8 +49,8 @@ static keel_status read(const keel_applied *s, keel_position at, const keel_row 
 
 static void note(const keel_applied *s, char *text, size_t size)
 {
-    keel_passed_note(s->made, keel_dataset_name(s->parent[0]), " and others stand for them", text,
-                     size);
+    keel_passed_note(s->made, keel_dataset_name(s->parent[0]), " and another stands for it",
+                     " and others stand for them", text, size);
 }
 
 static void release(keel_applied *s)

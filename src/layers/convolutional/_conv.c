@@ -1,5 +1,6 @@
 /* See _conv.h. */
 #include "layers/convolutional/_conv.h"
+#include "base/plural.h"
 #include "ops/args.h"
 
 enum { SAME = 1, CAUSAL = 2 };
@@ -80,8 +81,10 @@ keel_status keel_emit_conv(keel_emit *e, int dims)
     KEEL_TRY(keel_emit_as_image(e, dims, &x, &places));
     const int64_t channels = places.dim[places.rank - 1];
     if (channels % a->groups || a->filters % a->groups)
-        return keel_fail(KEEL_ESHAPE, "groups %lld must divide the %lld channels and %lld filters",
-                         (long long)a->groups, (long long)channels, (long long)a->filters);
+        return keel_fail(KEEL_ESHAPE,
+                         "groups %lld must divide the %lld channel%s and %lld filter%s",
+                         (long long)a->groups, (long long)channels, keel_s(channels),
+                         (long long)a->filters, keel_s(a->filters));
     const keel_shape bias = KEEL_SHAPE(a->filters);
     KEEL_TRY(kernel_weight(e, dims, channels, &kernel, &w));
     KEEL_TRY(keel_emit_bias(e, &a->weights, a->use_bias, &bias, &w));
