@@ -2,6 +2,7 @@
  * while it trains; what a callback may not do. */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -707,6 +708,35 @@ static void the_csv_logger_writes_the_file_of_keras(void **unused)
     same_csv(path, golden_text(golden, "csv_appended"));
     keel_callback_destroy(c);
     keel_model_destroy(m);
+}
+
+static void the_csv_logger_writes_into_a_pipe(void **unused)
+{
+    (void)unused;
+    for (int appends = 0; appends < 2; appends++) {
+        char text[500], path[400], got[4096];
+        keel_callback *c;
+        keel_model *m = sgd(0.1);
+        snprintf(path, sizeof path, "%s/log.pipe", folder);
+        assert_int_equal(mkfifo(path, 0600), 0);
+        const int reader = open(path, O_RDONLY | O_NONBLOCK);
+        assert_true(reader >= 0);
+        snprintf(text, sizeof text, "CSVLogger('%s', append=%s)", path, appends ? "True" : "False");
+        must(keel_callback_parse(&c, text));
+        keel_fit_options o = options(3, KEEL_CALLBACKS(c));
+        o.validation_freq = 2;
+        must(keel_fit(m, strategy[3], rows, &o, NULL));
+        const ssize_t n = read(reader, got, sizeof got);
+        assert_true(n > 0);
+        close(reader);
+        remove(path);
+        FILE *f = fopen(path, "w");
+        assert_true(f && fwrite(got, 1, (size_t)n, f) == (size_t)n && !fclose(f));
+        same_csv(path, golden_text(golden, "csv"));
+        remove(path);
+        keel_callback_destroy(c);
+        keel_model_destroy(m);
+    }
 }
 
 static void a_history_is_a_table_with_its_names_quoted(void **unused)
@@ -1631,6 +1661,7 @@ int main(void)
         cmocka_unit_test(large_weights_are_swapped_whole),
         cmocka_unit_test(checkpoints_have_the_names_of_keras_and_the_weights_of_their_moment),
         cmocka_unit_test(the_csv_logger_writes_the_file_of_keras),
+        cmocka_unit_test(the_csv_logger_writes_into_a_pipe),
         cmocka_unit_test(a_history_is_a_table_with_its_names_quoted),
         cmocka_unit_test(the_csv_logger_writes_over_no_table_of_data),
         cmocka_unit_test(tensorboard_has_the_values_of_the_history),

@@ -1,7 +1,8 @@
 /* A line of the logs for each epoch, as Keras writes it: columns sorted by name, \r\n, Python's
  * numbers, NA for a value that an epoch does not have. Lines are flushed as they are written. A run
  * that is resumed goes on behind the lines that its checkpoint knows of, whatever `append` is, so
- * that the file is that of a run which never ended. */
+ * that the file is that of a run which never ended. A pipe or a terminal has no place to go back
+ * to: it begins with the header. */
 #include "base/memory.h"
 #include "train/callbacks/_texts.h"
 #include "train/callbacks/watcher.h"
@@ -20,6 +21,7 @@ typedef struct args_t {
 
 typedef struct own_t {
     FILE *file;
+    bool stays;  /* what is written: it is no pipe */
     bool placed; /* what is not to stay in the file was cut off */
 } own_t;
 
@@ -91,6 +93,12 @@ static int64_t end_of(FILE *f)
     return fseek(f, 0, SEEK_END) ? -1 : ftell(f);
 }
 
+static bool is_a_file(FILE *f)
+{
+    struct stat st;
+    return !fstat(fileno(f), &st) && S_ISREG(st.st_mode);
+}
+
 static keel_status on_train_begin(void *context, const keel_moment *at)
 {
     keel_watching *w = context;
@@ -103,8 +111,9 @@ static keel_status on_train_begin(void *context, const keel_moment *at)
     KEEL_TRY(keel_watching_reset(w));
     errno = 0;
     if (!(o->file = fopen(a->filename, "a"))) return bad_file(a);
-    if (a->append && (((state_t *)w->state)->n_bytes = end_of(o->file)) < 0) return bad_file(a);
-    return KEEL_OK;
+    o->stays = is_a_file(o->file);
+    if (!a->append || !o->stays) return KEEL_OK;
+    return (((state_t *)w->state)->n_bytes = end_of(o->file)) < 0 ? bad_file(a) : KEEL_OK;
 }
 
 /* Whether a line ends behind so many bytes of the file: else it is not the one that was written. */
@@ -124,6 +133,9 @@ static keel_status place(keel_watching *w)
     const args_t *a = w->args.args;
     own_t *o = w->own;
     state_t *s = w->state;
+    if (o->placed) return KEEL_OK;
+    if (!o->stays) s->n_bytes = 0;
+    o->placed = !o->stays;
     if (o->placed) return KEEL_OK;
     errno = 0;
     const int64_t n_bytes = end_of(o->file);
@@ -190,7 +202,8 @@ static keel_status on_epoch_end(void *context, const keel_moment *at)
 {
     keel_watching *w = context;
     const args_t *a = w->args.args;
-    FILE *f = ((own_t *)w->own)->file;
+    const own_t *o = w->own;
+    FILE *f = o->file;
     state_t *s = w->state;
     char number[40];
     const char separator = a->separator[0];
@@ -206,8 +219,9 @@ static keel_status on_epoch_end(void *context, const keel_moment *at)
     for (int i = 0; i < s->columns.count; i++)
         put(f, separator, value_of(number, at->logs, s->columns.at[i]));
     fputs("\r\n", f);
-    if (fflush(f) || ferror(f) || (s->n_bytes = end_of(f)) < 0) return bad_file(a);
-    return KEEL_OK;
+    if (fflush(f) || ferror(f)) return bad_file(a);
+    s->n_bytes = o->stays ? end_of(f) : 1;
+    return s->n_bytes < 0 ? bad_file(a) : KEEL_OK;
 }
 
 static keel_status on_train_end(void *context, const keel_moment *at)
