@@ -199,7 +199,7 @@ keel_status keel_dataset_open(keel_dataset **out, const char *spec,
  * seed; of arrays and files of arrays the last rows are for validation, and of a pipeline the last
  * that it gives.
  *
- * Returns  KEEL_OK; KEEL_EARG: split not in (0, 1), or the seed above 2^32 - 1;
+ * Returns  KEEL_OK; KEEL_EARG: split not in (0, 1), or the seed of a directory above 2^32 - 1;
  *          KEEL_EDATA: one part would be empty; KEEL_EUNSUP: the rows have no index (generator,
  *          sequence), a pipeline gives them another order in each pass, or some more than once, or
  *          gives a directory folder by folder
