@@ -3,9 +3,10 @@
  * host, however streams lag. No kernel touches memory that is not its own, that nobody has written,
  * or that another thread writes, no call is wrong, and nothing stays.
  *
- * `test_cuda_random FROM COUNT` tries that many from one number on and names those that fail. */
+ * `test_cuda_random FROM COUNT` tries that many from one number on (random_seeds.h). */
 #include <math.h>
 #include "random_fit.h"
+#include "random_seeds.h"
 #include "cuda_double.h"
 #include "device/cuda_plugin.h"
 #include "emulator.h"
@@ -153,21 +154,16 @@ static void a_fit_on_any_gpus_is_that_of_the_host(void **unused)
     assert_true(emu_launches() > before + 100);
 }
 
+static bool try_and_print(uint64_t seed)
+{
+    return try(seed, true);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest test[] = {
         cmocka_unit_test(a_fit_on_any_gpus_is_that_of_the_host),
     };
     if (argc < 3) return cmocka_run_group_tests(test, NULL, NULL);
-    const uint64_t from = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
-    int bad = 0;
-    for (uint64_t seed = from; seed < from + count && bad < 20; seed++) {
-        if (getenv("KEEL_SEEDS")) fprintf(stderr, "%llu\n", (unsigned long long)seed);
-        if (try(seed, true)) continue;
-        printf("%s\n", trouble);
-        fflush(stdout);
-        bad++;
-    }
-    printf("%d of %llu differ\n", bad, (unsigned long long)count);
-    return bad > 0;
+    return try_seeds(argv, try_and_print, trouble) > 0;
 }

@@ -4,11 +4,11 @@
  * to the bit where steps are reproducible, else those of a core; a fit that was stopped goes on
  * elsewhere as if it had not been; and a call that fails leaves the weights of some step.
  *
- * `test_random_devices FROM COUNT` tries that many from one number on and names those that fail;
- * with KEEL_SEEDS each is named before it is tried. */
+ * `test_random_devices FROM COUNT` tries that many from one number on (random_seeds.h). */
 #include <unistd.h>
 #include "random_fit.h"
 #include "random_machine.h"
+#include "random_seeds.h"
 #include "sweep.h"
 
 enum { LONGEST = 240 };
@@ -347,19 +347,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_fit_on_any_devices_is_that_of_one),
     };
     if (argc < 3) return cmocka_run_group_tests(test, prepare, finish);
-    const uint64_t from = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
-    int bad = 0;
     prints = true;
     prepare(NULL);
-    for (uint64_t seed = from; seed < from + count && bad < 20; seed++) {
-        if (getenv("KEEL_SEEDS")) fprintf(stderr, "%llu\n", (unsigned long long)seed);
-        if (try(seed)) continue;
-        printf("%s\n", trouble);
-        fflush(stdout);
-        bad++;
-    }
-    printf("%d of %llu differ; %d were refused, and %d failed alike\n", bad,
-           (unsigned long long)count, n_refused, n_failed);
+    const int bad = try_seeds(argv, try, trouble);
+    printf("%d were refused, and %d failed alike\n", n_refused, n_failed);
     finish(NULL);
     return bad > 0;
 }

@@ -2,8 +2,9 @@
  * other devices and with other threads, they end with the same bits. What a checkpoint keeps of the
  * place in the data is small.
  *
- * `test_random_fits FROM COUNT` tries that many from one number on and names those that fail. */
+ * `test_random_fits FROM COUNT` tries that many from one number on (random_seeds.h). */
 #include "random_pipelines.h"
+#include "random_seeds.h"
 #include <sys/stat.h>
 
 enum { LANES = 8 };
@@ -178,17 +179,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_fit_on_a_pipeline_goes_on_from_any_step_on_other_devices),
     };
     if (argc < 3) return cmocka_run_group_tests(test, prepare, finish);
-    const uint64_t from = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
-    int bad = 0;
     prepare(NULL);
-    for (uint64_t seed = from; seed < from + count && bad < 20; seed++) {
-        if (getenv("KEEL_SEEDS")) fprintf(stderr, "%llu\n", (unsigned long long)seed);
-        if (try(seed)) continue;
-        printf("%s\n", trouble);
-        fflush(stdout);
-        bad++;
-    }
-    printf("%d of %llu differ\n", bad, (unsigned long long)count);
+    const int bad = try_seeds(argv, try, trouble);
     finish(NULL);
     return bad > 0;
 }

@@ -2,9 +2,9 @@
  * in plain C; they are the same for any number of threads and from any element on; the steps of a
  * feed are the same for any number of lanes, threads and slots, and from any step on.
  *
- * `test_random_pipelines FROM COUNT` tries that many from one number on and names those that fail.
- */
+ * `test_random_pipelines FROM COUNT` tries that many from one number on (random_seeds.h). */
 #include "random_pipelines.h"
+#include "random_seeds.h"
 #include "data/feed.h"
 #include "device/lanes.h"
 
@@ -443,16 +443,7 @@ int main(int argc, char **argv)
         files_end();
         return failed;
     }
-    const uint64_t from = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
-    int bad = 0;
-    for (uint64_t seed = from; seed < from + count && bad < 20; seed++) {
-        if (getenv("KEEL_SEEDS")) fprintf(stderr, "%llu\n", (unsigned long long)seed);
-        if (try(seed)) continue;
-        printf("%s\n", trouble);
-        fflush(stdout);
-        bad++;
-    }
+    const int bad = try_seeds(argv, try, trouble);
     files_end();
-    printf("%d of %llu differ\n", bad, (unsigned long long)count);
     return bad > 0;
 }
