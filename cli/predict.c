@@ -30,6 +30,7 @@ typedef struct job {
     int n_out;
     keel_tensor *outputs; /* [n_out] */
     keel_tensor out;      /* the first, borrowed */
+    bool logits, likely;  /* which it has; probabilities, or they can be made of it */
 } job;
 
 /* ---- classes --------------------------------------------------------------------------------- */
@@ -45,18 +46,34 @@ typedef struct chosen {
     double output; /* the output of that class */
 } chosen;
 
-/* The most likely class of a row. A single output is the probability of class 1. */
+/* The part of output k in those of its row, if they are logits. */
+static double probability(const job *j, int64_t row, int64_t k)
+{
+    const int64_t width = j->out.shape.dim[1];
+    const char *loss = keel_model_loss_name(j->model, 0);
+    const double x = at(&j->out, row * width + k);
+    double sum = 0;
+    if (width == 1 || !strncmp(loss, "Binary", 6)) return 1 / (1 + exp(-x));
+    for (int64_t i = 0; i < width; i++) sum += exp(at(&j->out, row * width + i) - x);
+    return 1 / sum;
+}
+
+/* The most likely class of a row. A single output is the probability of class 1; one that is
+ * neither that nor a logit, as of a hinge loss, has class 1 above 0. */
 static chosen choose(const job *j, int64_t row)
 {
     const int64_t width = j->out.shape.dim[1];
     chosen c = { 0, at(&j->out, row * width) };
     if (width == 1) {
-        c.label = c.output > 0.5;
-        if (!c.label) c.output = 1 - c.output;
+        if (j->logits) c.output = probability(j, row, 0);
+        c.label = c.output > (j->likely ? 0.5 : 0);
+        if (!c.label && j->likely) c.output = 1 - c.output;
+        return c;
     }
     for (int64_t k = 1; k < width; k++)
         if (at(&j->out, row * width + k) > c.output)
             c = (chosen){ k, at(&j->out, row * width + k) };
+    if (j->logits) c.output = probability(j, row, c.label);
     return c;
 }
 
@@ -93,7 +110,7 @@ static void quoted(FILE *f, const char *text)
 static bool write_classes(FILE *f, const void *context)
 {
     const job *j = context;
-    fprintf(f, "row,class,%s\n", are_probabilities(&j->out) ? "probability" : "output");
+    fprintf(f, "row,class,%s\n", j->likely ? "probability" : "output");
     for (int64_t i = 0; i < j->out.shape.dim[0]; i++) {
         const chosen c = choose(j, i);
         const char *row = keel_dataset_row_name(j->data, i);
@@ -112,12 +129,26 @@ static bool write_classes(FILE *f, const void *context)
     return !ferror(f);
 }
 
+/* Classes of several outputs are those of the first. */
+static void tell_output(const job *j, const char *path)
+{
+    char a[256], b[4096];
+    if (j->n_out > 1)
+        printf("%s: classes of '%s', the first of %d outputs\n", keel_printable(b, sizeof b, path),
+               keel_printable(a, sizeof a, keel_model_output_name(j->model, 0)), j->n_out);
+}
+
 /* Print the first rows. */
 static void show(const job *j, int64_t most)
 {
-    char a[256];
+    char a[256], of[300] = "";
     const int64_t width = j->out.shape.rank == 2 ? j->out.shape.dim[1] : 0;
+    if (j->n_out > 1)
+        snprintf(of, sizeof of, " of '%s'",
+                 keel_printable(a, sizeof a, keel_model_output_name(j->model, 0)));
+    if (width < 1 && most > 0) printf("no row%s is shown: it is not one number per class\n", of);
     if (width < 1) return;
+    if (*of) printf("rows%s, the first of %d outputs:\n", of, j->n_out);
     for (int64_t i = 0; i < j->out.shape.dim[0] && i < most; i++) {
         const bool named = keel_setup_class(j->model, j->data, 0) != NULL;
         const chosen c = width > 1 || named ? choose(j, i) : (chosen){ 0, at(&j->out, i) };
@@ -282,9 +313,12 @@ static int predict(job *j, const options *o)
     j->n_out = keel_model_output_count(j->model);
     j->out = j->outputs[0];
     if (!keel_processes_first()) return EXIT_OK;
+    j->logits = keel_model_loss_takes_logits(j->model, 0);
+    j->likely = j->logits || (j->out.shape.rank == 2 && are_probabilities(&j->out));
     int code = EXIT_OK;
     if (o->classes) code = keel_save_whole(o->classes, write_classes, j);
     if (code != EXIT_OK) return code;
+    if (o->classes) tell_output(j, o->classes);
     show(j, o->show);
     code = save(j, o, keel_now() - start);
     keel_programs_print(&j->counts, &o->pad);

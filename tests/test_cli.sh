@@ -242,6 +242,15 @@ grep -qE '^row 0: (less|more) [01][.]' out.txt || fail "predict --show names no 
 paste -d, <(tail -n 103 c.csv) <(tail -n 103 t.csv) |
     awk -F, '{ n += $2 == $8; if (!($3 >= 0.5 && $3 <= 1)) exit 1 } END { exit n < 90 }' ||
     fail "c.csv is not what the model was taught: $(head -n 4 c.csv)"
+# of a single logit, class 1 begins at 0, and what is written is a probability
+awk 'BEGIN { srand(3); print "a,b,c,y"; for (i = 0; i < 64; i++) { a = rand(); b = rand(); print a "," b ",1," (a > b) } }' >logit.csv
+want 0 saved fit "$here/golden/callbacks.keras" --data logit.csv --label y --loss 'BinaryCrossentropy(from_logits=True)' --learning-rate 0.05 --epochs 3 -o logit.keras
+want 0 float32 predict logit.keras --data logit.csv --label y --classes c.csv -o logit.npy
+tail -c 256 logit.npy | od -An -v -t f4 -w4 >logits.txt
+paste -d, <(tail -n 64 c.csv) logits.txt |
+    awk -F, '{ x = $4 + 0; p = 1 / (1 + exp(-x)); d = $3 - (x > 0 ? p : 1 - p); if ($2 != (x > 0) || d > 1e-4 || d < -1e-4) exit 1; n += x > 0 && x < 0.5 } END { exit n == 0 }' ||
+    fail "logits are not read as such: $(paste -d, <(tail -n 64 c.csv) logits.txt | head -n 4)"
+want 1 "monitor 'val_loss' is not in the logs; .*, and nothing of validation data, which is not given" "${fit[@]}" --callbacks 'EarlyStopping()' -o m.keras
 want 0 saved fit yes.keras --data t.csv --label kind --epochs 3 -o yes.keras
 want 0 float32 predict yes.keras --data t.csv --label kind --classes c.csv -o yes.npy
 awk -F, 'NR > 1 && !(($2 == "less" || $2 == "more") && $3 >= 0.5 && $3 <= 1) { exit 1 }' c.csv ||

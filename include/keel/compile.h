@@ -55,6 +55,13 @@ keel_status keel_model_recompile(keel_model *m, const keel_compile *c);
  * Threads  any, not while the model is changed */
 const char *keel_model_loss_name(const keel_model *m, int output);
 
+/* Whether the loss of an output takes it as logits rather than as probabilities: `from_logits`.
+ *
+ * Returns  true; false: as probabilities, or there is no such loss
+ * Owns     nothing changes hands
+ * Threads  any, not while the model is changed */
+bool keel_model_loss_takes_logits(const keel_model *m, int output);
+
 /* True if the model has an optimizer and a loss.
  *
  * Returns  true after keel_model_compile, or if a loaded file had a compile configuration

@@ -479,3 +479,13 @@ const char *keel_model_loss_name(const keel_model *m, int output)
     if (output < 0 || output >= KEEL_OUTPUTS_MAX || !m->compiled.loss[output].type) return NULL;
     return m->compiled.loss[output].type->name;
 }
+
+bool keel_model_loss_takes_logits(const keel_model *m, int output)
+{
+    if (!keel_model_loss_name(m, output)) return false;
+    const keel_object *loss = &m->compiled.loss[output];
+    for (const keel_field *f = loss->type->fields; f && f->key; f++)
+        if (!strcmp(f->key, "from_logits") && f->kind == KEEL_FIELD_BOOL)
+            return *(const bool *)((const char *)loss->args + f->offset);
+    return false;
+}
