@@ -18,7 +18,7 @@ int keel_class_weights_read(keel_class_weights *out, const char *text)
         if (!isfinite(w) || w < 0 || (*end && *end != ','))
             return keel_complain(EXIT_USAGE,
                                  "--class-weight '%.100s'%s: give a number for each class, as "
-                                 "1,2.5,1",
+                                 "1,2.5,1, or auto for classes that weigh the same",
                                  text, strlen(text) > 100 ? " and more" : "");
         out->weight[out->n++] = w;
         if (!*end) return -1;

@@ -30,6 +30,14 @@ static int direction_of(const keel_model *m, const char *name)
     return 0;
 }
 
+/* Whether it is of a validation, where there is none. */
+static bool lacks_validation(const keel_monitor *m, const keel_moment *at)
+{
+    for (int i = 0; i < at->logs->count; i++)
+        if (!strncmp(at->logs->name[i], "val_", 4)) return false;
+    return !strncmp(m->monitor, "val_", 4);
+}
+
 keel_status keel_monitor_begin(const keel_monitor *m, const keel_moment *at, int *mode)
 {
     keel_text names = { 0 };
@@ -40,8 +48,11 @@ keel_status keel_monitor_begin(const keel_monitor *m, const keel_moment *at, int
     }
     keel_status s = KEEL_OK;
     if (!there)
-        s = keel_fail(KEEL_EARG, "monitor '%s' is not in the logs; they have %s", m->monitor,
-                      names.data ? names.data : "nothing");
+        s = keel_fail(KEEL_EARG, "monitor '%s' is not in the logs; they have %s%s", m->monitor,
+                      names.data ? names.data : "nothing",
+                      lacks_validation(m, at) ? ", and nothing of validation data, which is not "
+                                                "given"
+                                              : "");
     keel_text_free(&names);
     if (s < 0) return s;
     *mode = m->mode;
