@@ -19,13 +19,14 @@ keel_status keel_field_read_at(const keel_type *type, const keel_field *f, const
 /* The field of this name; NULL: none, with an error text that suggests the nearest name. */
 const keel_field *keel_field_find(const keel_type *type, const char *key);
 
+/* NULL: the type has no arguments, and its fields no values. */
 static inline void *keel_field_place(const keel_field *f, void *args)
 {
-    return (char *)args + f->offset;
+    return args ? (char *)args + f->offset : NULL;
 }
 static inline const void *keel_field_place_const(const keel_field *f, const void *args)
 {
-    return (const char *)args + f->offset;
+    return args ? (const char *)args + f->offset : NULL;
 }
 
 keel_status keel_texts_copy(keel_texts *out, const keel_texts *t);
