@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""Make the seeds of fuzz_config, fuzz_extra and fuzz_keras from the golden models. Run in this folder."""
+"""Make the seeds of fuzz_config, fuzz_legacy, fuzz_extra and fuzz_keras from the golden models. Run in this
+folder. Needs h5py."""
+import glob
 import json
 import os
 import zipfile
+
+import h5py
 
 GOLDEN = "../golden/"
 LEGACY = ["legacy_numbers", "legacy_new_words"]
@@ -41,3 +45,9 @@ with open(GOLDEN + "sequential_plain.keras", "rb") as f:
 for name in LEGACY:
     with open(GOLDEN + name + ".h5", "rb") as f:
         put("keras", name, b"\0" + f.read())
+
+for path in sorted(glob.glob(GOLDEN + "legacy_*.h5")):
+    with h5py.File(path) as f:
+        both = {k: json.loads(f.attrs[k + "_config"]) for k in ["model", "training"] if k + "_config" in f.attrs}
+    name = os.path.basename(path)[len("legacy_"):-len(".h5")]
+    put("legacy", name, json.dumps(both, separators=(",", ":")).encode())
