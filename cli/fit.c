@@ -284,15 +284,26 @@ static void print_input(const job *j, const keel_input_stats *in)
                in->memory_limit ? keel_size_text(b, in->memory_limit) : "");
 }
 
+/* Why there were fewer epochs than asked for, unless a note says it. */
+static const char *early(const job *j, char text[100])
+{
+    const keel_history *h = &j->history;
+    const long long done = h->initial_epoch + h->epochs, all = j->o->epochs;
+    if (h->stopped && j->signal) return ", stopped by Ctrl-C";
+    if (!h->stopped || done >= all || (h->note && strstr(h->note, "stopped"))) return "";
+    snprintf(text, 100, ", stopped by a callback after epoch %lld of %lld", done, all);
+    return text;
+}
+
 static void report(const job *j)
 {
     const keel_history *h = &j->history;
     char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], c[KEEL_NUMBER_MAX], d[KEEL_NUMBER_MAX];
-    char share[KEEL_SHARE_TEXT_MAX];
+    char share[KEEL_SHARE_TEXT_MAX], why[100];
     const int n = keel_strategy_devices(j->strategy);
     printf("\ntrained  %s %s, %s rows in %s%s\n", keel_grouped(a, h->steps),
            h->steps == 1 ? "step" : "steps", keel_grouped(b, h->rows),
-           keel_seconds_text(c, h->seconds), h->stopped && j->signal ? ", stopped by Ctrl-C" : "");
+           keel_seconds_text(c, h->seconds), early(j, why));
     fputs("devices ", stdout);
     for (int i = 0; i < n && i < 16; i++) printf(" %s", keel_strategy_device_name(j->strategy, i));
     if (n > 16) printf(" ... (%d)", n);

@@ -251,6 +251,7 @@ paste -d, <(tail -n 64 c.csv) logits.txt |
     awk -F, '{ x = $4 + 0; p = 1 / (1 + exp(-x)); d = $3 - (x > 0 ? p : 1 - p); if ($2 != (x > 0) || d > 1e-4 || d < -1e-4) exit 1; n += x > 0 && x < 0.5 } END { exit n == 0 }' ||
     fail "logits are not read as such: $(paste -d, <(tail -n 64 c.csv) logits.txt | head -n 4)"
 want 1 "monitor 'val_loss' is not in the logs; .*, and nothing of validation data, which is not given" "${fit[@]}" --callbacks 'EarlyStopping()' -o m.keras
+want 0 'trained .*, stopped by a callback after epoch 2 of 5' "${fit[@]}" --epochs 5 --callbacks 'EarlyStopping(monitor=loss, patience=1, min_delta=9)' -o m.keras
 want 0 saved fit yes.keras --data t.csv --label kind --epochs 3 -o yes.keras
 want 0 float32 predict yes.keras --data t.csv --label kind --classes c.csv -o yes.npy
 awk -F, 'NR > 1 && !(($2 == "less" || $2 == "more") && $3 >= 0.5 && $3 <= 1) { exit 1 }' c.csv ||

@@ -146,7 +146,7 @@ static const struct {
       "'hunge'; "
       "metric 'auk'" },
     { COMPILED("{\"optimizer\":\"sgd\",\"loss\":7}"), KEEL_EARG, "loss" },
-    { COMPILED("{\"optimizer\":\"sgd\",\"loss\":[\"mse\",\"mse\"]}"), KEEL_EARG, "1 outputs" },
+    { COMPILED("{\"optimizer\":\"sgd\",\"loss\":[\"mse\",\"mse\"]}"), KEEL_EARG, "1 output" },
     { COMPILED("{\"optimizer\":\"sgd\",\"loss\":{\"x\":\"mse\"}}"), KEEL_EARG, "no output 'x'" },
     { COMPILED("{\"optimizer\":\"sgd\",\"loss\":{\"d\":[\"mse\",\"mae\"]}}"), KEEL_EUNSUP,
       "2 losses of the output 'd'" },

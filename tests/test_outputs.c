@@ -215,7 +215,7 @@ static void fields_that_do_not_fit_are_refused_by_name(void **state)
         { "too few inputs",
           2,
           { { "x", KEEL_ROLE_INPUT, NULL, three }, { "y", KEEL_ROLE_TARGET, NULL, one } },
-          "1 inputs ('x')" },
+          "1 input ('x')" },
         { "another shape",
           3,
           { { "left", KEEL_ROLE_INPUT, NULL, two },

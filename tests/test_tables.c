@@ -408,7 +408,7 @@ static void several_files_of_one_header_are_one_table(void **state)
     files_text("set/c.csv", "a,k,z\n3,dog,1\n");
     refused("set", &o, KEEL_EFORMAT, "c.csv: 3 columns, but ");
     files_text("set/c.csv", "a,k\n3,dog\n4\n");
-    refused("set", &o, KEEL_EFORMAT, "c.csv:3: 1 fields, but the header has 2");
+    refused("set", &o, KEEL_EFORMAT, "c.csv:3: 1 field, but the header has 2");
     files_text("set/c.csv", "");
     refused("set", &o, KEEL_EFORMAT, "c.csv: the file is empty");
     refused("set/x*.csv", &o, KEEL_EIO, "x*.csv: no file has such a name");

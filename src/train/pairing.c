@@ -92,12 +92,15 @@ static keel_status choose(int *field, const keel_model *m, const keel_dataset *d
         return keel_fail(KEEL_EDATA, "%s: has no target '%s', which model '%s' compares; it has %s",
                          keel_dataset_name(d), keel_model_output_name(m, end[missing]),
                          keel_model_name(m), names);
+    const char *const what = input       ? have == 1 ? "input" : "inputs"
+                             : have == 1 ? "target"
+                                         : "targets";
     if (have != n)
         return keel_fail(KEEL_EDATA,
                          "%s: rows have %d %s (%s), but model '%s' %s %d, the first is '%s'; name "
                          "the fields as the model does",
-                         keel_dataset_name(d), have, input ? "inputs" : "targets", names,
-                         keel_model_name(m), input ? "takes" : "compares", n,
+                         keel_dataset_name(d), have, what, names, keel_model_name(m),
+                         input ? "takes" : "compares", n,
                          input ? keel_model_input_name(m, end[0])
                                : keel_model_output_name(m, end[0]));
     for (int i = 0; i < n; i++) field[i] = nth(d, role, i);

@@ -36,6 +36,12 @@ static bool is_date(const char *p)
     return n >= 1 && n <= 4 && (!p[n] || strchr(" T", p[n]));
 }
 
+/* No number with a unit or a letter too many: without digits, or of several words. */
+static bool is_a_word(const keel_cell *cell)
+{
+    return !strpbrk(cell->text, "0123456789") || strpbrk(cell->text, " \t");
+}
+
 static keel_status not_a_number(const keel_csv_reader *r, const keel_cell *cell)
 {
     double v;
@@ -53,10 +59,10 @@ static keel_status not_a_number(const keel_csv_reader *r, const keel_cell *cell)
                          (long long)cell->line, cell->column, cell->text);
     return keel_fail(KEEL_EFORMAT, "%s:%lld: column '%s' has '%.40s', which is not a number%s",
                      cell->path, (long long)cell->line, cell->column, cell->text,
-                     comma                               ? " (the decimal separator is a point)"
-                     : strpbrk(cell->text, "0123456789") ? ""
-                                                         : " (--vocabulary makes numbers of the "
-                                                           "words of a column)");
+                     comma             ? " (the decimal separator is a point)"
+                     : is_a_word(cell) ? " (--vocabulary makes numbers of the words of a column, "
+                                         "and --inputs COLUMN gives a model its texts)"
+                                       : "");
 }
 
 static keel_cell cell_of(const keel_csv_reader *r, const keel_csv_use *u)
