@@ -161,6 +161,16 @@ static const char *in_full(const char *word, const char *const *names)
     return best;
 }
 
+/* The name whose words it begins with, as "validation-data" does with "validation"; NULL: none. */
+static const char *begun_with(const char *word, const char *const *names)
+{
+    for (int i = 0; names[i]; i++) {
+        const size_t n = strlen(names[i]);
+        if (!strncmp(word, names[i], n) && (word[n] == '-' || word[n] == '_')) return names[i];
+    }
+    return NULL;
+}
+
 const char *keel_nearest(const char *word, const char *const *names)
 {
     const char *best = NULL;
@@ -189,6 +199,7 @@ static int complain_unknown(const keel_command *c, const char *given, const char
     for (int i = 0; i < n; i++) names[i + 1] = c->options[i].name;
     const char *near = in_full(name, names);
     if (!near) near = keel_nearest(name, names);
+    if (!near) near = begun_with(name, names);
     free(names);
     if (near)
         return keel_complain(EXIT_USAGE, "there is no option %s; did you mean --%s?", given, near);

@@ -362,6 +362,7 @@ want 2 'did you mean --learning-rate[?]' fit two.keras --data t.csv -o m.keras -
 want 2 'did you mean --learning-rate[?]' fit two.keras --data t.csv -o m.keras --learning-rat 0.1
 want 2 'did you mean --batch-size[?]' fit two.keras --data t.csv -o m.keras --bs 3
 want 2 'did you mean --validation-split[?]' fit two.keras --data t.csv -o m.keras --val-split 0.1
+want 2 'did you mean --validation[?]' fit two.keras --data t.csv -o m.keras --validation-data t.csv
 want 2 'there is no option --xy; see' fit two.keras --data t.csv -o m.keras --xy 3
 want 2 'did you mean --trace' fit two.keras --data t.csv -o m.keras --trac t.json # the last of many options
 for option in batch-size epochs steps-per-epoch threads; do
