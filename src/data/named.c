@@ -22,7 +22,7 @@ static int64_t find(const names *s, const char *name)
     return -1;
 }
 
-static keel_status no_array(const names *s, const char *name)
+static keel_status no_array(const names *s, const char *name, const char *advice)
 {
     enum { SHOWN = 12 };
     keel_text list = { 0 };
@@ -30,9 +30,10 @@ static keel_status no_array(const names *s, const char *name)
     for (int64_t i = 0; i < s->n && i < SHOWN; i++)
         keel_text_add(&list, "%s'%s'", i ? ", " : "",
                       keel_printable(shown, sizeof shown, s->at[i]));
-    const keel_status r = keel_fail(
-        KEEL_EFORMAT, "%s: has no array named %s; there %s %s%s", s->what, name,
-        s->n == 1 ? "is" : "are", list.data ? list.data : "none", s->n > SHOWN ? " and more" : "");
+    const keel_status r =
+        keel_fail(KEEL_EFORMAT, "%s: has no array named %s; there %s %s%s%s", s->what, name,
+                  s->n == 1 ? "is" : "are", list.data ? list.data : "none",
+                  s->n > SHOWN ? " and more" : "", s->n ? advice : "");
     keel_text_free(&list);
     return r;
 }
@@ -65,6 +66,7 @@ static int count_numbered(const names *s, const char *stem)
 static keel_status choose_role(keel_named *c, const names *s, const keel_choice *list, int n,
                                const char *stem, keel_data_role role)
 {
+    static const char chooses[] = " (--inputs chooses)";
     char name[NAME];
     bool here = n > 0, plain = true;
     const int before = c->n;
@@ -74,12 +76,12 @@ static keel_status choose_role(keel_named *c, const names *s, const keel_choice 
                              list[i].name);
         plain &= list[i].plain;
         here &= find(s, list[i].part[0]) >= 0;
-        if (!list[i].plain && find(s, list[i].part[0]) < 0) return no_array(s, list[i].part[0]);
+        if (!list[i].plain && find(s, list[i].part[0]) < 0) return no_array(s, list[i].part[0], "");
     }
     if (here || (n && !plain)) {
         for (int i = 0; i < n; i++) {
             const int64_t at = find(s, list[i].part[0]);
-            if (at < 0) return no_array(s, list[i].part[0]);
+            if (at < 0) return no_array(s, list[i].part[0], "");
             KEEL_TRY(add(c, at, list[i].name, role, i, s->what));
         }
         return KEEL_OK;
@@ -97,10 +99,11 @@ static keel_status choose_role(keel_named *c, const names *s, const keel_choice 
     }
     for (int i = 0; i < n; i++) { /* some but not all exist */
         const int64_t at = find(s, list[i].name);
-        if (role == KEEL_ROLE_INPUT && at < 0) return no_array(s, n > 1 ? list[i].name : stem);
+        if (role == KEEL_ROLE_INPUT && at < 0)
+            return no_array(s, n > 1 ? list[i].name : stem, chooses);
         if (at >= 0) KEEL_TRY(add(c, at, list[i].name, role, i, s->what));
     }
-    if (role == KEEL_ROLE_INPUT) return no_array(s, stem);
+    if (role == KEEL_ROLE_INPUT) return no_array(s, stem, chooses);
     snprintf(name, sizeof name, "%s%s", stem, s->part);
     return c->n == before && find(s, name) >= 0 ? add(c, find(s, name), stem, role, -1, s->what)
                                                 : KEEL_OK;
@@ -115,7 +118,7 @@ static keel_status choose_weights(keel_named *c, const names *s, const char *ask
     int k = 0;
     const char *one = asked ? asked : all;
     if (find(s, one) >= 0) return add(c, find(s, one), all, KEEL_ROLE_WEIGHT, -1, s->what);
-    if (asked) return no_array(s, asked);
+    if (asked) return no_array(s, asked, "");
     for (int i = 0, n = c->n; i < n; i++) {
         const char *target = c->field[i].path;
         if (c->field[i].role != KEEL_ROLE_TARGET) continue;
