@@ -246,7 +246,8 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
     word_list inputs = { 0 }, targets = { 0 }, features = { 0 };
     char *folders_text = NULL, note[512];
     const char **folders = NULL;
-    const int64_t n = m ? keel_model_class_count(m) : 0;
+    const bool learns = m && use != KEEL_USE_INPUTS; /* or compares */
+    const int64_t n = learns ? keel_model_class_count(m) : 0;
     const char **names = calloc((size_t)n + 1, sizeof *names);
     int code = names ? -1 : keel_complain(EXIT_FAILED, "out of memory");
     if (code < 0 && o->inputs) code = split_inputs(&inputs, o->inputs);
@@ -277,8 +278,8 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
         d->n_numbered = outputs < KEEL_FIELDS_MAX ? outputs : KEEL_FIELDS_MAX;
     for (int i = 0; m && i < targets.n + d->n_numbered; i++) {
         const int k = targets.n ? output_of(m, targets.word[i], i) : i;
-        modes[i] = label_mode(m, k);
-        counts[i] = class_count(m, k);
+        modes[i] = learns ? label_mode(m, k) : KEEL_LABEL_INT;
+        counts[i] = learns ? class_count(m, k) : 0;
     }
     if (outputs > 1) {
         d->target_modes = modes;
@@ -336,8 +337,10 @@ static int open_own(keel_dataset **out, const char *spec, keel_setup_use use,
                              "%s: the model takes images of any size: give a size, as "
                              "--image-size 100,100",
                              spec);
-    d.label_mode = label_mode(m, first_compared(m));
-    d.class_count = class_count(m, first_compared(m));
+    if (use != KEEL_USE_INPUTS) { /* else any labels may lie beside them: -1, or other classes */
+        d.label_mode = label_mode(m, first_compared(m));
+        d.class_count = class_count(m, first_compared(m));
+    }
     if (use == KEEL_USE_VALIDATION && holds_t10k(spec)) d.subset = KEEL_SUBSET_VALIDATION;
     if (use == KEEL_USE_INPUTS && !o->class_names && is_flat(spec, m))
         d.label_mode = KEEL_LABEL_NONE;

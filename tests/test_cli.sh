@@ -238,6 +238,9 @@ want 0 saved fit named.keras --data t.csv --label kind -o again.keras
 ! grep '^classes' out.txt || fail "the order of known classes is printed again"
 want 0 float32 predict named.keras --data t.csv --label kind --show 1 --classes c.csv -o p.npy
 grep -qE '^row 0: (less|more) [01][.]' out.txt || fail "predict --show names no class: $(cat out.txt)"
+printf 'a,b,c,d,kind\n1,2,3,4,neither\n1,2,3,4,more\n' >strange.csv # labels beside what is predicted may be any
+want 0 '2 x 2 float32' predict named.keras --data strange.csv --label kind -o strange.npy
+want 1 "'neither'" evaluate named.keras --data strange.csv --label kind
 [[ $(head -n 1 c.csv) == row,class,probability && $(wc -l <c.csv) == 104 ]] || fail "c.csv: $(head -n 2 c.csv)"
 paste -d, <(tail -n 103 c.csv) <(tail -n 103 t.csv) |
     awk -F, '{ n += $2 == $8; if (!($3 >= 0.5 && $3 <= 1)) exit 1 } END { exit n < 90 }' ||
@@ -251,7 +254,7 @@ paste -d, <(tail -n 64 c.csv) logits.txt |
     awk -F, '{ x = $4 + 0; p = 1 / (1 + exp(-x)); d = $3 - (x > 0 ? p : 1 - p); if ($2 != (x > 0) || d > 1e-4 || d < -1e-4) exit 1; n += x > 0 && x < 0.5 } END { exit n == 0 }' ||
     fail "logits are not read as such: $(paste -d, <(tail -n 64 c.csv) logits.txt | head -n 4)"
 want 1 "monitor 'val_loss' is not in the logs; .*, and nothing of validation data, which is not given" "${fit[@]}" --callbacks 'EarlyStopping()' -o m.keras
-want 0 'trained .*, stopped by a callback after epoch 2 of 5' "${fit[@]}" --epochs 5 --callbacks 'EarlyStopping(monitor=loss, patience=1, min_delta=9)' -o m.keras
+want 0 'trained .*, stopped by a callback after epoch 2 of 5' "${fit[@]}" --epochs 5 --callbacks 'EarlyStopping(monitor=loss, patience=1, min_delta=9)' -o early.keras
 want 0 saved fit yes.keras --data t.csv --label kind --epochs 3 -o yes.keras
 want 0 float32 predict yes.keras --data t.csv --label kind --classes c.csv -o yes.npy
 awk -F, 'NR > 1 && !(($2 == "less" || $2 == "more") && $3 >= 0.5 && $3 <= 1) { exit 1 }' c.csv ||
