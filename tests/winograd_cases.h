@@ -12,7 +12,9 @@
  * backward, 4 times it in weights: an error of sqrt((1 + 2 x 25/9) / 2) = 1.8 and of
  * sqrt((2 + 2 x 4) / 2) = 2.2 times the direct one; hence the bound of 3. Over one dim, with tiles
  * of 4, both are 2.2 on average; for wide-range numbers, of which the largest of a tile decides how
- * all are rounded, the bound is 4.5. (Odd shapes, and rows apart: tests/narrow_cases.h.) */
+ * all are rounded, the bound is 4.5. Tiles of 3x3 for 2x2 windows add up to nine outputs before
+ * rounding, which counts where all have one sign: 3.5 in their weights. (Odd shapes, and rows
+ * apart: tests/narrow_cases.h.) */
 #include "device/cpu/cpu.h"
 #include "graph/choose.h"
 #include "ops/args.h"
@@ -518,6 +520,7 @@ static const char *const by_pairs[] = { "winograd_avx512_bf16", "1d_winograd_avx
                                         "winograd_2x2_avx512_bf16", "winograd_pieces_avx512_bf16" };
 enum { BY_PAIRS = sizeof by_pairs / sizeof *by_pairs };
 
+/* See the top. */
 static double narrow_bound(const keel_kernel *k, numbers kind, keel_pass pass)
 {
     if (way_of(k) == LINES && kind == WIDE) return 4.5;
