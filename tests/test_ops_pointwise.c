@@ -16,6 +16,7 @@
 #include "graph/choose.h"
 #include "ops/cases.h"
 #include "ops/op.h"
+#include "tensor/bfloat16.h"
 
 enum { COUNT = 1 << 16 };
 
@@ -168,33 +169,111 @@ static void references_have_twelve_digits(void **state)
     json_decref(all);
 }
 
-/* On the edge of a range, and of infinite numbers, as Keras's gradients on TensorFlow and JAX. */
-static void slopes_on_an_edge_are_those_of_keras(void **state)
+typedef struct edge {
+    const char *op, *args;
+    double x, y, slope;
+} edge;
+
+/* On the edge of a range, at both zeros, and of infinite numbers: what Keras says of them on
+ * TensorFlow and on JAX, where the two agree. ANY: they do not, or it is no number to learn by. */
+#define ANY 77
+static const edge edges[] = {
+    { "hard_tanh", NULL, 1, 1, 1 },
+    { "hard_tanh", NULL, -1, -1, 1 },
+    { "hard_tanh", NULL, 1.0000001, 1, 0 },
+    { "hard_tanh", NULL, -1.0000001, -1, 0 },
+    { "rounded", "to 4", INFINITY, 1, 0 },
+    { "rounded", "to 4", -INFINITY, -1, 0 },
+    { "relu", "threshold 0.5 negative_slope 0.25", 0.5, 0, 0 },
+    { "relu", "threshold 0.5 negative_slope 0.25", 0.25, -0.0625, 0.25 },
+    { "relu", "max_value 4 negative_slope 0.25", 0, 0, 0 },
+    { "relu", "max_value 4 negative_slope 0.25", -1, -0.25, 0.25 },
+    { "relu", "max_value 4 threshold 0.5 negative_slope 0.25", 0.5, 0, 0 },
+    { "relu", "negative_slope 0.25", 0, 0, 0.25 }, /* TensorFlow's; JAX's is 1 */
+    { "hard_silu", NULL, -INFINITY, NAN, ANY },
+    { "hard_silu", NULL, INFINITY, INFINITY, ANY },
+    { "hard_silu", NULL, -4, -0.0, 0 },
+    { "squareplus", "b 4", -INFINITY, NAN, ANY },
+    { "squareplus", "b 4", INFINITY, INFINITY, ANY },
+    { "gelu", NULL, -INFINITY, NAN, ANY },
+    { "gelu", NULL, INFINITY, INFINITY, ANY },
+    { "gelu", NULL, 0x1.fcp127, 0x1.fcp127, 1 },
+    { "gelu", NULL, -0x1.fcp127, -0.0, 0 },
+    { "gelu", NULL, NAN, NAN, NAN },
+    { "tanh", NULL, -0.0, -0.0, 1 },
+    { "tanh", NULL, 0, 0, 1 },
+    { "sin", NULL, -0.0, -0.0, 1 },
+    { "expm1", NULL, -0.0, -0.0, 1 },
+    { "elu", "alpha 1", -0.0, -0.0, 1 },
+    { "elu", "alpha 1", 0, 0, 1 },
+    { "selu", NULL, -0.0, -0.0, ANY },
+    { "celu", "alpha 1", -0.0, -0.0, ANY },
+};
+
+static bool is_edge(double got, double want, double near)
 {
-    static const struct {
-        const char *op, *args;
-        double x, slope;
-    } edges[] = {
-        { "hard_tanh", NULL, 1, 1 },         { "hard_tanh", NULL, -1, 1 },
-        { "hard_tanh", NULL, 1.0000001, 0 }, { "hard_tanh", NULL, -1.0000001, 0 },
-        { "rounded", "to 4", INFINITY, 0 },  { "rounded", "to 4", -INFINITY, 0 },
-    };
+    if (want == ANY || isnan(want) || isnan(got)) return want == ANY || (isnan(want) && isnan(got));
+    return (got == want && signbit(got) == signbit(want)) || fabs(got - want) < near * fabs(want);
+}
+
+/* How many are wrong: 0 or 1. */
+static int check_edge(const edge *e, const char *by, double value, double slope, double near)
+{
+    if (is_edge(value, e->y, near) && is_edge(slope == 0 ? 0 : slope, e->slope, near)) return 0;
+    print_error("%s %s by %s: of %g the value is %g and the slope %g, not %g and %g\n", e->op,
+                e->args ? e->args : "", by, e->x, value, slope, e->y, e->slope);
+    return 1;
+}
+
+/* Of numbers that bfloat16 has. */
+static int check_edge_of_bfloat16(const edge *e, const keel_kernel *k, const keel_node *n)
+{
+    static keel_bf16 x2[COUNT], y2[COUNT], dy2[COUNT], dx2[COUNT];
+    const bool has = isnan(x[0]) || keel_bf16_wide(keel_bf16_round(x[0])) == x[0];
+    if (!k->narrow[KEEL_FORWARD] || !has) return 0;
+    keel_bf16_narrow(x2, x, COUNT);
+    keel_bf16_narrow(dy2, dy, COUNT);
+    run(n, k->narrow[KEEL_FORWARD], x2, y2, dy2, dx2);
+    run(n, k->narrow[KEEL_BACKWARD], x2, y2, dy2, dx2);
+    keel_bf16_widen(y, y2, COUNT);
+    keel_bf16_widen(dx, dx2, COUNT);
+    return check_edge(e, "bfloat16", (double)y[0], (double)dx[0], 0.01);
+}
+
+static void edges_are_those_of_keras(void **state)
+{
+    int wrong = 0;
     (void)state;
-    _Alignas(16) char args[256] = { 0 };
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
-        const keel_op *op = keel_op_find(edges[i].op);
-        keel_node wide;
-        keel_spec in;
-        for (size_t k = 0; k < COUNT; k++) x8[k] = edges[i].x, dy8[k] = 1;
-        if (op->args_for_case) op->args_for_case(args, edges[i].args);
-        assert_int_equal(node_of(&wide, &in, op, args, KEEL_FLOAT64), KEEL_OK);
+        const edge *e = &edges[i];
+        _Alignas(16) char args[256] = { 0 };
+        const keel_op *op = keel_op_find(e->op);
+        keel_node wide, narrow;
+        keel_spec in[2];
+        for (size_t k = 0; k < COUNT; k++) {
+            x8[k] = e->x, x[k] = (float)e->x;
+            dy8[k] = dy[k] = 1;
+        }
+        if (op->args_for_case) op->args_for_case(args, e->args);
+        assert_int_equal(node_of(&wide, &in[0], op, args, KEEL_FLOAT64), KEEL_OK);
+        assert_int_equal(node_of(&narrow, &in[1], op, args, KEEL_FLOAT32), KEEL_OK);
         run(&wide, op->forward[1], x8, y8, dy8, dx8);
         run(&wide, op->backward[1], x8, y8, dy8, dx8);
-        if (!(dx8[0] == edges[i].slope))
-            fail_msg("%s: the slope at %g is %g, not %g", op->name, edges[i].x, dx8[0],
-                     edges[i].slope);
+        wrong += check_edge(e, "its reference", y8[0], dx8[0], 1e-6);
+        for (int k = 0; keel_kernels[k]; k++) {
+            keel_prepare p = { .node = &narrow, .pass = KEEL_FORWARD, .rows = 1 };
+            const keel_kernel *kernel = keel_kernels[k];
+            if (kernel->op != op || keel_kernel_prepare(kernel, &p) < 0) continue;
+            run(&narrow, kernel->run[KEEL_FORWARD], x, y, dy, dx);
+            run(&narrow, kernel->run[KEEL_BACKWARD], x, y, dy, dx);
+            wrong += check_edge(e, kernel->name, (double)y[0], (double)dx[0], 1e-6);
+            wrong += check_edge_of_bfloat16(e, kernel, &narrow);
+            if (kernel->release) kernel->release(p.plan);
+        }
         keel_node_clear(&wide);
+        keel_node_clear(&narrow);
     }
+    assert_int_equal(wrong, 0);
 }
 
 /* The worst of a pass; *at: where. */
@@ -269,7 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(references_have_twelve_digits),
-        cmocka_unit_test(slopes_on_an_edge_are_those_of_keras),
+        cmocka_unit_test(edges_are_those_of_keras),
         cmocka_unit_test(every_function_is_within_its_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,9 @@
-/* y = x hard_sigmoid(x), also called hard swish. Keras: hard_silu. */
+/* y = x hard_sigmoid(x), also called hard swish; of -infinity no number, as in Keras: hard_silu. */
 #include "ops/pointwise.h"
 
 static double value(NO_ARGS, double x)
 {
-    return x <= -3 ? 0 : x >= 3 ? x : x * (x + 3) / 6;
+    return x <= -3 ? x * 0.0 : x >= 3 ? x : x * (x + 3) / 6;
 }
 
 static double slope(NO_ARGS, double x)

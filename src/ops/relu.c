@@ -1,6 +1,7 @@
 /* Rectifier: y = min(x, max_value) where x > threshold, else negative_slope (x - threshold).
  * Backward reads the output: no argument may be negative (Keras refuses them, too), so the sign of
- * y tells on which side x was, and the input is not kept. */
+ * y tells on which side x was, and the input is not kept. At the threshold y is 0; the slope there
+ * is 0, as in Keras, but for a leaky rectifier, which Keras leaves to TensorFlow's. */
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"
@@ -77,17 +78,15 @@ static void REAL_(forward)(const keel_call *c)
 static void REAL_(backward)(const keel_call *c)
 {
     const keel_relu_args *a = c->node->args;
-    const REAL slope = (REAL)a->negative_slope;
+    const REAL below = (REAL)a->negative_slope, at = a->capped || a->threshold != 0 ? 0 : below;
     const REAL max = a->capped ? (REAL)a->max_value : (REAL)INFINITY;
     const int64_t count = c->rows * keel_row_count(&c->node->out[0]);
     const REAL *y = c->out[0], *dy = c->out_grad[0];
     REAL *dx = c->in_grad[0];
     if (!dx) return;
-    if (c->in_adds[0])
-        for (int64_t i = 0; i < count; i++)
-            dx[i] += y[i] > 0 ? (y[i] >= max ? 0 : dy[i]) : slope * dy[i];
-    else
-        for (int64_t i = 0; i < count; i++)
-            dx[i] = y[i] > 0 ? (y[i] >= max ? 0 : dy[i]) : slope * dy[i];
+    for (int64_t i = 0; i < count; i++) {
+        const REAL low = (y[i] < 0 ? below : at) * dy[i], high = y[i] >= max ? 0 : dy[i];
+        dx[i] = (c->in_adds[0] ? dx[i] : 0) + (y[i] > 0 ? high : low);
+    }
 }
 #endif

@@ -1,11 +1,12 @@
 /* y = (x + sqrt(x^2 + b)) / 2; Barron 2021, arXiv 2112.11687. Below 0 the sum would cancel, and
- * y = b / (sqrt(x^2 + b) - x) / 2 is the same. Keras: squareplus. */
+ * y = b / (sqrt(x^2 + b) - x) / 2 is the same, but of -infinity, where the sum is no number, as in
+ * Keras: squareplus. */
 #include "ops/pointwise.h"
 
 static double value(const keel_squareplus_args *a, double x)
 {
     const double root = sqrt(x * x + a->b);
-    return 0.5 * (x < 0 ? a->b / (root - x) : x + root);
+    return 0.5 * (x < 0 && x > -INFINITY ? a->b / (root - x) : x + root);
 }
 
 static double slope(const keel_squareplus_args *a, double x)

@@ -13,7 +13,7 @@ struct hard_silu_of {
     }
     __device__ float value(float x) const
     {
-        return x <= -3 ? 0.0f : x >= 3 ? x : x * (x + 3) * (1.0f / 6);
+        return x <= -3 ? x * 0.0f : x >= 3 ? x : x * (x + 3) * (1.0f / 6);
     }
     __device__ float slope(float x) const
     {

@@ -5,12 +5,13 @@ namespace
 {
 struct relu {
     static const bool from_out = true;
-    float negative, threshold, cap;
+    float negative, at, threshold, cap; /* at: the slope where y is 0 */
 
     static relu of(const keel_call *c)
     {
         const keel_relu_args *a = cuda_args<keel_relu_args>(c);
-        return { (float)a->negative_slope, (float)a->threshold,
+        const float negative = (float)a->negative_slope;
+        return { negative, a->capped || a->threshold != 0 ? 0 : negative, (float)a->threshold,
                  a->capped ? (float)a->max_value : INFINITY };
     }
     __device__ float value(float x) const
@@ -21,7 +22,7 @@ struct relu {
     }
     __device__ float slope(float y) const
     {
-        return y > 0 ? (y >= cap ? 0.0f : 1.0f) : negative;
+        return y > 0 ? (y >= cap ? 0.0f : 1.0f) : y < 0 ? negative : at;
     }
 };
 } // namespace

@@ -15,7 +15,7 @@ struct squareplus_of {
     __device__ float value(float x) const
     {
         const float root = sqrtf(x * x + b);
-        return 0.5f * (x < 0 ? b / (root - x) : x + root);
+        return 0.5f * (x < 0 && x > -INFINITY ? b / (root - x) : x + root);
     }
     __device__ float slope(float x) const
     {

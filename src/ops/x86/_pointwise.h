@@ -47,8 +47,8 @@ static inline vf tangent(vf x)
     near = vf_fma(vf_mul(near, z), x, x);
     const vf e = exponential(vf_add(less, less));
     const vf far = vf_ratio(vf_sub(one, e), vf_add(one, e));
-    const vf signed_far = vf_or(far, vf_and(x, vf_set(-0.0f)));
-    return vf_choose(vf_greater(vf_set(-0.625f), less), signed_far, near);
+    const vf sign = vf_and(x, vf_set(-0.0f)); /* near has it, but of 0 */
+    return vf_or(vf_choose(vf_greater(vf_set(-0.625f), less), far, near), sign);
 }
 
 /* Makes forward and backward from value(args, x) and slope(args, v), where v is c->out[0] or

@@ -3,7 +3,7 @@
 
 static inline vd value(const keel_alpha_args *a, vd x)
 {
-    return vd_choose(vd_greater(x, vd_zero()), x, a->alpha * vd_expm1(x / a->alpha));
+    return vd_choose(vd_greater(vd_zero(), x), a->alpha * vd_expm1(x / a->alpha), x);
 }
 
 static inline vd slope(const keel_alpha_args *a, vd y)

@@ -171,11 +171,13 @@ INLINE vf normal_of(vf x, vf *e)
 {
     static const float terms[] = { 0.0489424525f, -0.202119311f, 0.240640857f, -0.0170234683f,
                                    0.155961503f,  0.133355092f,  0.140270344f, -2.73155776e-05f };
-    const vf one = vf_set(1), t = vf_min(vf_set(12.9f), size_of(x)); /* e stays a normal number */
+    const vf one = vf_set(1), most = vf_set(12.9f); /* beyond it e is no normal number, here 0 */
+    const vf size = size_of(x), t = vf_min(most, size);
     const vf w = vf_ratio(one, vf_fma(t, vf_set(0.35f), one));
     vf p = vf_set(terms[0]);
     EACH(i, COUNT_OF(terms) - 1) p = vf_fma(p, w, vf_set(terms[i + 1]));
     *e = exponential(vf_mul(t, vf_mul(t, vf_set(-0.5f))));
+    *e = vf_choose(vf_greater(size, most), vf_zero(), *e);
     const vf below = vf_mul(*e, p);
     return vf_choose(vf_greater(x, vf_zero()), vf_sub(one, below), below);
 }

@@ -32,7 +32,8 @@ static void VALUE_(backward)(const keel_call *c)
 {
     const keel_relu_args *a = c->node->args;
     const int64_t count = c->rows * keel_row_count(&c->node->out[0]);
-    const vf slope = vf_set((float)a->negative_slope), zero = vf_zero();
+    const vf below = vf_set((float)a->negative_slope), zero = vf_zero();
+    const vf at = a->capped || a->threshold != 0 ? zero : below;
     const vf cap = vf_set(a->capped ? (float)a->max_value : INFINITY);
     const VALUE *y = c->out[0], *dy = c->out_grad[0];
     VALUE *dx = c->in_grad[0];
@@ -41,7 +42,8 @@ static void VALUE_(backward)(const keel_call *c)
         const vf v = vx_load_some(m, y + i);
         const vf g = vx_load_some(m, dy + i);
         const vf high = vf_choose(vf_greater(cap, v), g, zero);
-        vf d = vf_choose(vf_greater(v, zero), high, vf_mul(slope, g));
+        const vf low = vf_mul(vf_choose(vf_greater(zero, v), below, at), g);
+        vf d = vf_choose(vf_greater(v, zero), high, low);
         if (c->in_adds[0]) d = vf_add(d, vx_load_some(m, dx + i));
         vx_store_some(m, dx + i, d);
     });

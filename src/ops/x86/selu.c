@@ -7,7 +7,7 @@
 
 static inline vd value(NO_ARGS, vd x)
 {
-    return vd_choose(vd_greater(x, vd_zero()), SCALE * x, SCALE * ALPHA * vd_expm1(x));
+    return SCALE * vd_choose(vd_greater(vd_zero(), x), ALPHA * vd_expm1(x), x);
 }
 
 static inline vd slope(NO_ARGS, vd y)

@@ -8,7 +8,8 @@ static inline vd value(const keel_squareplus_args *a, vd x)
 {
     const vd root = vd_sqrt(x * x + a->b), sum = x + root;
     if (vd_all(vd_greater(sum * LOST, root))) return 0.5 * sum;
-    return 0.5 * vd_choose(vd_greater(vd_zero(), x), a->b / (root - x), sum);
+    const vd below = vd_choose(vd_greater(x, vd_set(-INFINITY)), a->b / (root - x), sum);
+    return 0.5 * vd_choose(vd_greater(vd_zero(), x), below, sum);
 }
 
 static inline vd slope(const keel_squareplus_args *a, vd x)
