@@ -364,6 +364,61 @@ static void tables_are_read_and_trained_as_in_float32(void **unused)
     }
 }
 
+/* The weight 1 of a line, after one step on x behind a rectifier with the cap 1.26. */
+static float after_step(const keel_arg *activation, const char *policy, float x)
+{
+    static const float target = 0.5f;
+    keel_model *m;
+    keel_symbol in, y;
+    keel_tensor weight;
+    keel_dataset *d;
+    keel_strategy *s;
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 1));
+    must(keel_model_input(m, KEEL_DIMS(1), NULL, &in));
+    y = must_call(m, "Dense",
+                  KEEL_ARGS(KEEL_ARG_STR("name", "line"), KEEL_ARG_INT("units", 1),
+                            KEEL_ARG_BOOL("use_bias", false),
+                            KEEL_ARG_STR("kernel_initializer", "ones"),
+                            activation ? *activation : (keel_arg){ 0 }),
+                  in);
+    if (!activation) y = must_call(m, "ReLU", KEEL_ARGS(KEEL_ARG_FLOAT("max_value", 1.26)), y);
+    must(keel_model_outputs(m, &y, 1));
+    must(keel_model_set_dtype_policy(m, policy));
+    must(keel_model_compile(
+        m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "sgd" }, .loss = { { "mse" } } }));
+    const keel_tensor one = { KEEL_FLOAT32, { 2, { 1, 1 } }, &x },
+                      targets = { KEEL_FLOAT32, { 2, { 1, 1 } }, (void *)&target };
+    must(keel_dataset_from_arrays(&d, &one, &targets, NULL));
+    must(keel_strategy_create(&s, "cpu:0"));
+    must(keel_fit(m, s, d, NULL, NULL));
+    must(keel_model_get_weight(m, "line/kernel", &weight));
+    const float after = *(const float *)weight.data;
+    keel_tensor_free(&weight);
+    keel_dataset_destroy(d);
+    keel_strategy_destroy(s);
+    keel_model_destroy(m);
+    return after;
+}
+
+/* Backward knows by the output that a value was capped; bfloat16 has no 1.26, but 1.2578. */
+static void capped_values_have_no_gradient_in_any_type(void **unused)
+{
+    (void)unused;
+    static const char *const policies[] = { "float32", "mixed_bfloat16", "mixed_float16" };
+    static const keel_arg of_layer =
+        KEEL_ARG_JSON("activation", "{\"module\": \"keras.layers\", \"class_name\": \"ReLU\", "
+                                    "\"config\": {\"max_value\": 1.26}}");
+    const keel_arg *const activations[] = { NULL, &of_layer };
+    for (int k = 0; k < 6; k++) {
+        const keel_arg *activation = activations[k / 3];
+        const float capped = after_step(activation, policies[k % 3], 2);
+        const float below = after_step(activation, policies[k % 3], 1);
+        if (capped != 1 || !(fabsf(below - 0.99f) < 1e-3f))
+            fail_msg("%s, %s: the weight is %g behind the cap and %g below it, not 1 and 0.99",
+                     activation ? "activation" : "layer", policies[k % 3], capped, below);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +430,7 @@ int main(void)
         cmocka_unit_test(other_policies_are_refused_by_name),
         cmocka_unit_test(masks_go_between_layers_of_any_policy),
         cmocka_unit_test(tables_are_read_and_trained_as_in_float32),
+        cmocka_unit_test(capped_values_have_no_gradient_in_any_type),
     };
     return cmocka_run_group_tests(tests, make_data, NULL);
 }

@@ -148,6 +148,13 @@ keel_status keel_emit_activation(keel_emit *e, const keel_object *activation, ke
     }
     const void *args = a->op_args ? a->op_args : a->type.args_size ? activation->args : NULL;
     keel_axis_args along = { .axis = -1 };
+    keel_relu_args capped;
+    if (a->op == &keel_op_relu && args) { /* Keras's ReLU compares in the type of the values */
+        capped = *(const keel_relu_args *)args;
+        capped.max_value = keel_emit_constant(e, capped.max_value);
+        capped.threshold = keel_emit_constant(e, capped.threshold);
+        args = &capped;
+    }
     if (a->has_axis) {
         const keel_shape *row = &keel_graph_spec(e->graph, in)->shape;
         const int64_t axis = *(const int64_t *)args;
