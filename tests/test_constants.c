@@ -1,11 +1,13 @@
 /* Operations beside a number, on values that are that number, against Keras: which type the number
  * has decides on which side of it they are. And which type operations and layers give, beside bools
  * and whole numbers. golden/make_constants.py made the numbers. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 #include "base/memory.h"
+#include "base/python_json.h"
 #include "golden.h"
 #include "keel/keel.h"
 #include "model/parts.h"
@@ -61,6 +63,60 @@ static void a_number_has_the_type_that_keras_gives_it(void **state)
     json_array_foreach(cases, i, c) check(c, one);
     keel_strategy_destroy(one);
     json_decref(cases);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+/* What isclose says of `row` beside the number x2, which no JSON has. */
+static void beside_a_number(const float *row, double x2, bool equal_nan, float *near)
+{
+    keel_model *m;
+    keel_strategy *one;
+    keel_dataset *d;
+    keel_symbol s;
+    keel_tensor y = { 0 };
+    const keel_tensor x = { KEEL_FLOAT32, { 2, { 1, 4 } }, (void *)row };
+    json_t *number = keel_json_of_number(x2);
+    char *text = json_dumps(number, JSON_ENCODE_ANY);
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 0));
+    must(keel_model_input(m, KEEL_DIMS(4), NULL, &s));
+    must(keel_model_call_with(m, "ops.Isclose", KEEL_ARGS(KEEL_ARG_BOOL("equal_nan", equal_nan)),
+                              KEEL_ARGS(KEEL_ARG_JSON("x2", text)), &s, 1, &s));
+    must(keel_model_outputs(m, &s, 1));
+    must(keel_dataset_from_arrays(&d, &x, NULL, NULL));
+    must(keel_strategy_create(&one, "cpu:0"));
+    must(keel_predict_outputs(m, one, d, NULL, &y));
+    memcpy(near, y.data, 4 * sizeof *near);
+    keel_tensor_free(&y);
+    keel_strategy_destroy(one);
+    keel_dataset_destroy(d);
+    keel_model_destroy(m);
+    json_decref(number);
+    free(text);
+}
+
+/* As keras.ops.isclose says on TensorFlow and JAX. */
+static void what_is_no_number_is_near_itself_if_it_shall_be(void **state)
+{
+    static const float row[] = { NAN, 1, INFINITY, -INFINITY };
+    static const struct {
+        const char *what;
+        double x2;
+        bool equal_nan;
+        float want[4];
+    } t[] = {
+        { "NaN is near NaN", NAN, true, { 1, 0, 0, 0 } },
+        { "NaN is near nothing", NAN, false, { 0, 0, 0, 0 } },
+        { "NaN is not near a number", 1, true, { 0, 1, 0, 0 } },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        float near[4];
+        beside_a_number(row, t[i].x2, t[i].equal_nan, near);
+        for (int k = 0; k < 4; k++)
+            if (near[k] != t[i].want[k])
+                fail_msg("%s: %g beside %g gives %g", t[i].what, (double)row[k], t[i].x2,
+                         (double)near[k]);
+    }
     assert_int_equal(keel_memory_live(), 0);
 }
 
@@ -138,6 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_number_has_the_type_that_keras_gives_it),
+        cmocka_unit_test(what_is_no_number_is_near_itself_if_it_shall_be),
         cmocka_unit_test(whole_numbers_are_refused_where_keras_makes_others_of_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -200,6 +200,11 @@ static const edge edges[] = {
     { "gelu", NULL, 0x1.fcp127, 0x1.fcp127, 1 },
     { "gelu", NULL, -0x1.fcp127, -0.0, 0 },
     { "gelu", NULL, NAN, NAN, NAN },
+    { "rounded", "to 6", -1e10, -2147483648.0, 0 }, /* to int32 */
+    { "rounded", "to 6", -INFINITY, -2147483648.0, 0 },
+    { "rounded", "to 6", 1e10, 2147483648.0, 0 }, /* JAX's; TensorFlow's is -2147483648 */
+    { "rounded", "to 6", -2.5, -2, 0 },
+    { "rounded", "to 3", -1e10, -1e10, 0 },
     { "tanh", NULL, -0.0, -0.0, 1 },
     { "tanh", NULL, 0, 0, 1 },
     { "sin", NULL, -0.0, -0.0, 1 },

@@ -14,6 +14,8 @@ static double value(const void *args, double x)
         return nearbyint(x);
     case KEEL_TRUNC:
         return trunc(x);
+    case KEEL_TO_INT32:
+        return isnan(x) ? x : trunc(fmin(fmax(x, INT32_MIN), INT32_MAX));
     case KEEL_SIGN_BIT:
         return signbit(x) != 0;
     default:
@@ -51,6 +53,7 @@ const keel_op keel_op_rounded = {
                                   { "5", NULL, "to 3" },
                                   { "5", NULL, "to 4" },
                                   { "5", NULL, "to 5" },
+                                  { "5", NULL, "to 6" },
                                   { NULL, NULL, NULL } },
     .args_for_case = args_for_case,
 };

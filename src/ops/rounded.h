@@ -5,10 +5,11 @@
 typedef enum keel_rounding {
     KEEL_FLOOR,
     KEEL_CEIL,
-    KEEL_NEAREST, /* halves to the even number */
-    KEEL_TRUNC,   /* towards 0 */
-    KEEL_SIGN,    /* -1, 0 or 1 */
-    KEEL_SIGN_BIT /* 1 if it is set, also of -0; else 0 */
+    KEEL_NEAREST,  /* halves to the even number */
+    KEEL_TRUNC,    /* towards 0 */
+    KEEL_SIGN,     /* -1, 0 or 1 */
+    KEEL_SIGN_BIT, /* 1 if it is set, also of -0; else 0 */
+    KEEL_TO_INT32  /* towards 0, and what is beyond int32 to its ends */
 } keel_rounding;
 
 typedef struct keel_rounded_args {

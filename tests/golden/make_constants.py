@@ -164,7 +164,21 @@ KEPT_TOO = {
     "pad_images": lambda x: O.image.pad_images(O.reshape(x, (-1, 2, 4, 1)), 1, 1, 1, 1),
     "crop_images": lambda x: O.image.crop_images(O.reshape(x, (-1, 2, 4, 1)), 0, 1, target_height=2, target_width=2),
     "extract_patches": lambda x: O.image.extract_patches(O.reshape(x, (-1, 2, 4, 1)), (2, 2)),
+    "rgb_to_grayscale": lambda x: O.image.rgb_to_grayscale(O.reshape(x[:, :6], (-1, 1, 2, 3))),
     "places of narrow numbers": lambda x: O.multiply(O.one_hot(L.Identity(dtype="mixed_bfloat16")(O.cast(x, "float32")) - 2, 8)[:, 0], 0.7) > 0.6999,
+}
+
+
+# numbers on the edge of a range, and zeros of either sign
+EDGES = {
+    "to int32, far below": lambda x: O.cast(-O.absolute(x) * 1e12, "int32"),
+    "to int32, where it fits": lambda x: O.cast(x * 1e4, "int32"),
+    "argmin of zeros": lambda x: O.argmin(O.stack([O.absolute(x) * 0, -(O.absolute(x) * 0), x * 0], -1), -1),
+    "argmax of zeros": lambda x: O.argmax(O.stack([-(O.absolute(x) * 0), O.absolute(x) * 0, x * 0], -1), -1),
+    "negative of zeros": lambda x: O.signbit(-(x * 0)),
+    "negative of zeros, the operation": lambda x: O.signbit(O.negative(x * 0)),
+    "deg2rad of zeros": lambda x: O.signbit(O.deg2rad(x * 0)),
+    "rad2deg of zeros": lambda x: O.signbit(O.rad2deg(x * 0)),
 }
 
 
@@ -202,6 +216,13 @@ def case(policy):
     return case_of(policy, x, inputs, names, [f(held, c) for _, f, c in calls])
 
 
+def case_of_edges(policy):
+    x = row()
+    inputs = begin(policy, x.shape[1:], "float32")
+    held = L.Activation("linear")(inputs)
+    return case_of(policy, x, inputs, EDGES, [f(held) for f in EDGES.values()])
+
+
 def case_of_ids(policy):
     inputs = begin(policy, (len(IDS),), "int32")
     return case_of(policy, np.array([IDS], "int32"), inputs, MOVES, [f(inputs) for f in MOVES.values()])
@@ -216,5 +237,5 @@ def case_of_kept(policy, operations):
 
 with open("constants.json", "w") as f:
     cases = [json.dumps(made(p), separators=(",", ":"))
-             for made in (case, case_of_ids, lambda p: case_of_kept(p, KEPT), lambda p: case_of_kept(p, KEPT_TOO)) for p in ("float32", "mixed_bfloat16", "mixed_float16")]
+             for made in (case, case_of_edges, case_of_ids, lambda p: case_of_kept(p, KEPT), lambda p: case_of_kept(p, KEPT_TOO)) for p in ("float32", "mixed_bfloat16", "mixed_float16")]
     f.write("[\n" + ",\n".join(cases) + "\n]\n")

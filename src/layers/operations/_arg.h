@@ -14,10 +14,11 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-/* Of the smallest: the largest of the values with their signs turned. */
+/* Of the smallest: the largest of the values with their signs turned, those of zeros, too, which
+ * the sum with -0 keeps. */
 static inline keel_status emit_place(keel_emit *e, bool smallest)
 {
-    static const keel_rescaling_args minus = { .scale = -1 };
+    static const keel_rescaling_args minus = { .scale = -1, .offset = -0.0 };
     const args_t *a = e->args;
     keel_axis_args op;
     keel_value y = e->in[0];

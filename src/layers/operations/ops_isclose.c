@@ -35,6 +35,7 @@ static keel_status allowed(keel_emit *e, const keel_operand *x2, keel_operand *o
 
 static keel_status emit(keel_emit *e)
 {
+    const bool equal_nan = ((const args_t *)e->args)->equal_nan;
     keel_compare_args near = { .is = KEEL_LESS_EQUAL };
     keel_operand x1, x2, within;
     keel_value far, none, both;
@@ -43,6 +44,8 @@ static keel_status emit(keel_emit *e)
     if (x1.value < 0 || !x2.given)
         return keel_fail(KEEL_EUNSUP, "it needs a value of the model and a second operand");
     x2.constant = keel_emit_constant(e, x2.constant);
+    if (equal_nan && x2.value < 0 && isnan(x2.constant))
+        return keel_emit_no_number(e, x1.value, e->out);
     KEEL_TRY(allowed(e, &x2, &within));
     if (x2.value < 0)
         KEEL_TRY(keel_emit_scaled(e, x1.value, 1, -x2.constant, &far));
@@ -52,7 +55,7 @@ static keel_status emit(keel_emit *e)
     near.operands.constant = within.constant;
     KEEL_TRY(keel_emit_on(e, &keel_op_compare, &near, (keel_value[]){ far, within.value },
                           x2.value < 0 ? 1 : 2, e->out));
-    if (!((const args_t *)e->args)->equal_nan || x2.value < 0) return KEEL_OK;
+    if (!equal_nan || x2.value < 0) return KEEL_OK;
     KEEL_TRY(keel_emit_no_number(e, x1.value, &none));
     KEEL_TRY(keel_emit_no_number(e, x2.value, &both));
     KEEL_TRY(keel_emit_pair(e, &keel_op_multiply, none, both, &both));

@@ -24,6 +24,10 @@ struct rounded_of {
             return rintf(x);
         case KEEL_TRUNC:
             return truncf(x);
+        case KEEL_TO_INT32:
+            return x < -2147483648.0f  ? -2147483648.0f
+                   : x > 2147483648.0f ? 2147483648.0f
+                                       : truncf(x);
         case KEEL_SIGN_BIT:
             return __float_as_uint(x) >> 31 ? 1.0f : 0.0f;
         default:
