@@ -312,6 +312,8 @@ PLAIN = [  # name, shape of a row, the operation, scale of the kernel
     ("searchsorted behind", V, lambda x: real(O.searchsorted(np.array([-1.0, 0.0, 0.5], "float32"), O.relu(x)[:, 1], side="right")), ONE),
     ("select", V, lambda x: O.select([x > 0.5, x > -0.5], [x * x, x * 3.0], x), ONE),
     ("select with numbers", V, lambda x: O.select([x > 0.5, x < -0.5], [x * x, O.sin(x)], 0.25), ONE),
+    ("in_top_k, targets beyond the last", M,
+     lambda x: real(O.in_top_k(O.argmin(x[:, :, 0], axis=1) + 3, x[:, 0, :4], 3)), ONE),
     ("in_top_k", M, lambda x: real(O.in_top_k(O.argmin(x[:, :, 0], axis=1), x[:, 0, :4], 3)), ONE),
     ("multi_hot", M, lambda x: O.multi_hot(O.argmax(x, axis=1), 5), ONE),
     ("cdist", M, lambda x: O.cdist(x, x[:, :2] + 0.5), ONE),

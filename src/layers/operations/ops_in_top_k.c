@@ -1,4 +1,4 @@
-/* True where fewer than k predictions are above that of the target. */
+/* True where fewer than k predictions are above that of the target, which must be one of them. */
 #include "layers/operations/_values.h"
 
 typedef struct args_t {
@@ -15,7 +15,7 @@ static keel_status emit(keel_emit *e)
     const keel_axis_args last = { .axis = -1 };
     const keel_shape one = KEEL_SHAPE(1);
     keel_operand targets, predictions;
-    keel_value target, own, above, finite;
+    keel_value target, own, above, finite, there;
     KEEL_TRY(keel_operand_at(e, 0, "targets", &targets));
     KEEL_TRY(keel_operand_at(e, 1, "predictions", &predictions));
     if (targets.value < 0 || predictions.value < 0 ||
@@ -32,7 +32,10 @@ static keel_status emit(keel_emit *e)
     KEEL_TRY(keel_emit_pair(e, &keel_op_subtract, p, p, &finite));
     KEEL_TRY(keel_emit_reduced(e, KEEL_REDUCE_SUM, finite, 0, false, &finite));
     KEEL_TRY(keel_emit_is(e, KEEL_EQUAL, finite, 0, &finite));
-    return keel_emit_pair(e, &keel_op_multiply, above, finite, e->out);
+    KEEL_TRY(keel_emit_pair(e, &keel_op_multiply, above, finite, &above));
+    KEEL_TRY(
+        keel_emit_is(e, KEEL_LESS, targets.value, (double)keel_value_shape(e, p)->dim[0], &there));
+    return keel_emit_pair(e, &keel_op_multiply, above, there, e->out);
 }
 
 KEEL_ARGS_OPERATION(ops_in_top_k, "InTopK", "math", 2, "Is the target among the first k?",
