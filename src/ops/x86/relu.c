@@ -16,13 +16,14 @@ static void VALUE_(forward)(const keel_call *c)
     const int64_t count = c->rows * keel_row_count(&c->node->out[0]);
     const vf slope = vf_set((float)a->negative_slope), threshold = vf_set((float)a->threshold);
     const vf cap = vf_set(a->capped ? (float)a->max_value : INFINITY), zero = vf_zero();
+    const bool flat = a->negative_slope == 0;
     const VALUE *x = c->in[0];
     VALUE *y = c->out[0];
     if (a->capped || a->negative_slope != 0 || a->threshold != 0)
         VECTOR_EACH(i, count, m, {
             const vf v = vx_load_some(m, x + i);
-            const vf low = vf_mul(slope, vf_sub(v, threshold));
-            vx_store_some(m, y + i, vf_min(cap, vf_choose(vf_greater(v, threshold), v, low)));
+            const vf low = flat ? zero : vf_mul(slope, vf_sub(v, threshold)); /* 0 of -inf */
+            vx_store_some(m, y + i, vf_min(cap, vf_choose(vf_beats(v, threshold), v, low)));
         });
     else
         VECTOR_EACH(i, count, m, vx_store_same(m, y + i, vf_max(zero, vx_load_some(m, x + i))));
