@@ -116,8 +116,8 @@ typedef struct keel_layer {
     bool operation;        /* of keras.ops: no weights, no policy, no `trainable` */
     bool wide_alone; /* an operation that takes its only value as float32, if it is narrow, beside
                         a real number, as Keras's equal does */
-    bool places;     /* an operation that has to do with places: it is computed in float32, because
-                        bfloat16 counts to 256 only, and gives the type of its values */
+    bool places;     /* an operation of places, since bfloat16 counts to 256 only, or one that Keras
+                        computes so: in float32; it gives the type of its values */
     keel_whole_outputs whole; /* which of its outputs are bool or whole in Keras */
     bool by_arguments;        /* its calls have named arguments, which keel_emit.call holds */
     const char *aliases;      /* other names of the class in Keras: "MaxPool2D|..."; NULL: none */

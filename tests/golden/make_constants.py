@@ -179,7 +179,22 @@ EDGES = {
     "negative of zeros, the operation": lambda x: O.signbit(O.negative(x * 0)),
     "deg2rad of zeros": lambda x: O.signbit(O.deg2rad(x * 0)),
     "rad2deg of zeros": lambda x: O.signbit(O.rad2deg(x * 0)),
+    # computed in float32, and given in the type of the values, whatever is beside them
+    "affine_transform": lambda x: O.image.affine_transform(
+        image(x), np.array([1.1, 0.2, 0.3, -0.1, 0.9, 0.4, 0, 0], "float32")),
+    "perspective_transform": lambda x: O.image.perspective_transform(
+        image(x), np.array([[[0, 0], [4, 0], [0, 1], [4, 1]]], "float32"),
+        np.array([[[0.3, 0], [4, 0.2], [0, 1], [3.6, 1]]], "float32")),
+    "scale_and_translate by whole pixels, and a product": lambda x: O.image.scale_and_translate(
+        image(x), (1, 2, 5, 1), np.ones(2, "float32"), np.array([0, 1], "float32"), (1, 2), "linear") * 0.7,
+    "layer_normalization": lambda x: O.layer_normalization(
+        x, np.linspace(0.3, 1.7, 10, dtype="float32"), np.linspace(-0.4, 0.9, 10, dtype="float32")),
+    "rms_normalization": lambda x: O.rms_normalization(x, np.linspace(0.3, 1.7, 10, dtype="float32")),
 }
+
+
+def image(x):
+    return O.reshape(x, (-1, 2, 5, 1))
 
 
 def row():

@@ -40,4 +40,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_IMAGE_OPERATION(ops_image_affine_transform, "AffineTransform", args_t,
-                     "Images seen through a projection.")
+                     "Images seen through a projection.", .places = true)

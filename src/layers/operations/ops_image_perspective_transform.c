@@ -84,4 +84,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_IMAGE_OPERATION(ops_image_perspective_transform, "PerspectiveTransform", args_t,
-                     "Images seen through a projection of four points.")
+                     "Images seen through a projection of four points.", .places = true)

@@ -96,4 +96,4 @@ static keel_status emit(keel_emit *e)
 }
 
 KEEL_IMAGE_OPERATION(ops_image_scale_and_translate, "ScaleAndTranslate", args_t,
-                     "Dims of rows scaled and moved.")
+                     "Dims of rows scaled and moved.", .places = true)

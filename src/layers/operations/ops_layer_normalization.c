@@ -40,5 +40,6 @@ const keel_layer keel_layer_ops_layer_normalization = {
     .min_inputs = 1,
     .max_inputs = 3,
     .operation = true,
+    .places = true,
     .emit = emit,
 };

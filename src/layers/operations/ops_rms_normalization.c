@@ -19,5 +19,6 @@ const keel_layer keel_layer_ops_rms_normalization = {
     .min_inputs = 1,
     .max_inputs = 2,
     .operation = true,
+    .places = true,
     .emit = emit,
 };
