@@ -212,6 +212,11 @@ static const edge edges[] = {
     { "rounded", "to 6", -INFINITY, -2147483648.0, 0 },
     { "rounded", "to 6", 1e10, 2147483648.0, 0 }, /* JAX's; TensorFlow's is -2147483648 */
     { "rounded", "to 6", -2.5, -2, 0 },
+    { "rounded", "to 6", -0.5, 0, 0 },
+    { "rounded", "to 7", -0.5, 0, 0 }, /* to int64 */
+    { "rounded", "to 7", -1e20, -0x1p63, 0 },
+    { "rounded", "to 7", -1e10, -1e10, 0 },
+    { "rounded", "to 3", -0.5, -0.0, 0 },
     { "rounded", "to 3", -1e10, -1e10, 0 },
     { "tanh", NULL, -0.0, -0.0, 1 },
     { "tanh", NULL, 0, 0, 1 },

@@ -15,7 +15,9 @@ static double value(const void *args, double x)
     case KEEL_TRUNC:
         return trunc(x);
     case KEEL_TO_INT32:
-        return isnan(x) ? x : trunc(fmin(fmax(x, INT32_MIN), INT32_MAX));
+        return isnan(x) ? x : trunc(fmin(fmax(x, INT32_MIN), INT32_MAX)) + 0.0;
+    case KEEL_TO_INT64:
+        return isnan(x) ? x : trunc(fmin(fmax(x, -0x1p63), 0x1p63)) + 0.0;
     case KEEL_SIGN_BIT:
         return signbit(x) != 0;
     default:
@@ -54,6 +56,7 @@ const keel_op keel_op_rounded = {
                                   { "5", NULL, "to 4" },
                                   { "5", NULL, "to 5" },
                                   { "5", NULL, "to 6" },
+                                  { "5", NULL, "to 7" },
                                   { NULL, NULL, NULL } },
     .args_for_case = args_for_case,
 };

@@ -9,7 +9,8 @@ typedef enum keel_rounding {
     KEEL_TRUNC,    /* towards 0 */
     KEEL_SIGN,     /* -1, 0 or 1 */
     KEEL_SIGN_BIT, /* 1 if it is set, also of -0; else 0 */
-    KEEL_TO_INT32  /* towards 0, and what is beyond int32 to its ends */
+    KEEL_TO_INT32, /* towards 0, which is +0, and what is beyond int32 to its ends */
+    KEEL_TO_INT64
 } keel_rounding;
 
 typedef struct keel_rounded_args {

@@ -179,6 +179,14 @@ EDGES = {
     "negative of zeros, the operation": lambda x: O.signbit(O.negative(x * 0)),
     "deg2rad of zeros": lambda x: O.signbit(O.deg2rad(x * 0)),
     "rad2deg of zeros": lambda x: O.signbit(O.rad2deg(x * 0)),
+    # whole numbers have one zero
+    "argmax of whole zeros": lambda x: O.argmax(O.stack([few(-x), few(x), few(-x) * few(x)], -1), -1),
+    "argmin of whole zeros": lambda x: O.argmin(O.stack([few(x), few(-x), -few(x)], -1), -1),
+    "argmax of whole products": lambda x: O.argmax(O.stack([few(x) * -3, few(x) * 3], -1), -1),
+    "a quotient by a whole zero": lambda x: O.cast(O.divide(1.0, few(-x)) > 0, "float32"),
+    "a quotient by the negative of a whole zero": lambda x: O.cast(O.divide(1.0, -few(x)) > 0, "float32"),
+    "a quotient by a zero of int64": lambda x: O.cast(
+        O.divide(1.0, O.cast(O.absolute(x) * -0.01, "int64")) > 0, "float32"),
     # computed in float32, and given in the type of the values, whatever is beside them
     "affine_transform": lambda x: O.image.affine_transform(
         image(x), np.array([1.1, 0.2, 0.3, -0.1, 0.9, 0.4, 0, 0], "float32")),
@@ -191,6 +199,10 @@ EDGES = {
         x, np.linspace(0.3, 1.7, 10, dtype="float32"), np.linspace(-0.4, 0.9, 10, dtype="float32")),
     "rms_normalization": lambda x: O.rms_normalization(x, np.linspace(0.3, 1.7, 10, dtype="float32")),
 }
+
+
+def few(x):
+    return O.cast(x * 0.01, "int32")
 
 
 def image(x):

@@ -18,13 +18,14 @@ static const keel_field fields[] = {
  * the sum with -0 keeps. */
 static inline keel_status emit_place(keel_emit *e, bool smallest)
 {
-    static const keel_rescaling_args minus = { .scale = -1, .offset = -0.0 };
+    const bool whole = keel_emit_is_whole(e, 0); /* then there is one zero, 0 + -0 */
+    const keel_rescaling_args in_order = { .scale = smallest ? -1 : 1, .offset = whole ? 0 : -0.0 };
     const args_t *a = e->args;
     keel_axis_args op;
     keel_value y = e->in[0];
     if (a->axis == KEEL_INT_NULL) return keel_fail(KEEL_EUNSUP, "axis null is the batch, too");
     KEEL_TRY(keel_row_axis(e, a->axis, &op.axis));
-    if (smallest) KEEL_TRY(keel_emit_on(e, &keel_op_rescaling, &minus, &y, 1, &y));
+    if (smallest || whole) KEEL_TRY(keel_emit_on(e, &keel_op_rescaling, &in_order, &y, 1, &y));
     KEEL_TRY(keel_emit_on(e, &keel_op_argmax, &op, &y, 1, &y));
     if (!a->keepdims) {
         e->out[0] = y;

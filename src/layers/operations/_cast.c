@@ -38,7 +38,8 @@ static keel_status held_as(keel_emit *e, keel_dtype type, keel_value x, keel_val
 keel_status keel_emit_cast(keel_emit *e, const char *dtype, bool clamps, keel_value x,
                            keel_value *out)
 {
-    static const keel_rounded_args to_int32 = { .to = KEEL_TO_INT32 }, cut = { .to = KEEL_TRUNC };
+    static const keel_rounded_args to_int32 = { .to = KEEL_TO_INT32 };
+    static const keel_rounded_args to_int64 = { .to = KEEL_TO_INT64 };
     keel_dtype narrow;
     *out = x;
     if (!dtype) return KEEL_OK;
@@ -57,7 +58,7 @@ keel_status keel_emit_cast(keel_emit *e, const char *dtype, bool clamps, keel_va
             KEEL_TRY(keel_emit_with(e, &keel_op_maximum, x, whole[i].least, &x));
             KEEL_TRY(keel_emit_with(e, &keel_op_minimum, x, whole[i].most, &x));
         }
-        const keel_rounded_args *how = strcmp(dtype, "int32") ? &cut : &to_int32;
+        const keel_rounded_args *how = strcmp(dtype, "int64") ? &to_int32 : &to_int64;
         KEEL_TRY(keel_emit_on(e, &keel_op_rounded, how, &x, 1, &x));
         /* No gradient at all, as in Keras: 0 times the slope of what x is made of may be NaN. */
         return keel_emit_on(e, &keel_op_stop_gradient, NULL, &x, 1, out);

@@ -13,6 +13,11 @@ struct rounded_of {
     {
         return { cuda_args<keel_rounded_args>(c)->to };
     }
+    /* NaN stays; 0 is +0 */
+    static __device__ __forceinline__ float within(float x, float end)
+    {
+        return (x < -end ? -end : x > end ? end : truncf(x)) + 0.0f;
+    }
     __device__ __forceinline__ float value(float x) const
     {
         switch (to) {
@@ -25,9 +30,9 @@ struct rounded_of {
         case KEEL_TRUNC:
             return truncf(x);
         case KEEL_TO_INT32:
-            return x < -2147483648.0f  ? -2147483648.0f
-                   : x > 2147483648.0f ? 2147483648.0f
-                                       : truncf(x);
+            return within(x, 2147483648.0f);
+        case KEEL_TO_INT64:
+            return within(x, 9223372036854775808.0f);
         case KEEL_SIGN_BIT:
             return __float_as_uint(x) >> 31 ? 1.0f : 0.0f;
         default:
