@@ -374,8 +374,8 @@ static void weights(const keel_call *c)
 
 /* Prepare -------------------------------------------------------------------------------------- */
 
-/* Outputs of an image, so that products saved outweigh the packing of weights, which are 64 / 9, 25
- * / 4 or 16 / 9 times as many at their points: the saved time of a few rows is that of packing. */
+/* The least outputs of an image. With fewer, a step of a few rows would save less time than it
+ * takes to pack the weights, which at the points of larger tiles are 4 to 6.25 times as many. */
 enum { PLACES_LEAST = TILE == 4 ? 196 : TILE == 3 ? 49 : 1 };
 
 static inline double products_by(problem o, int64_t tile)
@@ -392,9 +392,9 @@ static inline double products_by(problem o, int64_t tile)
  * and with fewer than 16 channels transforms outweigh products.
  *
  * Windows of 3x3: tiles of 4x4 must do with three quarters of the products of tiles of 2x2.
- * Measured over 64 to 256 channels: 1.2 to 1.4 times as fast as small ones. Windows of 2x2: where
- * tiles of 4x4 are taken, too, those of 3x3 have the smaller error and weights, and are taken if
- * they do with as many products. */
+ * Measured over 64 to 256 channels: 1.2 to 1.4 times as fast as small ones. Windows of 2x2: tiles
+ * of 3x3 have the smaller error and fewer weights than those of 4x4, and are taken where they make
+ * do with as many products, and for small images. */
 static bool pays(const problem *o)
 {
     const int64_t c = ceil_of(o->in.c, LANES) * LANES, k = ceil_of(o->out.c, PANEL) * PANEL;
