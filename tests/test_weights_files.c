@@ -9,6 +9,8 @@
 #include "keel/keel.h"
 #include "must.h"
 #include "tensor/shape.h"
+#include <stdio.h>
+#include <string.h>
 
 /* Element k of weight i; `all` false: zeros. */
 static void has_weights(const keel_model *m, bool all, const char *file)
@@ -70,11 +72,56 @@ static void a_file_that_does_not_fit_changes_nothing(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+static keel_model *one_layer(const char *layer, const keel_arg *args)
+{
+    keel_model *m;
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 0));
+    must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", 4, 4))));
+    must(keel_model_add(m, layer, args));
+    return m;
+}
+
+/* Keras refuses such files, too. What a file has is in its order: without this, the moving mean
+ * would be the file's beta. */
+static void a_layer_of_a_file_with_more_weights_is_refused(void **state)
+{
+    static const char file[] = "more.weights.h5";
+    const struct {
+        const char *layer;
+        const keel_arg *in_file, *in_model;
+        const char *says;
+    } cases[] = {
+        { "BatchNormalization", NULL, KEEL_ARGS(KEEL_ARG_BOOL("center", false)),
+          "layer 'batch_normalization' has more than its 3 weights" },
+        { "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 2)),
+          KEEL_ARGS(KEEL_ARG_INT("units", 2), KEEL_ARG_BOOL("use_bias", false)),
+          "layer 'dense' has more than its 1 weight" },
+        { "LSTM", KEEL_ARGS(KEEL_ARG_INT("units", 2)),
+          KEEL_ARGS(KEEL_ARG_INT("units", 2), KEEL_ARG_BOOL("use_bias", false)), "weight" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        keel_model *m = one_layer(cases[i].layer, cases[i].in_file);
+        must(keel_model_save_weights(m, file));
+        must(keel_model_load_weights(m, file));
+        keel_model_destroy(m);
+        m = one_layer(cases[i].layer, cases[i].in_model);
+        const keel_status s = keel_model_load_weights(m, file);
+        if (s != KEEL_EFORMAT || !strstr(keel_error(), cases[i].says) ||
+            !strstr(keel_error(), file))
+            fail_msg("%s: status %d: %s", cases[i].layer, s, s < 0 ? keel_error() : "");
+        keel_model_destroy(m);
+    }
+    remove(file);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_those_that_keras_wrote),
         cmocka_unit_test(a_file_that_does_not_fit_changes_nothing),
+        cmocka_unit_test(a_layer_of_a_file_with_more_weights_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -198,6 +198,8 @@ keel_status keel_model_parse(const char *text, size_t n_bytes, const char *what,
 /* stored_weights.c. The weight of a file for weight i; *out NULL: there is none. */
 keel_status keel_model_stored_weight(const keel_model *m, const keel_weights *file, int i,
                                      const keel_weight **out);
+/* KEEL_EFORMAT: a layer has more weights in the file than in the model. */
+keel_status keel_model_check_counts(const keel_model *m, const keel_weights *file);
 /* Takes the weights of a model that was read, and what its optimizer keeps, from that list. */
 keel_status keel_model_take_weights(keel_model *m, keel_weights *file);
 /* The bytes of model.weights.h5, which the caller frees with keel_free. */

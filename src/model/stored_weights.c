@@ -61,8 +61,7 @@ static keel_status read_weight(keel_model *m, const keel_weights *file, int i)
     return keel_weights_read(file, found->path, m->dtype, &w->info.spec.shape, w->data);
 }
 
-/* Checks that no layer has more weights in the file than in the model. */
-static keel_status check_counts(const keel_model *m, const keel_weights *file)
+keel_status keel_model_check_counts(const keel_model *m, const keel_weights *file)
 {
     for (int i = 0; i < m->n_layer; i++) {
         const keel_model_layer *l = &m->layer[i];
@@ -76,10 +75,9 @@ static keel_status check_counts(const keel_model *m, const keel_weights *file)
         keel_text_free(&next);
         if (failed) return KEEL_ENOMEM;
         if (more)
-            return keel_fail(KEEL_EFORMAT,
-                             "model.weights.h5: layer '%s' has more than its %d weight%s", l->label,
-                             l->n_weight, keel_s(l->n_weight));
-        if (l->inner) KEEL_TRY(check_counts(l->inner, file));
+            return keel_fail(KEEL_EFORMAT, "layer '%s' has more than its %d weight%s in it",
+                             l->label, l->n_weight, keel_s(l->n_weight));
+        if (l->inner) KEEL_TRY(keel_model_check_counts(l->inner, file));
     }
     return KEEL_OK;
 }
@@ -87,7 +85,8 @@ static keel_status check_counts(const keel_model *m, const keel_weights *file)
 keel_status keel_model_take_weights(keel_model *m, keel_weights *file)
 {
     for (int i = 0; i < m->n_weight; i++) KEEL_TRY(read_weight(m, file, i));
-    KEEL_TRY(check_counts(m, file));
+    const keel_status s = keel_model_check_counts(m, file);
+    if (s < 0) return s == KEEL_ENOMEM ? s : keel_fail_within(s, "model.weights.h5");
     KEEL_TRY(keel_model_read_idf(m, file));
     /* Only now, because the weights, whose size the state has, have been found in the file. */
     if (!m->compiled.given) return KEEL_OK;
