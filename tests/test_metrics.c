@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "golden.h"
 #include "metrics/metric.h"
+#include <math.h>
 
 static const char *offset(const void *reals, int f64, int64_t i)
 {
@@ -110,6 +111,43 @@ static void a_metric_that_saw_nothing_is_zero(void **state)
         keel_free(sum);
         keel_fields_free(&m->type, args);
         keel_free(args);
+    }
+}
+
+/* Targets that are all alike have no variance to weigh scores by: Keras gives NaN. */
+static void r2_by_a_variance_of_zero_is_no_number(void **state)
+{
+    static const struct {
+        const char *config, *what;
+        double want;
+    } cases[] = {
+        { "{\"class_aggregation\": \"variance_weighted_average\"}", "by variance", NAN },
+        { "{\"class_aggregation\": \"uniform_average\"}", "the mean", 0 },
+    };
+    const keel_metric *m = (const keel_metric *)keel_metric_find("R2Score");
+    const keel_spec row = { KEEL_FLOAT32, KEEL_SHAPE(2) };
+    const float y_true[] = { 1, 2, 1, 2, 1, 2 }, y_pred[] = { 0, 1, 2, 3, 4, 5 };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *config = json_loads(cases[i].config, 0, NULL);
+        void *args = keel_calloc(1, m->type.args_size);
+        double sum[9] = { 0 };
+        assert_int_equal(keel_fields_read(&m->type, config, args), KEEL_OK);
+        assert_int_equal(keel_metric_sums(m, args, &row, &row), 9);
+        keel_metric_update(m, 0,
+                           &(keel_loss_call){ .args = args,
+                                              .prediction = &row,
+                                              .target = &row,
+                                              .rows = 3,
+                                              .y_pred = y_pred,
+                                              .y_true = y_true },
+                           sum);
+        const double got = m->result(args, sum, 9);
+        if (isnan(cases[i].want) ? !isnan(got) : got != cases[i].want)
+            fail_msg("%s: %g instead of %g", cases[i].what, got, cases[i].want);
+        keel_fields_free(&m->type, args);
+        keel_free(args);
+        json_decref(config);
     }
 }
 
@@ -238,6 +276,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_those_of_keras_for_every_cut),
         cmocka_unit_test(a_metric_that_saw_nothing_is_zero),
+        cmocka_unit_test(r2_by_a_variance_of_zero_is_no_number),
         cmocka_unit_test(arguments_that_give_no_number_or_no_class_are_refused),
         cmocka_unit_test(accuracy_means_what_the_shapes_say),
         cmocka_unit_test(short_names_and_configs_of_keras_are_known),

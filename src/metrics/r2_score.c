@@ -72,14 +72,16 @@ static double result(const void *args, const double *sum, int64_t n)
 {
     const args_t *a = args;
     double scores = 0, weights = 0, total;
+    bool any = false;
     for (int64_t j = 0; j < n / COUNTS; j++) {
         const double own = score(sum, j, &total);
         if (sum[j * COUNTS + WEIGHT] == 0) continue;
         const double weight = a->class_aggregation == BY_VARIANCE ? total : 1;
         scores += weight * own;
         weights += weight;
+        any = true;
     }
-    return adjusted(a, weights != 0 ? scores / weights : 0, sum[n - 1]);
+    return adjusted(a, any ? scores / weights : 0, sum[n - 1]);
 }
 
 static int64_t values(const void *args, int64_t n)
