@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include "base/memory.h"
 #include "golden.h"
+#include "io/file.h"
 #include "keel/keel.h"
 #include "must.h"
 #include "tensor/shape.h"
@@ -116,12 +117,46 @@ static void a_layer_of_a_file_with_more_weights_is_refused(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+/* How rare words are is stored among the weights, though it is none: a layer of the same words with
+ * other numbers takes those of the file, as in Keras. */
+static void idf_weights_are_those_of_the_file(void **state)
+{
+    static const char *const idf[] = { "[1.0, 2.0, 4.0]", "[8.0, 0.5, 0.25]" };
+    static const char *const file[] = { "rare.weights.h5", "again.weights.h5" };
+    void *image[2];
+    size_t n_bytes[2];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        keel_model *m;
+        must(keel_model_create(&m, NULL, KEEL_FLOAT32, 0));
+        must(keel_model_add(m, "InputLayer",
+                            KEEL_ARGS(KEEL_ARG_INTS("shape", 1), KEEL_ARG_STR("dtype", "string"))));
+        must(keel_model_add(m, "StringLookup",
+                            KEEL_ARGS(KEEL_ARG_STR("output_mode", "tf_idf"),
+                                      KEEL_ARG_JSON("vocabulary", "[\"a\", \"b\", \"c\"]"),
+                                      KEEL_ARG_JSON("idf_weights", idf[i]))));
+        must(keel_model_add(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 2))));
+        if (i == 1) must(keel_model_load_weights(m, file[0]));
+        must(keel_model_save_weights(m, file[i]));
+        must(keel_file_read(file[i], 1 << 20, &image[i], &n_bytes[i]));
+        keel_model_destroy(m);
+    }
+    remove(file[0]);
+    remove(file[1]);
+    assert_int_equal(n_bytes[0], n_bytes[1]);
+    assert_memory_equal(image[0], image[1], n_bytes[0]);
+    keel_free(image[0]);
+    keel_free(image[1]);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_those_that_keras_wrote),
         cmocka_unit_test(a_file_that_does_not_fit_changes_nothing),
         cmocka_unit_test(a_layer_of_a_file_with_more_weights_is_refused),
+        cmocka_unit_test(idf_weights_are_those_of_the_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,8 +123,7 @@ static keel_status each_idf(const keel_model *m, bool again, visit f, void *cont
 
 static keel_status read_idf(const char *path, const keel_shape *shape, float *idf, void *file)
 {
-    const keel_status s = keel_weights_read(file, path, KEEL_FLOAT32, shape, idf);
-    return s < 0 && s != KEEL_ENOMEM ? keel_fail_within(s, "model.weights.h5") : s;
+    return keel_weights_read(file, path, KEEL_FLOAT32, shape, idf);
 }
 
 static keel_status add_idf(const char *path, const keel_shape *shape, float *idf, void *file)

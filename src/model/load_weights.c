@@ -28,13 +28,14 @@ static keel_status find(const keel_model *m, int i, const keel_weights *file,
                      wants);
 }
 
-/* Finds all weights before it reads one. */
-static keel_status read_all(keel_model *m, const keel_weights *file)
+/* Finds all weights before it reads one. The older format has no idf_weights. */
+static keel_status read_all(keel_model *m, keel_weights *file, bool legacy)
 {
     keel_status s = KEEL_OK;
     const keel_weight **from = keel_calloc((size_t)m->n_weight, sizeof(const keel_weight *));
     if (!from) return KEEL_ENOMEM;
     for (int i = 0; i < m->n_weight && s >= 0; i++) s = find(m, i, file, &from[i]);
+    if (s >= 0 && !legacy) s = keel_model_read_idf(m, file);
     for (int i = 0; i < m->n_weight && s >= 0; i++) {
         keel_model_weight *w = &m->weight[i];
         s = from[i] ? keel_weights_read(file, from[i]->path, m->dtype, &w->info.spec.shape, w->data)
@@ -76,7 +77,7 @@ keel_status keel_model_load_weights(keel_model *m, const char *path)
     if (s >= 0 && !keel_weights_has_group(file, "layers"))
         s = keel_legacy_weights(m, file, &legacy);
     if (s >= 0 && !legacy) s = keel_model_check_counts(m, file);
-    if (s >= 0) s = read_all(m, legacy ? legacy : file);
+    if (s >= 0) s = read_all(m, legacy ? legacy : file, legacy != NULL);
     keel_weights_destroy(legacy);
     keel_weights_destroy(file);
     keel_free(image);

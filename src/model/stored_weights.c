@@ -85,9 +85,9 @@ keel_status keel_model_check_counts(const keel_model *m, const keel_weights *fil
 keel_status keel_model_take_weights(keel_model *m, keel_weights *file)
 {
     for (int i = 0; i < m->n_weight; i++) KEEL_TRY(read_weight(m, file, i));
-    const keel_status s = keel_model_check_counts(m, file);
+    keel_status s = keel_model_check_counts(m, file);
+    if (s >= 0) s = keel_model_read_idf(m, file);
     if (s < 0) return s == KEEL_ENOMEM ? s : keel_fail_within(s, "model.weights.h5");
-    KEEL_TRY(keel_model_read_idf(m, file));
     /* Only now, because the weights, whose size the state has, have been found in the file. */
     if (!m->compiled.given) return KEEL_OK;
     KEEL_TRY(keel_compiled_state_create(m, &m->compiled));
