@@ -31,7 +31,7 @@ static int print_kernels(keel_model *m, const options *o)
     int code = compile_any(m);
     keel_shape *shapes = NULL;
     if (code >= 0) return code;
-    if ((code = keel_shapes_read(&shapes, o->shape, m)) >= 0) return code;
+    if ((code = keel_shapes_read(&shapes, o->shape, NULL, m)) >= 0) return code;
     const keel_status s = keel_plan_make(&p, m, NULL, rows, rows, KEEL_KEEP, shapes);
     free(shapes);
     if (s < 0) return keel_complain_status(s);

@@ -18,23 +18,29 @@ typedef struct options {
     bool shard_optimizer, recompute;
 } options;
 
-static int count_rows(int64_t *rows, const options *o, const keel_model *m)
+static int count_rows(int64_t *rows, const options *o, const keel_dataset *d)
 {
-    keel_dataset *d = NULL;
-    *rows = o->rows;
-    if (!o->rows == !o->data.data)
-        return keel_complain(EXIT_USAGE, "give either --rows N, or --data SRC to count them");
-    if (o->rows) return -1;
-    const int code = keel_setup_data(&d, o->data.data, KEEL_USE_INPUTS, &o->data, m);
-    if (code >= 0) return code;
-    *rows = keel_dataset_rows(d);
-    keel_dataset_destroy(d);
+    *rows = d ? keel_dataset_rows(d) : o->rows;
     if (*rows < 0)
         return keel_complain(EXIT_FAILED,
                              "%s: nobody knows how many rows it has before it is read; give "
                              "--rows N",
                              o->data.data);
     return *rows > 0 ? -1 : keel_complain(EXIT_FAILED, "%s has no rows", o->data.data);
+}
+
+/* How many rows there are, and their shapes: from --rows and --shape, or from the data. */
+static int read_rows(int64_t *rows, keel_shape **shapes, const options *o, const keel_model *m)
+{
+    keel_dataset *d = NULL;
+    int code = -1;
+    if (!o->rows == !o->data.data)
+        return keel_complain(EXIT_USAGE, "give either --rows N, or --data SRC to count them");
+    if (!o->rows) code = keel_setup_data(&d, o->data.data, KEEL_USE_INPUTS, &o->data, m);
+    if (code < 0) code = count_rows(rows, o, d);
+    if (code < 0) code = keel_shapes_read(shapes, o->shape, d, m);
+    keel_dataset_destroy(d);
+    return code;
 }
 
 static void print_split(const keel_plan *p, const keel_strategy *s)
@@ -218,9 +224,8 @@ static int plan(const options *o, keel_model *m, const char *path)
     keel_shape *shapes = NULL;
     int64_t rows = 0;
     char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], c[KEEL_NUMBER_MAX];
-    int code = count_rows(&rows, o, m);
+    int code = read_rows(&rows, &shapes, o, m);
     if (code >= 0) return code;
-    if ((code = keel_shapes_read(&shapes, o->shape, m)) >= 0) return code;
     if ((code = keel_setup_strategy(&s, &o->devices)) >= 0) goto out;
     keel_strategy_recompute(s, o->recompute);
     code = keel_setup_share_by_speed(s, &o->devices, m, rows < o->batch_size ? rows : o->batch_size,
@@ -280,8 +285,8 @@ static const keel_option table[] = {
                     "rows per step, over all devices"),
     KEEL_OPTION_ROW(
         options, shape, "shape", 0, false, KEEL_OPTION_TEXT, "DIMS", NULL,
-        "shape of a row, if the model has open dimensions: 80, or by the names of inputs "
-        "'tokens=80 image=40,48,3'"),
+        "shape of a row, if the model has open dimensions that --data does not fill: 80, or by "
+        "the names of inputs 'tokens=80 image=40,48,3'"),
     KEEL_DEVICES_ROWS(options, devices),
     KEEL_OPTION_ROW(options, processes, "processes", 0, false, KEEL_OPTION_POSITIVE, "N", "1",
                     "so many processes share the steps, each with these devices, as under mpirun: "

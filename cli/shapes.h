@@ -34,8 +34,9 @@ int keel_padding_read(keel_padding *out, const keel_pad_options *o);
 void keel_programs_print(const keel_program_counts *c, const keel_pad_options *o);
 
 /* Parse --shape, "80" or "tokens=80 image=40,48,3", to *out [keel_model_input_count], which the
- * caller frees. Inputs without a shape get rank -1; `text` NULL: all of them. Returns as
- * keel_padding_read. */
-int keel_shapes_read(keel_shape **out, const char *text, const keel_model *m);
+ * caller frees. Inputs without a shape in `text` (NULL: it has none) get that of the rows of `d`
+ * (NULL: there are none), which must fit the model, or rank -1. Returns as keel_padding_read. */
+int keel_shapes_read(keel_shape **out, const char *text, const keel_dataset *d,
+                     const keel_model *m);
 
 #endif

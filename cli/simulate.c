@@ -288,7 +288,7 @@ static int run(const void *given, int n_arg, char **arg)
     if (code < 0) code = keel_setup_model(&m, arg[0], NULL, o->dtype);
     if (code >= 0) return code;
     if ((code = keel_setup_compile(m, &o->compile, arg[0])) < 0)
-        code = keel_shapes_read(&shapes, o->shape, m);
+        code = keel_shapes_read(&shapes, o->shape, NULL, m);
     s.inputs = shapes;
     if (code < 0) code = simulate(o, m, arg[0], &s);
     free(shapes);

@@ -579,6 +579,9 @@ want 1 'nobody knows how many rows it has .*--rows N' plan c.keras --data batche
 rm batches.toml batches.npy
 want 0 'cpu:3 +[01] +16 +0$' plan cnn.keras --rows 1027 --batch-size 64 --devices cpu:0-3
 want 0 '67 rows in 3 steps of 32' plan cnn.keras --data shapes
+# data that a fit refuses is refused by its plan
+want 1 "t.csv: rows have shape [(]4,[)], but model .* takes [(]16, 16, 3[)]" plan cnn.keras --data t.csv --label kind
+want 1 "five.csv: rows have shape [(]5,[)], but model .* takes [(]4,[)]; --label names a column" plan fit.keras --data five.csv
 want 0 'left out' plan cnn.keras --rows 1031 --batch-size 64 --end drop
 want 2 'either --rows N' plan cnn.keras
 want 2 'either --rows N' plan cnn.keras --rows 3 --data shapes
@@ -690,6 +693,8 @@ want 0 "^saved" fit "$places" "${open[@]}" --class-weight 1,2 -o open.keras
 want 0 '^loss  ' evaluate "$places" "${open[@]}"
 want 2 'class-weight auto: the model does not say how many classes' fit "$places" "${open[@]}" --class-weight auto -o m.keras
 want 2 'give a size, as --shape image=' plan "$images" --rows 100
+want 0 '^epoch +103 rows' plan "$text" --data p.npy,p.npy --dtype float32 # rows of one shape have the size
+want 2 'give a size, as --shape tokens=' plan "$text" "${open[@]}"
 want 0 '^total' plan "$images" --rows 100 --shape 20,24,2
 want 0 '^total' plan "$images" --rows 100 --shape image=20,24,2
 want 2 "--shape 'picture=20" plan "$images" --rows 100 --shape picture=20,24,2
