@@ -166,6 +166,17 @@ static int read_checkpoint(job *j)
     return read_every(&j->checkpoint, o->every);
 }
 
+static int check_validation(const options *o)
+{
+    const char *of = o->validation_steps         ? "steps"
+                     : o->validation_freq != 1   ? "freq"
+                     : o->validation_errors == 1 ? "errors"
+                                                 : NULL;
+    if (!of || o->validation || !isnan(o->validation_split)) return -1;
+    return keel_complain(EXIT_USAGE,
+                         "--validation-%s needs --validation SRC or --validation-split F", of);
+}
+
 /* Who opens validation data would wait for a process that does not. */
 static int agree_to_validate(const options *o)
 {
@@ -181,6 +192,7 @@ static int open_data(job *j)
 {
     const options *o = j->o;
     int code = agree_to_validate(o);
+    if (code < 0) code = check_validation(o);
     if (code >= 0) return code;
     if (isnan(o->validation_split)) {
         if ((code = keel_setup_data(&j->data, o->data.data, KEEL_USE_TRAINING, &o->data,

@@ -478,6 +478,9 @@ want 0 'learning_rate 0.1000' "${fit[@]}" --learning-rate-by-epoch 'ExponentialD
 head -n 1 log.csv | grep -q '^epoch,accuracy,learning_rate,loss,val_accuracy,val_learning_rate,val_loss' || fail "log.csv: $(head -n 1 log.csv)"
 want 0 '^class weights [0-9.]+ [0-9.]+$' "${fit[@]}" --class-weight auto -o m2.keras
 want 0 '^epoch 1/2  .*accuracy [0-9.]+$' "${fit[@]}" --validation t.csv --validation-freq 2 --epochs 2 -o m2.keras
+for o in 'freq 2' 'steps 2' 'errors warn'; do
+    want 2 "--validation-${o% *} needs --validation SRC or --validation-split F" "${fit[@]}" --validation-$o -o m.keras
+done
 want 2 '^keel fit: --early-stopping val_loss: there is no validation data' "${fit[@]}" --early-stopping val_loss -o m.keras
 want 2 "^keel fit: --callbacks: there is no callback 'Nix'" "${fit[@]}" --callbacks 'Nix()' -o m.keras
 want 2 '^keel fit: --early-stopping: .*patiense' "${fit[@]}" --early-stopping loss,patiense=3 -o m.keras
