@@ -306,6 +306,12 @@ want_usage 'checkpoint-every needs --checkpoint DIR' --checkpoint-every 5
 want_usage "checkpoint-every 'often': a number of steps" --checkpoint x --checkpoint-every often
 want_usage 'keep 1: must be 2 or more' --checkpoint x --keep 1
 want_usage 'has checkpoints of an earlier run' --checkpoint ck
+"$KEEL" "${fit[@]}" --checkpoint none -o x.keras >out.txt 2>err.txt
+code 0 $?
+want_usage 'its run had no validation, and this one has "[0-9]+ rows' --checkpoint none --resume --validation t.csv
+"$KEEL" "${fit[@]}" --checkpoint some --validation t.csv -o x.keras >out.txt 2>err.txt
+code 0 $?
+want_usage 'its run had validation "[0-9]+ rows.*, and this one has none; give' --checkpoint some --resume
 fit=("${long[@]}")
 want_usage 'its run had batch_size 16, and this one has 8' --checkpoint ck --resume --batch-size 8
 want_usage 'its run had end keep, and this one has drop; give the same' --checkpoint ck --resume --end drop

@@ -302,10 +302,12 @@ static keel_status differs(const char *key, const json_t *was, const json_t *is)
         if (!strcmp(SAID[i].key, key))
             return keel_fail(KEEL_EARG, "%s; to begin anew, give another folder", SAID[i].text);
     char a[VALUE], b[VALUE];
+    const bool had = !json_is_null(was);
     return keel_fail(KEEL_EARG,
-                     "its run had %s %s, and this one has %s; give the same, or to begin anew "
+                     "its run had %s%s%s%s, and this one has %s; give the same, or to begin anew "
                      "another folder",
-                     key, in_words(a, key, was), in_words(b, key, is));
+                     had ? "" : "no ", key, had ? " " : "", had ? in_words(a, key, was) : "",
+                     json_is_null(is) ? "none" : in_words(b, key, is));
 }
 
 /* The first thing that decides the results and differs; NULL: nothing. *note is set as by
