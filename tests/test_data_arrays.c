@@ -122,7 +122,9 @@ static void an_array_that_cannot_be_read_is_refused_by_name(void **state)
         keel_status status;
     } bad[] = {
         { KINDS_H5, "nothing", NULL, "no array named nothing; there are 'bad/", KEEL_EFORMAT },
-        { KINDS_H5, "bad/text", NULL, "'bad/text' cannot be read: it has lists or texts",
+        { KINDS_H5, "bad/text", NULL,
+          "'bad/text' cannot be read: it has lists or texts of any length, not numbers; .npz and "
+          ".csv can have texts",
           KEEL_EUNSUP },
         { KINDS_H5, "bad/pair", NULL, "it has compounds", KEEL_EUNSUP },
         { KINDS_H5, "bad/whole", NULL, "it has uint64", KEEL_EUNSUP },

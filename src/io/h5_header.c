@@ -85,8 +85,9 @@ static keel_status read_type(const keel_h5_walk *w, keel_h5_header *h, const uns
              (m[8] & 15) == 0)
         return keel_npy_type_named(&h->array.type, "bool"); /* as h5py writes it */
     else
-        keel_h5_refuse(h, "it has %s, not numbers",
-                       class <= 10 ? classes[class] : "an unknown type");
+        keel_h5_refuse(h, "it has %s, not numbers%s",
+                       class <= 10 ? classes[class] : "an unknown type",
+                       class == 3 || class == 9 ? "; .npz and .csv can have texts" : "");
     return KEEL_OK;
 }
 
