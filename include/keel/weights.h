@@ -40,7 +40,7 @@ keel_status keel_model_save_weights(const keel_model *m, const char *path);
  *
  * Returns  KEEL_OK; KEEL_EARG: the model is not finished; KEEL_EIO; KEEL_EFORMAT: damaged, or a
  *          weight is missing, or a layer has more of them there; KEEL_ESHAPE: a weight does not
- * fit; KEEL_EUNSUP: two weights of the file may be meant; KEEL_ENOMEM
+ *          fit; KEEL_EUNSUP: two weights of the file may be meant; KEEL_ENOMEM
  * Owns     nothing changes hands
  * Threads  one at a time on one model; while it trains, only in a callback
  * Source   Keras: Model.load_weights */
