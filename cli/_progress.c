@@ -228,8 +228,8 @@ static void make_epoch(line *l, const keel_moment *p)
 {
     char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX];
     put_epoch(l, p);
-    put(l, 7, "%s %s, %s rows", keel_grouped(a, p->step), p->step == 1 ? "step" : "steps",
-        keel_grouped(b, p->rows));
+    put(l, 7, "%s %s, %s %s", keel_grouped(a, p->step), p->step == 1 ? "step" : "steps",
+        keel_grouped(b, p->rows), p->rows == 1 ? "row" : "rows");
     put(l, 7, "%s", keel_seconds_text(a, p->seconds));
     put_speed(l, p);
     put_logs(l, p->logs);

@@ -270,7 +270,7 @@ static void print_rows(const job *j, const char *what, int64_t rows)
     char a[KEEL_NUMBER_MAX];
     const int n = keel_strategy_devices(j->strategy);
     int64_t own = 0;
-    printf("%s%s rows:", what, keel_grouped(a, rows));
+    printf("%s%s row%s:", what, keel_grouped(a, rows), rows == 1 ? "" : "s");
     for (int i = 0; i < n; i++) {
         const int64_t part = keel_strategy_rows(j->strategy, i, rows);
         if (i < 16) printf(" %s", keel_grouped(a, part));
@@ -313,9 +313,9 @@ static void report(const job *j)
     char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], c[KEEL_NUMBER_MAX], d[KEEL_NUMBER_MAX];
     char share[KEEL_SHARE_TEXT_MAX], why[100];
     const int n = keel_strategy_devices(j->strategy);
-    printf("\ntrained  %s %s, %s rows in %s%s\n", keel_grouped(a, h->steps),
+    printf("\ntrained  %s %s, %s %s in %s%s\n", keel_grouped(a, h->steps),
            h->steps == 1 ? "step" : "steps", keel_grouped(b, h->rows),
-           keel_seconds_text(c, h->seconds), early(j, why));
+           h->rows == 1 ? "row" : "rows", keel_seconds_text(c, h->seconds), early(j, why));
     fputs("devices ", stdout);
     for (int i = 0; i < n && i < 16; i++) printf(" %s", keel_strategy_device_name(j->strategy, i));
     if (n > 16) printf(" ... (%d)", n);

@@ -35,7 +35,7 @@ static int print_kernels(keel_model *m, const options *o)
     const keel_status s = keel_plan_make(&p, m, NULL, rows, rows, KEEL_KEEP, shapes);
     free(shapes);
     if (s < 0) return keel_complain_status(s);
-    printf("kernels of a training step of %lld rows:\n", (long long)rows);
+    printf("kernels of a training step of %lld row%s:\n", (long long)rows, rows == 1 ? "" : "s");
     for (int i = 0; i < p.n_kernel; i++) {
         const keel_kernel_row *r = &p.kernel[i];
         const char *const what[] = { "forward", "backward", "weights" };

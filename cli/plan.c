@@ -62,18 +62,19 @@ static void print_tail(const keel_plan *p, int end)
 {
     char a[KEEL_NUMBER_MAX];
     const int64_t tail = p->rows % p->batch_size;
-    keel_grouped(a, tail);
+    char rest[KEEL_NUMBER_MAX + 16] = "row is";
+    if (tail != 1) snprintf(rest, sizeof rest, "%s rows are", keel_grouped(a, tail));
     fputs("\nend        ", stdout);
     if (tail == 0)
         puts("every step is full");
     else if (end == KEEL_KEEP)
-        printf("the last %s rows are a short step, trained with exact weights\n", a);
+        printf("the last %s a short step, trained with exact weights\n", rest);
     else if (end == KEEL_DROP)
-        printf("the last %s rows of each epoch are left out\n", a);
+        printf("the last %s left out of each epoch\n", rest);
     else if (end == KEEL_CARRY)
-        printf("the last %s rows open the next epoch\n", a);
+        printf("the last %s the first of the next epoch\n", rest);
     else
-        printf("the last step has %s rows and is filled up with rows from the start\n", a);
+        printf("the last %s filled up to a step with rows from the start\n", rest);
 }
 
 /* What --input-memory of keel fit is by default. */
