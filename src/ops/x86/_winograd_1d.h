@@ -2,6 +2,7 @@
 #ifndef KEEL_OPS_X86_WINOGRAD_1D_H
 #define KEEL_OPS_X86_WINOGRAD_1D_H
 #define TILE 4
+#define TAPS 3
 #include "ops/x86/_winograd_points.h"
 #include "ops/args.h"
 

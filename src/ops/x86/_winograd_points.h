@@ -13,9 +13,6 @@
 #ifndef KEEL_OPS_X86_WINOGRAD_POINTS_H
 #define KEEL_OPS_X86_WINOGRAD_POINTS_H
 #include "ops/x86/_vector.h"
-#ifndef TAPS
-#define TAPS 3
-#endif
 
 enum { SIDE = TILE + TAPS - 1, LAST = SIDE - 1, POINTS = SIDE * SIDE };
 

@@ -27,10 +27,11 @@
 #include "device/cpu/cpu.h"
 #include "ops/x86/_pairs_avx512_bf16.h"
 #include "ops/x86/_winograd.h"
+#include "ops/x86/_winograd_points.h"
 
 KEEL_USES_OP(conv2d);
 
-enum { POINTS = 16, WORDS = 2 * LANES, OUTPUTS = TILE * TILE };
+enum { WORDS = 2 * LANES, OUTPUTS = TILE * TILE };
 enum { SHARED = TAPS - 1 };        /* columns of two neighbouring tiles */
 enum { GRADIENT_LARGE = 1 << 15 }; /* floats a tap */
 
@@ -59,15 +60,6 @@ static void lines_of(const problem *p, const keel_bf16 *in, const cursor *c, con
     }
 }
 
-/* Bt takes d0 - d2, d1 + d2, d2 - d1, d1 - d3. */
-INLINE void input_line(const __m512 d[4], __m512 t[4])
-{
-    t[0] = _mm512_sub_ps(d[0], d[2]);
-    t[1] = _mm512_add_ps(d[1], d[2]);
-    t[2] = _mm512_sub_ps(d[2], d[1]);
-    t[3] = _mm512_sub_ps(d[1], d[3]);
-}
-
 /* Forward and backward ------------------------------------------------------------------------- */
 
 /* Bt d of a column of four pixels, for 32 channels: [even or odd][4]. */
@@ -86,7 +78,7 @@ INLINE void column32(const problem *p, const keel_bf16 *const line[4], int64_t w
         d[0][i] = (__m512)_mm512_slli_epi32(both, 16);
         d[1][i] = (__m512)_mm512_and_si512(both, upper);
     }
-    EACH(h, 2) input_line(d[h], t[h]);
+    EACH(h, 2) input_points(d[h], t[h]);
 }
 
 /* n neighbouring tiles, the first of which begins at column w. */
@@ -103,7 +95,7 @@ static void input_run(const problem *p, const keel_bf16 *const line[4], int64_t 
                 __m512 v[2][4];
                 EACH(h, 2) {
                     const __m512 d[4] = { t[0][h][l], t[1][h][l], t[2][h][l], t[3][h][l] };
-                    input_line(d, v[h]);
+                    input_points(d, v[h]);
                 }
                 EACH(j, 4)
                     _mm512_storeu_si512(out + (4 * l + j) * point,
@@ -129,15 +121,6 @@ static void input_tiles(const problem *p, const keel_bf16 *in, cursor at, int64_
     }
 }
 
-/* At takes m0 + m1 + m2, m1 - m2 - m3; for tiles of 3 m0 + m1 + m2, m1 - m2, m1 + m2 - m3. */
-INLINE void output_line(const __m512 m[4], __m512 y[TILE])
-{
-    const __m512 sum = _mm512_add_ps(m[1], m[2]), difference = _mm512_sub_ps(m[1], m[2]);
-    y[0] = _mm512_add_ps(m[0], sum);
-    y[1] = difference;
-    y[TILE - 1] = _mm512_sub_ps(TILE == 3 ? sum : difference, m[3]);
-}
-
 /* At m A of 16 filters of a tile. */
 INLINE void output16(const float *m, int64_t point, __m512 y[OUTPUTS])
 {
@@ -145,12 +128,12 @@ INLINE void output16(const float *m, int64_t point, __m512 y[OUTPUTS])
     EACH(i, 4) {
         __m512 x[4];
         EACH(j, 4) x[j] = _mm512_loadu_ps(m + (4 * i + j) * point);
-        output_line(x, half[i]);
+        output_points(x, half[i]);
     }
     EACH(j, TILE) {
         const __m512 x[4] = { half[0][j], half[1][j], half[2][j], half[3][j] };
         __m512 column[TILE];
-        output_line(x, column);
+        output_points(x, column);
         EACH(i, TILE) y[TILE * i + j] = column[i];
     }
 }
@@ -241,21 +224,8 @@ typedef struct packer {
     bool turned;  /* for backward: rotated by 180 degrees, filters and channels exchanged */
 } packer;
 
-/* G takes g0, (g0 + g1 + g2) / 2, (g0 - g1 + g2) / 2, g2; of two taps g0, (g0 + g1) / 2, (g0 - g1)
- * / 2, g1. */
-INLINE void kernel_line(const __m512 g[TAPS], __m512 u[4])
-{
-    const __m512 half = _mm512_set1_ps(0.5f);
-    const __m512 ends = _mm512_mul_ps(half, TAPS == 3 ? _mm512_add_ps(g[0], g[TAPS - 1]) : g[0]);
-    const __m512 middle = _mm512_mul_ps(half, g[1]);
-    u[0] = g[0];
-    u[1] = _mm512_add_ps(ends, middle);
-    u[2] = _mm512_sub_ps(ends, middle);
-    u[3] = g[TAPS - 1];
-}
-
 /* G g Gt of 16 neighbours in memory, whose taps are `tap` floats apart. */
-INLINE void kernel_points(const float *w, int64_t tap, bool turned, __m512 u[POINTS])
+INLINE void points_of_kernel(const float *w, int64_t tap, bool turned, __m512 u[POINTS])
 {
     __m512 t[4][TAPS];
     EACH(j, TAPS) {
@@ -264,10 +234,10 @@ INLINE void kernel_points(const float *w, int64_t tap, bool turned, __m512 u[POI
             const int at = TAPS * i + j;
             g[i] = _mm512_loadu_ps(w + (turned ? TAPS * TAPS - 1 - at : at) * tap);
         }
-        kernel_line(g, column);
+        kernel_points(g, column);
         EACH(i, 4) t[i][j] = column[i];
     }
-    EACH(i, 4) kernel_line(t[i], u + 4 * i);
+    EACH(i, 4) kernel_points(t[i], u + 4 * i);
 }
 
 /* Pair r of 32 channels: 0 and 2, 4 and 6, .., then 1 and 3, 5 and 7, .. */
@@ -286,8 +256,8 @@ static void pack_straight(const packer *s, const float *w, uint32_t *to)
                 const int64_t c = 2 * r / WORDS * WORDS + first_of_pair(r % LANES);
                 const float *at = w + c * s->k + k + j;
                 __m512 low[POINTS], high[POINTS];
-                kernel_points(at, tap, false, low);
-                kernel_points(at + 2 * s->k, tap, false, high);
+                points_of_kernel(at, tap, false, low);
+                points_of_kernel(at + 2 * s->k, tap, false, high);
                 EACH(x, POINTS)
                     _mm512_stream_si512((__m512i *)(to + (x * pairs + r) * width + j),
                                         keel_pairs_of(low[x], high[x]));
@@ -309,8 +279,8 @@ static void pack_turned(const packer *s, const float *w, uint32_t *to)
                 for (int64_t r = 0; r < LANES; r++) {
                     const float *at = w + (c + j + r) * s->k + k;
                     __m512 low[POINTS], high[POINTS];
-                    kernel_points(at, tap, true, low);
-                    kernel_points(at + LANES, tap, true, high);
+                    points_of_kernel(at, tap, true, low);
+                    points_of_kernel(at + LANES, tap, true, high);
                     EACH(x, POINTS)
                         square[x][r] = _mm512_permutexvar_epi16(
                             evens_first, (__m512i)_mm512_cvtne2ps_pbh(high[x], low[x]));
@@ -344,7 +314,7 @@ INLINE void column16(const problem *p, const keel_bf16 *const line[4], int64_t w
         return;
     }
     EACH(i, 4) d[i] = widened(_mm256_loadu_si256((const __m256i *)(line[i] + w * p->in.c + c)));
-    input_line(d, t);
+    input_points(d, t);
 }
 
 /* Both tiles of a pair, from columns a and b of Bt d. */
@@ -354,8 +324,8 @@ INLINE void input_pair(const __m512 a[4][4], const __m512 b[4][4], uint32_t *to,
         __m512 low[4], high[4];
         const __m512 da[4] = { a[0][l], a[1][l], a[2][l], a[3][l] };
         const __m512 db[4] = { b[0][l], b[1][l], b[2][l], b[3][l] };
-        input_line(da, low);
-        input_line(db, high);
+        input_points(da, low);
+        input_points(db, high);
         EACH(j, 4) _mm512_storeu_si512(to + (4 * l + j) * point, keel_pairs_of(low[j], high[j]));
     }
 }
@@ -428,17 +398,6 @@ static void input_pairs(const problem *p, const keel_bf16 *in, int64_t t, int64_
     }
 }
 
-/* A takes y0, y0 + y1, y0 - y1, y1, and of three y0, y0 + y1 + y2, y0 - y1 + y2, y2: the last with
- * the other sign than At has, which kernel_gradient_line knows. */
-INLINE void gradient_line(const __m512 y[TILE], __m512 w[4])
-{
-    const __m512 even = TILE == 3 ? _mm512_add_ps(y[0], y[TILE - 1]) : y[0];
-    w[0] = y[0];
-    w[1] = _mm512_add_ps(even, y[1]);
-    w[2] = _mm512_sub_ps(even, y[1]);
-    w[3] = y[TILE - 1];
-}
-
 /* A dy At of 16 filters of a tile. */
 INLINE void gradient16(const keel_bf16 *const at[OUTPUTS], int64_t k, __m512 w[POINTS])
 {
@@ -446,10 +405,10 @@ INLINE void gradient16(const keel_bf16 *const at[OUTPUTS], int64_t k, __m512 w[P
     EACH(j, TILE) {
         __m512 y[TILE], column[4];
         EACH(i, TILE) y[i] = widened(_mm256_loadu_si256((const __m256i *)(at[TILE * i + j] + k)));
-        gradient_line(y, column);
+        gradient_points(y, column);
         EACH(i, 4) t[i][j] = column[i];
     }
-    EACH(i, 4) gradient_line(t[i], w + 4 * i);
+    EACH(i, 4) gradient_points(t[i], w + 4 * i);
 }
 
 static void gradient_pairs(const problem *p, const keel_bf16 *dy, int64_t t, int64_t tiles,
@@ -478,18 +437,6 @@ static void gradient_pairs(const problem *p, const keel_bf16 *dy, int64_t t, int
     }
 }
 
-/* Gt takes u0 + (u1 + u2) / 2, (u1 - u2) / 2, (u1 + u2) / 2 - u3; to two taps u0 + (u1 + u2) / 2,
- * (u1 - u2) / 2 - u3. */
-INLINE void kernel_gradient_line(const __m512 u[4], __m512 g[TAPS])
-{
-    const __m512 half = _mm512_set1_ps(0.5f);
-    const __m512 sum = _mm512_mul_ps(half, _mm512_add_ps(u[1], u[2]));
-    const __m512 difference = _mm512_mul_ps(half, _mm512_sub_ps(u[1], u[2]));
-    g[0] = _mm512_add_ps(u[0], sum);
-    g[1] = difference;
-    g[TAPS - 1] = _mm512_sub_ps(TAPS == 3 ? sum : difference, u[3]);
-}
-
 /* Gt u G of nc channels and nk filters into dw, whose taps are `tap` and whose channels `row`
  * floats apart. u [POINTS][PANEL * PANEL], of which [nc][nk] are used. A large gradient goes past
  * the caches, which it would only empty: 2 % of a step of ResNet-18. */
@@ -505,12 +452,12 @@ static void kernel_gradient(const float *u, int64_t nc, int64_t nk, float *dw, i
             EACH(i, 4) {
                 __m512 x[4];
                 EACH(j, 4) x[j] = _mm512_loadu_ps(at + (4 * i + j) * PANEL * PANEL);
-                kernel_gradient_line(x, line[i]);
+                kernel_gradient_points(x, line[i]);
             }
             EACH(j, TAPS) {
                 const __m512 x[4] = { line[0][j], line[1][j], line[2][j], line[3][j] };
                 __m512 g[TAPS];
-                kernel_gradient_line(x, g);
+                kernel_gradient_points(x, g);
                 EACH(i, TAPS) {
                     float *dst = to + (TAPS * i + j) * tap;
                     if (!adds && past)
