@@ -173,11 +173,42 @@ static keel_weights *make_list(int order)
     return w;
 }
 
+/* The bytes of the list as a part of a file, behind others. */
+static keel_status encode(const keel_weights *w, void **image, size_t *n)
+{
+    enum { BEFORE = 1001 };
+    static const char before[BEFORE] = "what was there";
+    const char *folder = getenv("KEEL_TEST_TMP");
+    char path[512];
+    keel_new_file *f = NULL;
+    uint64_t n_bytes = 0;
+    snprintf(path, sizeof path, "%s/part.bin", folder ? folder : "/tmp");
+    KEEL_TRY(keel_new_file_create(&f, path));
+    keel_status s = keel_new_file_write(f, before, BEFORE);
+    if (s >= 0) s = keel_weights_write(w, f, BEFORE, &n_bytes);
+    void *bytes = s >= 0 ? keel_calloc((size_t)n_bytes, 1) : NULL;
+    if (s >= 0) s = bytes ? keel_new_file_read_at(f, BEFORE, bytes, (size_t)n_bytes) : KEEL_ENOMEM;
+    if (s >= 0) {
+        char one, first[BEFORE];
+        assert_int_equal(keel_new_file_read_at(f, BEFORE + (int64_t)n_bytes, &one, 1), KEEL_EIO);
+        assert_int_equal(keel_new_file_read_at(f, 0, first, BEFORE), KEEL_OK);
+        assert_memory_equal(first, before, BEFORE);
+    }
+    keel_new_file_abort(f);
+    if (s < 0) {
+        keel_free(bytes);
+        return s;
+    }
+    *image = bytes;
+    *n = (size_t)n_bytes;
+    return KEEL_OK;
+}
+
 static void *make_image(int order, size_t *n)
 {
     void *image = NULL;
     keel_weights *w = make_list(order);
-    if (keel_weights_encode(w, &image, n) < 0) fail_msg("%s", keel_error());
+    if (encode(w, &image, n) < 0) fail_msg("%s", keel_error());
     keel_weights_destroy(w);
     return image;
 }
@@ -222,7 +253,7 @@ static void hundreds_of_layers_make_a_high_tree(void **state)
         strcat(path, "/0");
         assert_int_equal(keel_weights_add(w, path, &t), KEEL_OK);
     }
-    assert_int_equal(keel_weights_encode(w, &image, &n), KEEL_OK);
+    assert_int_equal(encode(w, &image, &n), KEEL_OK);
     judge_image(image, n);
     keel_weights_destroy(w);
     keel_free(image);
@@ -241,9 +272,28 @@ static void a_wrong_path_or_a_second_one_is_refused(void **state)
     void *image = NULL;
     size_t n;
     assert_int_equal(keel_weights_add(w, "layers/dense/vars/0/below", &t), KEEL_OK);
-    assert_int_equal(keel_weights_encode(w, &image, &n), KEEL_EIO); /* an array is no group */
+    assert_int_equal(encode(w, &image, &n), KEEL_EIO); /* an array is no group */
     assert_non_null(strstr(keel_error(), "layers/dense/vars/0/below"));
     keel_weights_destroy(w);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void a_full_disk_is_told_as_such_and_libhdf5_goes_on(void **state)
+{
+    (void)state;
+    uint64_t n_bytes = 7;
+    size_t n;
+    keel_new_file *full = NULL;
+    keel_weights *w = make_list(0);
+    assert_int_equal(keel_new_file_join(&full, "/dev/full"), KEEL_OK);
+    assert_int_equal(keel_weights_write(w, full, 0, &n_bytes), KEEL_EIO);
+    assert_non_null(strstr(keel_error(), "/dev/full: writing: No space left on device"));
+    assert_int_equal(n_bytes, 7);
+    keel_new_file_abort(full);
+    keel_weights_destroy(w);
+    void *image = make_image(0, &n);
+    judge_image(image, n);
+    keel_free(image);
     assert_int_equal(keel_memory_live(), 0);
 }
 
@@ -438,7 +488,7 @@ static void each_allocation_may_fail(void **state)
         s = keel_weights_create(&w);
         if (s >= 0) s = keel_weights_add_group(w, "layers/dense/vars", "dense");
         if (s >= 0) s = keel_weights_add(w, "layers/dense/vars/0", &t);
-        if (s >= 0) s = keel_weights_encode(w, &image, &n);
+        if (s >= 0) s = encode(w, &image, &n);
         if (s >= 0) s = keel_weights_decode(&again, image, n);
         keel_memory_fail_at(-1);
         keel_weights_destroy(w);
@@ -458,6 +508,7 @@ int main(void)
         cmocka_unit_test(what_is_written_is_read_by_both),
         cmocka_unit_test(hundreds_of_layers_make_a_high_tree),
         cmocka_unit_test(a_wrong_path_or_a_second_one_is_refused),
+        cmocka_unit_test(a_full_disk_is_told_as_such_and_libhdf5_goes_on),
         cmocka_unit_test(reading_converts_by_value_and_refuses_the_rest),
         cmocka_unit_test(a_crafted_file_is_refused_by_name),
         cmocka_unit_test(any_cut_or_changed_byte_is_survived),

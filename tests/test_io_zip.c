@@ -29,6 +29,53 @@ static void *read_bytes(const char *path, size_t *n)
     return bytes;
 }
 
+/* A member that is made while it is written: a megabyte and a half, from its end to its begin. */
+enum { MADE = 3 << 19, MADE_BY = 1 << 10 };
+
+static unsigned char made_byte(size_t i)
+{
+    return (unsigned char)(i * 7 + (i >> 9));
+}
+
+static keel_status make(const void *context, keel_new_file *archive, int64_t at, uint64_t *n_bytes)
+{
+    unsigned char piece[MADE_BY];
+    if (!context) return keel_fail(KEEL_ENUMERIC, "there is nothing to write");
+    for (int64_t i = MADE - MADE_BY; i >= 0; i -= MADE_BY) {
+        for (size_t k = 0; k < MADE_BY; k++) piece[k] = made_byte((size_t)i + k);
+        KEEL_TRY(keel_new_file_write_at(archive, at + i, piece, MADE_BY));
+    }
+    *n_bytes = *(const uint64_t *)context;
+    return KEEL_OK;
+}
+
+static void a_member_can_be_made_while_it_is_written(void **state)
+{
+    (void)state;
+    const uint64_t all = MADE;
+    const keel_zip_member m[] = { { .name = "before", .data = "xyz", .n_bytes = 3 },
+                                  { .name = "made", .write = make, .context = &all },
+                                  { .name = "after", .data = "ab", .n_bytes = 2 } };
+    const keel_zip_member fails = { .name = "made", .write = make };
+    unsigned char *bytes = NULL;
+    size_t n = 0;
+    keel_zip *z = NULL;
+    assert_int_equal(keel_zip_write(in_scratch("made.zip"), m, 3), KEEL_OK);
+    assert_int_equal(keel_zip_open(&z, place), KEEL_OK);
+    assert_int_equal(keel_zip_read(z, "made", MADE, (void **)&bytes, &n), KEEL_OK);
+    assert_int_equal(n, MADE);
+    for (size_t i = 0; i < MADE; i++) assert_int_equal(bytes[i], made_byte(i));
+    keel_free(bytes);
+    assert_int_equal(keel_zip_read(z, "after", 2, (void **)&bytes, &n), KEEL_OK);
+    assert_memory_equal(bytes, "ab", 3);
+    keel_free(bytes);
+    keel_zip_close(z);
+    assert_int_equal(keel_zip_write(in_scratch("fails.zip"), &fails, 1), KEEL_ENUMERIC);
+    assert_non_null(strstr(keel_error(), "there is nothing to write"));
+    assert_int_equal(access(place, F_OK), -1);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 static void members_come_back_and_the_file_is_the_same_each_time(void **state)
 {
     (void)state;
@@ -337,6 +384,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_come_back_and_the_file_is_the_same_each_time),
+        cmocka_unit_test(a_member_can_be_made_while_it_is_written),
         cmocka_unit_test(names_may_not_repeat),
         cmocka_unit_test(a_lying_directory_is_refused),
         cmocka_unit_test(any_cut_or_changed_byte_gives_an_error_or_the_bytes),

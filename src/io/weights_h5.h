@@ -1,16 +1,17 @@
-/* `model.weights.h5`, in memory: a list of arrays by path.
+/* `model.weights.h5`: a list of arrays by path.
  *
  * Keras stores the variables of a layer as layers/dense/vars/0, /1, ..., those of the optimizer as
  * optimizer/vars/N, and gives each "vars" group an attribute "name". A layer without variables has
  * an empty group with that attribute; the root has "vars" with the model's name.
  * Files are read by the strict reader of h5_check.h, never by libhdf5. They are written by libhdf5
- * with its in-memory driver and the settings of h5py.
+ * with the settings of h5py.
  *
  *   to write:  create, add_group("layers/dense/vars", "dense"), add("layers/dense/vars/0", &t),
- *              ..., encode, destroy
+ *              ..., write, destroy
  *   to read:   decode, read("layers/dense/vars/0", ...), ..., destroy */
 #ifndef KEEL_IO_WEIGHTS_H5_H
 #define KEEL_IO_WEIGHTS_H5_H
+#include "io/file.h"
 #include "io/h5_texts.h"
 
 typedef struct keel_weights keel_weights;
@@ -32,10 +33,11 @@ keel_status keel_weights_add(keel_weights *w, const char *path, const keel_tenso
 /* Add a group, which may stay empty; `name` (NULL: none) becomes its attribute "name". */
 keel_status keel_weights_add_group(keel_weights *w, const char *path, const char *name);
 
-/* Make the file image; the caller frees *image with keel_free. Equal lists give equal images. Any
- * thread; calls wait for each other. KEEL_EIO: libhdf5 failed;
- * the message has its reason. */
-keel_status keel_weights_encode(const keel_weights *w, void **image, size_t *n_bytes);
+/* Write the HDF5 file into `file`, from byte `at` to its end; *n_bytes is its length. The arrays go
+ * there from where they are. Equal lists give equal bytes. Any thread; calls wait for each other.
+ * KEEL_EIO: writing failed, or libhdf5 did; the message has the reason. */
+keel_status keel_weights_write(const keel_weights *w, keel_new_file *file, int64_t at,
+                               uint64_t *n_bytes);
 
 /* Make a list from a file image, which is borrowed until destroy. Arrays are sorted by path
  * (strcmp).

@@ -1,14 +1,13 @@
-/* Write a list of weights as an HDF5 image, by libhdf5 with its in-memory driver and the settings
- * of h5py: the oldest format, contiguous arrays, no times, names as variable UTF-8 strings.
+/* Write a list of weights as an HDF5 file, by libhdf5 with the settings of h5py: the oldest format,
+ * contiguous arrays, no times, names as variable UTF-8 strings. It may be a part of a file.
  * Links keep the default encoding: for UTF-8 links libhdf5 writes the newer group format, which
  * h5py does only for names that are not ASCII. Keras's paths are ASCII.
  *
  * While this runs, libhdf5 prints no messages on stderr for this thread; the text of its innermost
  * error becomes part of ours. */
+#include "io/h5_part.h"
 #include "io/weights_h5_impl.h"
-#include "base/memory.h"
 #include <pthread.h>
-#include <hdf5.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,13 +28,12 @@ static keel_status refused(const char *what, const char *path)
     return keel_fail(KEEL_EIO, "weights file: %s '%s': %s", what, path, text);
 }
 
-static keel_status open_writer(writer *w)
+static keel_status open_writer(writer *w, keel_h5_part *part)
 {
-    enum { GROW_BY = 1 << 20 };
     *w = (writer){ -1, -1, -1, -1, -1, -1, -1 };
-    if ((w->access = H5Pcreate(H5P_FILE_ACCESS)) < 0 ||
-        H5Pset_fapl_core(w->access, GROW_BY, 0) < 0 ||
-        H5Pset_libver_bounds(w->access, H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST) < 0 ||
+    if ((w->access = H5Pcreate(H5P_FILE_ACCESS)) < 0) return refused("cannot begin", "");
+    KEEL_TRY(keel_h5_part_use(w->access, part));
+    if (H5Pset_libver_bounds(w->access, H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST) < 0 ||
         (w->links = H5Pcreate(H5P_LINK_CREATE)) < 0 ||
         H5Pset_create_intermediate_group(w->links, 1) < 0 ||
         (w->groups = H5Pcreate(H5P_GROUP_CREATE)) < 0 || H5Pset_obj_track_times(w->groups, 0) < 0 ||
@@ -115,41 +113,35 @@ static keel_status write_array(const writer *w, const keel_weight *a)
     return s;
 }
 
-static keel_status take_image(const writer *w, void **image, size_t *n_bytes)
-{
-    if (H5Fflush(w->file, H5F_SCOPE_GLOBAL) < 0) return refused("cannot end", "");
-    const ssize_t size = H5Fget_file_image(w->file, NULL, 0);
-    if (size < 0) return refused("cannot end", "");
-    void *bytes = keel_calloc((size_t)size, 1);
-    if (!bytes) return KEEL_ENOMEM;
-    if (H5Fget_file_image(w->file, bytes, (size_t)size) != size) {
-        keel_free(bytes);
-        return refused("cannot end", "");
-    }
-    *image = bytes;
-    *n_bytes = (size_t)size;
-    return KEEL_OK;
-}
-
 /* libhdf5 may have been built without threads, and a checkpoint is written by a thread of its own.
  */
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
-keel_status keel_weights_encode(const keel_weights *list, void **image, size_t *n_bytes)
+static keel_status write_all(const keel_weights *list, keel_h5_part *part)
+{
+    writer w;
+    keel_status s = open_writer(&w, part);
+    /* In sorted order a group comes before its members, so each group is created once, here. */
+    for (size_t i = 0; s >= 0 && i < list->n_groups; i++) s = write_group(&w, &list->groups[i]);
+    for (size_t i = 0; s >= 0 && i < list->n_arrays && part->failure.status >= 0; i++)
+        s = write_array(&w, &list->arrays[i]);
+    if (s >= 0 && H5Fflush(w.file, H5F_SCOPE_GLOBAL) < 0) s = refused("cannot end", "");
+    close_writer(&w);
+    return part->failure.status < 0 ? keel_failure_raise(&part->failure) : s;
+}
+
+keel_status keel_weights_write(const keel_weights *list, keel_new_file *file, int64_t at,
+                               uint64_t *n_bytes)
 {
     H5E_auto2_t print = NULL;
     void *print_data = NULL;
-    writer w;
+    keel_h5_part part = { .file = file, .at = at };
     pthread_mutex_lock(&one_at_a_time);
     H5Eget_auto2(H5E_DEFAULT, &print, &print_data);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    keel_status s = open_writer(&w);
-    /* In sorted order a group comes before its members, so each group is created once, here. */
-    for (size_t i = 0; s >= 0 && i < list->n_groups; i++) s = write_group(&w, &list->groups[i]);
-    for (size_t i = 0; s >= 0 && i < list->n_arrays; i++) s = write_array(&w, &list->arrays[i]);
-    if (s >= 0) s = take_image(&w, image, n_bytes);
-    close_writer(&w);
+    const keel_status s = write_all(list, &part);
     H5Eset_auto2(H5E_DEFAULT, print, print_data);
     pthread_mutex_unlock(&one_at_a_time);
+    if (s >= 0) *n_bytes = part.n_bytes;
     return s;
 }

@@ -6,9 +6,7 @@
  * compression, as Keras does, and with fixed times, so that equal members give an equal file. */
 #ifndef KEEL_IO_ZIP_H
 #define KEEL_IO_ZIP_H
-#include "base/error.h"
-#include <stddef.h>
-#include <stdint.h>
+#include "io/file.h"
 
 typedef struct keel_zip keel_zip;
 
@@ -43,6 +41,11 @@ typedef struct keel_zip_member {
     const char *name;
     const void *data;
     size_t n_bytes;
+    /* Not NULL: the member's bytes are what it writes into the archive from byte `at` on, which is
+     * then the end of the file; *n_bytes is their number. */
+    keel_status (*write)(const void *context, keel_new_file *archive, int64_t at,
+                         uint64_t *n_bytes);
+    const void *context;
 } keel_zip_member;
 
 /* Write an archive with these members in this order, atomically. KEEL_EARG: names repeat. */

@@ -295,31 +295,28 @@ keel_status keel_model_texts_make(keel_model_texts *out, const keel_model *m)
     return KEEL_OK;
 }
 
+static keel_status write_weights(const void *model, keel_new_file *f, int64_t at, uint64_t *n_bytes)
+{
+    return keel_model_write_weights(model, f, at, n_bytes);
+}
+
 keel_status keel_model_write(const keel_model *m, const keel_model_texts *t,
                              const keel_zip_member *more, const char *path)
 {
     char metadata[128];
-    void *image = NULL;
-    size_t n_bytes = 0;
     int64_t n = 0;
-    keel_zip_member *members = NULL;
-    keel_status s = keel_model_weights_image(m, &image, &n_bytes);
-    if (s < 0) goto out;
+    keel_zip_member *members = keel_calloc((size_t)t->n_asset + 5, sizeof *members);
+    if (!members) return KEEL_ENOMEM;
     metadata_text(metadata, sizeof metadata);
-    if (!(members = keel_calloc((size_t)t->n_asset + 5, sizeof *members))) {
-        s = KEEL_ENOMEM;
-        goto out;
-    }
     members[n++] = (keel_zip_member){ "metadata.json", metadata, strlen(metadata) };
     members[n++] = (keel_zip_member){ "config.json", t->config, strlen(t->config) };
-    members[n++] = (keel_zip_member){ "model.weights.h5", image, n_bytes };
+    members[n++] =
+        (keel_zip_member){ .name = "model.weights.h5", .write = write_weights, .context = m };
     for (int64_t i = 0; i < t->n_asset; i++) members[n++] = t->assets[i];
     if (t->extra) members[n++] = (keel_zip_member){ "keel.json", t->extra, strlen(t->extra) };
     if (more) members[n++] = *more;
-    s = keel_zip_write(path, members, n);
-out:
+    const keel_status s = keel_zip_write(path, members, n);
     keel_free(members);
-    keel_free(image);
     return s;
 }
 

@@ -202,8 +202,9 @@ keel_status keel_model_stored_weight(const keel_model *m, const keel_weights *fi
 keel_status keel_model_check_counts(const keel_model *m, const keel_weights *file);
 /* Takes the weights of a model that was read, and what its optimizer keeps, from that list. */
 keel_status keel_model_take_weights(keel_model *m, keel_weights *file);
-/* The bytes of model.weights.h5, which the caller frees with keel_free. */
-keel_status keel_model_weights_image(const keel_model *m, void **image, size_t *n_bytes);
+/* Writes model.weights.h5 as keel_weights_write does. */
+keel_status keel_model_write_weights(const keel_model *m, keel_new_file *f, int64_t at,
+                                     uint64_t *n_bytes);
 
 /* legacy_file.c: a whole model in the older HDF5 format. */
 bool keel_is_legacy_file(const char *path);

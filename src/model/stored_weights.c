@@ -96,7 +96,7 @@ keel_status keel_model_take_weights(keel_model *m, keel_weights *file)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* float32 copies of float64 numbers, kept until the image is made. */
+/* float32 copies of float64 numbers, kept until the file is written. */
 typedef struct copies {
     void **data;
     int count;
@@ -240,7 +240,8 @@ static keel_status add_layers(const keel_model *root, const keel_model *m, keel_
     return KEEL_OK;
 }
 
-keel_status keel_model_weights_image(const keel_model *m, void **image, size_t *n_bytes)
+keel_status keel_model_write_weights(const keel_model *m, keel_new_file *f, int64_t at,
+                                     uint64_t *n_bytes)
 {
     keel_status s = KEEL_OK;
     keel_weights *file = NULL;
@@ -254,7 +255,7 @@ keel_status keel_model_weights_image(const keel_model *m, void **image, size_t *
     if ((s = keel_model_add_idf(m, file)) < 0) goto out;
     if ((s = keel_weights_add_group(file, "vars", m->name)) < 0) goto out;
     if (m->compiled.given && (s = add_state(m, file, &kept)) < 0) goto out;
-    s = keel_weights_encode(file, image, n_bytes);
+    s = keel_weights_write(file, f, at, n_bytes);
 out:
     keel_weights_destroy(file);
     for (int i = 0; i < kept.count; i++) keel_free(kept.data[i]);
@@ -266,15 +267,16 @@ keel_status keel_model_save_weights(const keel_model *m, const char *path)
 {
     static const char end[] = ".weights.h5";
     const size_t n = strlen(path);
-    void *image = NULL;
-    size_t n_bytes = 0;
+    keel_new_file *f = NULL;
+    uint64_t n_bytes;
     if (!m->finished)
         return keel_fail(KEEL_EARG, "%s: the model is not finished, so it cannot be saved", path);
     if (n < sizeof end || strcmp(path + n - (sizeof end - 1), end))
         return keel_fail(KEEL_EARG, "%s: the name must end in %s", path, end);
     keel_model_pull(m, KEEL_LIVE_ALL);
-    keel_status s = keel_model_weights_image(m, &image, &n_bytes);
-    if (s >= 0) s = keel_file_write(path, image, n_bytes);
-    keel_free(image);
+    KEEL_TRY(keel_new_file_create(&f, path));
+    const keel_status s = keel_model_write_weights(m, f, 0, &n_bytes);
+    if (s >= 0) return keel_new_file_commit(f);
+    keel_new_file_abort(f);
     return s;
 }
