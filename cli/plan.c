@@ -127,6 +127,8 @@ static void print_memory(const keel_plan *p, bool recompute)
     printf("shared     weights %s, optimizer state %s, packed copies %s\n",
            keel_size_text(a, p->weight_bytes), keel_size_text(b, p->moment_bytes),
            keel_size_text(c, p->packed_bytes));
+    printf("model      %s for the model itself; checkpoints need as much again\n",
+           keel_size_text(a, p->model_bytes));
     printf("bound      any plan needs at least %s for a worker's activations\n",
            keel_size_text(a, p->activation_bound));
     for (int w = 0; p->device_bytes && w < p->workers; w++) print_device(p, w, recompute);

@@ -26,8 +26,9 @@ typedef struct keel_plan {
     int64_t weight_bytes, moment_bytes, packed_bytes;           /* once per process */
     int64_t *activation_bytes, *gradient_bytes, *scratch_bytes; /* [workers] */
     int64_t *worker_of;                                         /* [devices] its (first) worker */
-    int64_t activation_bound;                   /* lower bound of any memory plan, per worker */
-    int64_t total_bytes;                        /* of the host */
+    int64_t activation_bound; /* lower bound of any memory plan, per worker */
+    int64_t model_bytes;      /* of the model itself, which is saved: weights, optimizer state */
+    int64_t total_bytes;      /* of the host; checkpoints need model_bytes once more */
     double reproducible_seconds, plain_seconds; /* of a step; 0: not measured */
     int n_kernel;
     keel_kernel_row *kernel; /* [n_kernel] for each op of a layer, in the order of the model */

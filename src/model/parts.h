@@ -176,6 +176,8 @@ keel_status keel_compiled_state_create(const keel_model *m, keel_model_compiled 
  * fills; after a failure it is still elsewhere. */
 void keel_compiled_state_leave(keel_model_compiled *c);
 keel_status keel_compiled_state_return(const keel_model *m, keel_model_compiled *c);
+/* Bytes of the state, whether it has memory or is kept elsewhere. */
+int64_t keel_compiled_state_bytes(const keel_model *m, const keel_model_compiled *c);
 void keel_compiled_free(keel_model_compiled *c);
 /* weight_decay.c: no weight is excluded any more. */
 void keel_model_decay_all(keel_model *m);

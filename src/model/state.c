@@ -92,6 +92,21 @@ keel_status keel_compiled_state_return(const keel_model *m, keel_model_compiled 
     return s;
 }
 
+int64_t keel_compiled_state_bytes(const keel_model *m, const keel_model_compiled *c)
+{
+    int64_t sum = 0;
+    for (int w = 0; c->n_state > 0 && w < m->n_weight; w++) {
+        keel_slots slots = { 0 };
+        keel_shape shape;
+        if (!m->weight[w].trainable) continue;
+        if (slots_of(m, &c->optimizer[c->moved_by[w]], w, &slots) < 0) continue;
+        for (int k = 0; k < slots.count; k++)
+            if (keel_slot_shape(slots.at[k].kind, &m->weight[w].info.spec.shape, &shape))
+                sum += keel_shape_count(&shape) * (int64_t)keel_dtype_size(m->dtype);
+    }
+    return sum;
+}
+
 /* The most slots that a weight has. */
 static keel_status count_slots(const keel_model *m, const keel_model_compiled *c, const int *by,
                                int *out)

@@ -143,11 +143,11 @@ static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s, const 
     keel_status status = keel_program_measure(t->train.program, most);
     if (status >= 0) status = list_kernels(p, program);
     p->weight_bytes = t->store->n_master * element;
-    p->moment_bytes = t->spectral.bytes + t->orthogonal.bytes + keel_sharded_bytes(t);
-    for (int k = 0; k < t->n_mover; k++) p->moment_bytes += t->mover[k].update.bytes;
+    p->moment_bytes = keel_trainer_moment_bytes(t);
     p->packed_bytes = keel_store_bytes(t->store) - p->weight_bytes;
+    p->model_bytes = p->weight_bytes + keel_trainer_state_bytes(t);
     p->activation_bound = program->rows_bound;
-    p->total_bytes = keel_store_bytes(t->store) + p->moment_bytes;
+    p->total_bytes = keel_store_bytes(t->store) + p->moment_bytes + p->model_bytes;
     for (int w = 0; w < p->workers; w++) {
         p->activation_bytes[w] = program->rows_bytes + program->shard_bytes;
         p->gradient_bytes[w] = program->gradient_elements * element + program->fold_bytes;

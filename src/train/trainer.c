@@ -1,5 +1,6 @@
 /* See trainer.h. */
 #include "train/trainer.h"
+#include "model/parts.h"
 #include "train/resident.h"
 #include "base/memory.h"
 #include "train/finite.h"
@@ -230,6 +231,19 @@ void keel_trainer_copy_state(keel_trainer *t, bool to_model)
                 memcpy(to_model ? state : slot, to_model ? slot : state, (size_t)count * element);
         }
     }
+}
+
+int64_t keel_trainer_moment_bytes(const keel_trainer *t)
+{
+    int64_t sum = t->spectral.bytes + t->orthogonal.bytes + keel_sharded_bytes(t);
+    for (int k = 0; k < t->n_mover; k++) sum += t->mover[k].update.bytes;
+    return sum;
+}
+
+int64_t keel_trainer_state_bytes(const keel_trainer *t)
+{
+    if (t->options.shard_optimizer && t->strategy->lanes.process > 0) return 0;
+    return keel_compiled_state_bytes(t->model, &t->model->compiled);
 }
 
 keel_status keel_trainer_take(keel_trainer *t, keel_mover *x, const keel_model_optimizer *o,

@@ -124,6 +124,11 @@ void keel_trainer_load(keel_trainer *t, keel_model *const *models, int n_model);
 /* An optimizer for the weights with moves [n_weight]; on failure keel_trainer_destroy frees it. */
 keel_status keel_trainer_take(keel_trainer *t, keel_mover *x, const keel_model_optimizer *o,
                               const bool *moves);
+/* Bytes of the optimizers' state as steps use it, */
+int64_t keel_trainer_moment_bytes(const keel_trainer *t);
+/* and of what the model has of it besides, at the latest when it is saved. Of a sharded state only
+ * the first process has all. */
+int64_t keel_trainer_state_bytes(const keel_trainer *t);
 /* Collect facts about the tiles of the current training program, for step_worker.c. */
 void keel_trainer_look(keel_trainer *t);
 

@@ -1,0 +1,112 @@
+/* What a fit needs to save its model, in a process of its own: it is in the plan, and no image of
+ * the file is made. */
+#include "must.h"
+#include "keel/plan.h"
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define COUNTS false /* a sanitizer keeps memory that was freed */
+#else
+#define COUNTS true
+#endif
+
+enum { UNITS = 2048, ROWS = 16, BATCH = 4 };
+#define WEIGHTS (2 * (int64_t)UNITS * (UNITS + 1) * 4)
+#define LITTLE  ((int64_t)12 << 20) /* threads, libraries, metadata of files */
+extern char **environ;
+
+typedef struct run {
+    const char *name;
+    bool checkpoints;
+} run;
+static const run RUNS[] = { { "a model that is saved at the end", false },
+                            { "a model with a checkpoint each step", true } };
+
+static void folder_of(char out[512])
+{
+    const char *tmp = getenv("KEEL_TEST_TMP");
+    snprintf(out, 512, "%s/saved_memory", tmp ? tmp : "/tmp");
+}
+
+/* Fits by Adam, and fills in the plan of that. */
+static void fit(const run *r, keel_plan *plan, keel_history *h)
+{
+    static float x[ROWS][UNITS], y[ROWS][UNITS];
+    char folder[512], file[540];
+    keel_model *m;
+    keel_strategy *s;
+    keel_dataset *d;
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 3));
+    must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", UNITS))));
+    for (int i = 0; i < 2; i++)
+        must(keel_model_add(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", UNITS))));
+    must(keel_model_compile(m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "Adam" },
+                                                .loss = { { "mean_squared_error" } } }));
+    must(keel_strategy_create(&s, "cpu:0"));
+    const keel_tensor in = { KEEL_FLOAT32, { 2, { ROWS, UNITS } }, x };
+    const keel_tensor out = { KEEL_FLOAT32, { 2, { ROWS, UNITS } }, y };
+    must(keel_dataset_from_arrays(&d, &in, &out, NULL));
+    folder_of(folder);
+    snprintf(file, sizeof file, "%s.keras", folder);
+    must(keel_plan_make(plan, m, s, ROWS, BATCH, KEEL_KEEP, NULL));
+    const keel_checkpoint_options each = { KEEL_CHECKPOINT_OPTIONS, .folder = folder,
+                                           .every_steps = 1 };
+    const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = BATCH, .epochs = 1,
+                                 .checkpoint = r->checkpoints ? &each : NULL };
+    must(keel_fit(m, s, d, &o, h));
+    must(keel_model_save(m, file));
+    unlink(file);
+    keel_dataset_destroy(d);
+    keel_strategy_destroy(s);
+    keel_model_destroy(m);
+}
+
+/* Exits with the number of the first check that fails. */
+static int child(const run *r)
+{
+    keel_plan plan = { 0 };
+    keel_history h = { 0 };
+    fit(r, &plan, &h);
+    const int64_t model = 3 * WEIGHTS; /* Adam has two slots */
+    int failed = 0;
+    if (plan.model_bytes != model) failed = 1;
+    if (plan.total_bytes < 2 * model) failed = 2;
+    if (h.memory_planned < plan.total_bytes - WEIGHTS + (r->checkpoints ? model : 0)) failed = 3;
+    if (COUNTS && h.memory_used > h.memory_planned + LITTLE) failed = 4;
+    if (failed)
+        fprintf(stderr, "%lld planned by keel_plan, %lld by the fit, %lld used\n",
+                (long long)plan.total_bytes, (long long)h.memory_planned, (long long)h.memory_used);
+    keel_history_free(&h);
+    keel_plan_free(&plan);
+    return failed;
+}
+
+static void the_plan_has_what_saving_needs(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof RUNS / sizeof *RUNS; i++) {
+        char name[] = "saved_memory", number[] = { (char)('0' + i), 0 };
+        char command[600], folder[512], *args[] = { name, number, NULL };
+        int status = -1;
+        pid_t pid;
+        folder_of(folder);
+        snprintf(command, sizeof command, "rm -rf '%s'", folder);
+        assert_int_equal(system(command), 0);
+        assert_int_equal(posix_spawn(&pid, "/proc/self/exe", NULL, NULL, args, environ), 0);
+        assert_true(waitpid(pid, &status, 0) == pid);
+        if (status != 0) fail_msg("%s: check %d", RUNS[i].name, WEXITSTATUS(status));
+        assert_int_equal(system(command), 0);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2) return child(&RUNS[argv[1][0] - '0']);
+    const struct CMUnitTest tests[] = { cmocka_unit_test(the_plan_has_what_saving_needs) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
