@@ -1,5 +1,5 @@
-/* What a fit needs to save its model, in a process of its own: it is in the plan, and no image of
- * the file is made. */
+/* What a fit needs for copies of its model, as it is saved and as callbacks keep it, in a process
+ * of its own: it is in the plan, and no image of a file is made. */
 #include "must.h"
 #include "keel/plan.h"
 #include <spawn.h>
@@ -23,9 +23,16 @@ extern char **environ;
 typedef struct run {
     const char *name;
     bool checkpoints;
+    const char *callback; /* NULL: none */
+    int copies;           /* that it needs, in weights: Adam has two slots */
 } run;
-static const run RUNS[] = { { "a model that is saved at the end", false },
-                            { "a model with a checkpoint each step", true } };
+static const run RUNS[] = {
+    { "a model that is saved at the end", false, NULL, 0 },
+    { "a model with a checkpoint each step", true, NULL, 3 },
+    { "a model that ends with its best weights", false,
+      "EarlyStopping(monitor='loss', restore_best_weights=True)", 1 },
+    { "a model whose weights are drawn", false, "TensorBoard('%s', histogram_freq=1)", 0 },
+};
 
 static void folder_of(char out[512])
 {
@@ -37,7 +44,8 @@ static void folder_of(char out[512])
 static void fit(const run *r, keel_plan *plan, keel_history *h)
 {
     static float x[ROWS][UNITS], y[ROWS][UNITS];
-    char folder[512], file[540];
+    char folder[512], file[540], callback[640];
+    keel_callback *c = NULL;
     keel_model *m;
     keel_strategy *s;
     keel_dataset *d;
@@ -45,22 +53,31 @@ static void fit(const run *r, keel_plan *plan, keel_history *h)
     must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", UNITS))));
     for (int i = 0; i < 2; i++)
         must(keel_model_add(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", UNITS))));
-    must(keel_model_compile(m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "Adam" },
-                                                .loss = { { "mean_squared_error" } } }));
+    must(keel_model_compile(
+        m,
+        &(keel_compile){ KEEL_COMPILE,
+                         .optimizer = { "Adam", KEEL_ARGS(KEEL_ARG_FLOAT("global_clipnorm", 1)) },
+                         .loss = { { "mean_squared_error" } } }));
     must(keel_strategy_create(&s, "cpu:0"));
     const keel_tensor in = { KEEL_FLOAT32, { 2, { ROWS, UNITS } }, x };
     const keel_tensor out = { KEEL_FLOAT32, { 2, { ROWS, UNITS } }, y };
     must(keel_dataset_from_arrays(&d, &in, &out, NULL));
     folder_of(folder);
     snprintf(file, sizeof file, "%s.keras", folder);
+    if (r->callback) {
+        snprintf(callback, sizeof callback, r->callback, folder);
+        must(keel_callback_parse(&c, callback));
+    }
     must(keel_plan_make(plan, m, s, ROWS, BATCH, KEEL_KEEP, NULL));
     const keel_checkpoint_options each = { KEEL_CHECKPOINT_OPTIONS, .folder = folder,
                                            .every_steps = 1 };
     const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = BATCH, .epochs = 1,
-                                 .checkpoint = r->checkpoints ? &each : NULL };
+                                 .checkpoint = r->checkpoints ? &each : NULL,
+                                 .callbacks = r->callback ? KEEL_CALLBACKS(c) : NULL };
     must(keel_fit(m, s, d, &o, h));
     must(keel_model_save(m, file));
     unlink(file);
+    keel_callback_destroy(c);
     keel_dataset_destroy(d);
     keel_strategy_destroy(s);
     keel_model_destroy(m);
@@ -72,11 +89,11 @@ static int child(const run *r)
     keel_plan plan = { 0 };
     keel_history h = { 0 };
     fit(r, &plan, &h);
-    const int64_t model = 3 * WEIGHTS; /* Adam has two slots */
+    const int64_t model = 3 * WEIGHTS;
     int failed = 0;
     if (plan.model_bytes != model) failed = 1;
     if (plan.total_bytes < 2 * model) failed = 2;
-    if (h.memory_planned < plan.total_bytes - WEIGHTS + (r->checkpoints ? model : 0)) failed = 3;
+    if (h.memory_planned < plan.total_bytes + (r->copies - 1) * WEIGHTS) failed = 3;
     if (COUNTS && h.memory_used > h.memory_planned + LITTLE) failed = 4;
     if (failed)
         fprintf(stderr, "%lld planned by keel_plan, %lld by the fit, %lld used\n",

@@ -201,15 +201,21 @@ keel_status keel_events_scalar(keel_events *e, const char *tag, int64_t step, do
     return write_tensor(e, tag, step, "scalars", DATA_SCALAR, &tensor);
 }
 
-keel_status keel_events_histogram(keel_events *e, const char *tag, int64_t step,
-                                  const double *value, int64_t n)
+static double real_at(keel_dtype real, const void *value, int64_t i)
+{
+    return real == KEEL_FLOAT64 ? ((const double *)value)[i] : (double)((const float *)value)[i];
+}
+
+keel_status keel_events_histogram(keel_events *e, const char *tag, int64_t step, keel_dtype real,
+                                  const void *value, int64_t n)
 {
     enum { BUCKETS = 30 };
     double bucket[BUCKETS][3] = { 0 }, least = INFINITY, most = -INFINITY;
     for (int64_t i = 0; i < n; i++) {
-        if (!isfinite(value[i])) continue;
-        least = fmin(least, value[i]);
-        most = fmax(most, value[i]);
+        const double v = real_at(real, value, i);
+        if (!isfinite(v)) continue;
+        least = fmin(least, v);
+        most = fmax(most, v);
     }
     if (!(least <= most)) return KEEL_OK; /* nothing to show */
     const int64_t buckets = least < most ? BUCKETS : 1;
@@ -220,8 +226,9 @@ keel_status keel_events_histogram(keel_events *e, const char *tag, int64_t step,
         bucket[k][1] = k == BUCKETS - 1 ? most : least + width * (k + 1);
     }
     for (int64_t i = 0; i < n; i++) {
-        if (!isfinite(value[i])) continue;
-        const int64_t k = (int64_t)((value[i] - least) / width);
+        const double v = real_at(real, value, i);
+        if (!isfinite(v)) continue;
+        const int64_t k = (int64_t)((v - least) / width);
         bucket[k < 0 ? 0 : k >= buckets ? buckets - 1 : k][2]++;
     }
     bytes tensor = begin_tensor(DT_DOUBLE, 2, (int64_t[]){ buckets, 3 });

@@ -4,7 +4,7 @@
 #ifndef KEEL_IO_EVENTS_H
 #define KEEL_IO_EVENTS_H
 #include "base/text.h"
-#include <stdint.h>
+#include "keel/tensor.h"
 
 typedef struct keel_events keel_events;
 
@@ -12,9 +12,9 @@ typedef struct keel_events keel_events;
 keel_status keel_events_create(keel_events **out, const char *folder);
 /* Each writes one event of a step and flushes it. KEEL_EIO: it could not be written. */
 keel_status keel_events_scalar(keel_events *e, const char *tag, int64_t step, double value);
-/* n numbers in 30 buckets of equal width. */
-keel_status keel_events_histogram(keel_events *e, const char *tag, int64_t step,
-                                  const double *value, int64_t n);
+/* n numbers, float32 or float64, in 30 buckets of equal width. */
+keel_status keel_events_histogram(keel_events *e, const char *tag, int64_t step, keel_dtype real,
+                                  const void *value, int64_t n);
 /* n images as PNG files. */
 typedef struct keel_events_image {
     const void *png;

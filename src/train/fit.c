@@ -47,20 +47,22 @@ static int64_t across_bytes(const keel_scored *now, const keel_programs *parked)
     return sum;
 }
 
-/* Of the copy that a checkpoint is written from. */
-static int64_t snapshot_bytes(const keel_fitting *f)
+/* Of what callbacks keep of the model, and of the copy that a checkpoint is written from. */
+static int64_t copies_bytes(const keel_fitting *f)
 {
     const keel_trainer *t = f->trainer;
-    return f->resume.saver ? t->store->n_master * (int64_t)keel_dtype_size(t->store->real) +
-                                 keel_trainer_state_bytes(t)
-                           : 0;
+    int64_t sum = keel_watch_bytes(&f->run);
+    if (f->resume.saver)
+        sum += t->store->n_master * (int64_t)keel_dtype_size(t->store->real) +
+               keel_trainer_state_bytes(t);
+    return sum;
 }
 
 static int64_t planned_bytes(const keel_fitting *f)
 {
     const keel_trainer *t = f->trainer;
     int64_t sum = keel_store_bytes(t->store) + keel_arenas_bytes(t->arenas);
-    sum += keel_trainer_moment_bytes(t) + keel_trainer_state_bytes(t) + snapshot_bytes(f);
+    sum += keel_trainer_moment_bytes(t) + keel_trainer_state_bytes(t) + copies_bytes(f);
     sum += across_bytes(&t->train, &t->trained) + across_bytes(&t->test, &t->tested);
     sum += keel_feed_bytes(f->feed) + keel_resident_bytes(t);
     if (f->validation_feed) sum += keel_feed_bytes(f->validation_feed);
@@ -441,28 +443,27 @@ static int64_t device_bytes(const keel_trainer *t)
     return most;
 }
 
-/* What saving will need, and what is not in memory yet. The state of the model's optimizer gets its
- * memory now, since the system does not count pages that nobody has written. */
-static int64_t saving_bytes(const keel_fitting *f)
+/* The state of the model's optimizer, into which a fit writes at its end: the system does not count
+ * pages that nobody has written. */
+static void touch_state(const keel_model_compiled *c)
 {
     enum { PAGE = 4096 };
-    const keel_trainer *t = f->trainer;
-    if (t->sharded) return keel_trainer_state_bytes(t) + snapshot_bytes(f);
-    for (int i = 0; i < t->model->compiled.n_state; i++) {
-        const keel_tensor *state = &t->model->compiled.state[i];
-        const int64_t n = keel_shape_count(&state->shape) * (int64_t)keel_dtype_size(state->dtype);
-        volatile char *p = state->data;
+    for (int i = 0; i < c->n_state; i++) {
+        const keel_tensor *t = &c->state[i];
+        const int64_t n = keel_shape_count(&t->shape) * (int64_t)keel_dtype_size(t->dtype);
+        volatile char *p = t->data;
         for (int64_t at = 0; p && at < n; at += PAGE) p[at] = p[at];
     }
-    return snapshot_bytes(f);
 }
 
 static keel_status check_memory(const keel_fitting *f)
 {
+    const keel_trainer *t = f->trainer;
+    if (!t->sharded) touch_state(&t->model->compiled);
     return keel_run_memory_check(&(keel_run_memory){
         .what = "fit",
-        .steps = keel_arenas_bytes(f->trainer->arenas),
-        .saving = saving_bytes(f),
+        .steps = keel_arenas_bytes(t->arenas),
+        .copies = copies_bytes(f) + (t->sharded ? keel_trainer_state_bytes(t) : 0),
         .keeps = !f->strategy->recompute,
         .input = { { f->feed, f->least[0] }, { f->validation_feed, f->least[1] } },
         .asked = f->o.input_memory > 0 });

@@ -18,9 +18,9 @@ static int64_t plus(int64_t a, int64_t b)
 static void list_parts(char text[TEXT], const keel_run_memory *m, int64_t steps, int64_t input)
 {
     int n = snprintf(text, TEXT, "%lld for what a step computes", (long long)steps);
-    if (m->saving)
-        n += snprintf(text + n, (size_t)(TEXT - n), ", %lld for the model as it is saved",
-                      (long long)m->saving);
+    if (m->copies)
+        n += snprintf(text + n, (size_t)(TEXT - n), ", %lld for copies of the model",
+                      (long long)m->copies);
     if (m->outputs)
         n += snprintf(text + n, (size_t)(TEXT - n), ", %lld for the rows that come out",
                       (long long)m->outputs);
@@ -35,7 +35,7 @@ keel_status keel_run_memory_check(const keel_run_memory *m)
     char parts[TEXT];
     if (!keel_input_group_limit(&limit, &left, &group)) return KEEL_OK;
     const int64_t steps = plus(m->steps, LIBRARIES);
-    const int64_t rest = plus(plus(steps, m->saving), m->outputs);
+    const int64_t rest = plus(plus(steps, m->copies), m->outputs);
     const int64_t input = plus(m->input[0].least, m->input[1].least);
     if (plus(rest, input) > left) {
         list_parts(parts, m, steps, input);

@@ -7,7 +7,7 @@
 typedef struct keel_run_memory {
     const char *what; /* "fit" */
     int64_t steps;    /* bytes that steps write, and that are not in memory yet */
-    int64_t saving;   /* of what is written to files, as such */
+    int64_t copies;   /* of the model: as it is saved, as callbacks keep it */
     int64_t outputs;  /* of rows that come out, in memory */
     bool keeps;       /* values for backward that could be made again instead */
     bool grows;       /* more rows may come out than these: the input leaves them half */

@@ -85,6 +85,16 @@ keel_status keel_watch_begin(keel_watch *r, keel_model *m, const keel_fit_option
     return KEEL_OK;
 }
 
+int64_t keel_watch_bytes(const keel_watch *r)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < r->n; i++) {
+        const keel_watching *w = keel_watching_of(&r->callback[i]);
+        if (w && w->watcher->bytes) sum += w->watcher->bytes(w->args.args, r->at.model);
+    }
+    return sum;
+}
+
 void keel_watch_end(keel_watch *r)
 {
     keel_live_end(&r->live);

@@ -57,6 +57,9 @@ keel_status keel_watch_begin(keel_watch *r, keel_model *m, const keel_fit_option
                              int rank);
 void keel_watch_end(keel_watch *r); /* also ends what keel_watch_go_live began */
 
+/* Of what the callbacks will keep of the model. */
+int64_t keel_watch_bytes(const keel_watch *r);
+
 /* The model is live from here on. */
 void keel_watch_go_live(keel_watch *r, keel_trainer *t);
 

@@ -22,6 +22,16 @@ static bool fits(const kept *k, const keel_model *m)
     return true;
 }
 
+int64_t keel_kept_weights_bytes(const keel_model *m)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < m->n_weight; i++) {
+        const keel_spec *spec = &m->weight[i].info.spec;
+        sum += keel_shape_count(&spec->shape) * (int64_t)keel_dtype_size(spec->dtype);
+    }
+    return sum;
+}
+
 keel_status keel_kept_weights_create(void **out, const keel_model *m)
 {
     if (fits(*out, m)) return KEEL_OK;

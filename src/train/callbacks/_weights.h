@@ -4,6 +4,7 @@
 #include "model/model.h"
 #include "train/callbacks/watcher.h"
 
+int64_t keel_kept_weights_bytes(const keel_model *m);
 /* Room for the weights, in *kept: made anew, or that which is there if it fits. */
 keel_status keel_kept_weights_create(void **kept, const keel_model *m);
 void keel_kept_weights_destroy(void *kept);

@@ -105,6 +105,11 @@ static keel_status on_train_end(void *context, const keel_moment *at)
     return KEEL_OK;
 }
 
+static int64_t bytes(const void *args, const keel_model *m)
+{
+    return ((const args_t *)args)->restore_best_weights ? keel_kept_weights_bytes(m) : 0;
+}
+
 static void release(keel_watching *w)
 {
     keel_kept_weights_destroy(w->own);
@@ -131,6 +136,7 @@ const keel_watcher keel_watcher_early_stopping = {
         .on_train_end = on_train_end,
         .on_epoch_end = on_epoch_end,
     },
+    .bytes = bytes,
     .release = release,
     .tensor = tensor,
     .steers = true,

@@ -154,20 +154,15 @@ static keel_status write_graph(keel_watching *w, const keel_model *m)
 static keel_status write_weight(keel_watching *w, const keel_model *m, int v, int64_t epoch)
 {
     const keel_model_weight *x = &m->weight[v];
-    const int64_t n = keel_shape_count(&x->info.spec.shape);
     keel_events *e;
     keel_text tag = { 0 };
-    keel_status s = KEEL_ENOMEM;
     KEEL_TRY(events_of(w, TRAIN, &e));
-    double *value = keel_calloc((size_t)n, sizeof *value);
     keel_model_variable_path(m, v, &tag);
     keel_text_add(&tag, "/histogram");
-    for (int64_t i = 0; value && i < n; i++)
-        value[i] = m->dtype == KEEL_FLOAT64 ? ((const double *)x->data)[i]
-                                            : (double)((const float *)x->data)[i];
-    if (value && !tag.failed) s = keel_events_histogram(e, tag.data, epoch, value, n);
+    const keel_status s = tag.failed ? KEEL_ENOMEM
+                                     : keel_events_histogram(e, tag.data, epoch, m->dtype, x->data,
+                                                             keel_shape_count(&x->info.spec.shape));
     keel_text_free(&tag);
-    keel_free(value);
     return s;
 }
 
