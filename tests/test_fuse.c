@@ -31,8 +31,11 @@ static keel_value add(builder *b, const char *layer, const char *op, const void 
     const keel_variable weight[] = { 0, 1, 2, 3 };
     const keel_spec each = { KEEL_FLOAT32, { 1, { c } } };
     const keel_spec of_channels[] = { each, each, each, each };
-    const keel_spec kernel = { KEEL_FLOAT32, { 4, { 3, 3, c, c } } };
+    const int64_t side = !strncmp(layer, "1x1", 3) ? 1 : 3;
     const bool bn = !strcmp(op, "batch_norm"), conv = !strcmp(op, "conv2d");
+    const int64_t of = conv ? c / ((const keel_conv2d_args *)args)->groups : c;
+    const int64_t filters = !strcmp(layer, "1x1 to 2") ? 2 : c;
+    const keel_spec kernel = { KEEL_FLOAT32, { 4, { side, side, of, filters } } };
     const bool ln = !strcmp(op, "layer_norm");
     keel_value out;
     b->g->layer = layer;
@@ -49,6 +52,17 @@ static const keel_batch_norm_args bn = {
     .epsilon = 1e-3, .momentum = 0.9, .center = true, .scale = true
 };
 static const keel_conv2d_args conv = { .strides = { 1, 1 }, .dilation = { 1, 1 }, .groups = 1 };
+static const keel_conv2d_args conv_by_2 = { .strides = { 2, 2 },
+                                            .dilation = { 1, 1 },
+                                            .groups = 1 };
+static const keel_conv2d_args conv_in_groups = { .strides = { 1, 1 },
+                                                 .dilation = { 1, 1 },
+                                                 .groups = 5 };
+static const keel_upsample_args high = { .axis = 0, .factor = 2 },
+                                wide = { .axis = -2, .factor = 3 },
+                                deep = { .axis = 2, .factor = 2 },
+                                between = { .axis = 1, .factor = 2, .between = true };
+static const keel_pool2d_args mean_by_1 = { .pool = { 2, 2 }, .strides = { 1, 1 } };
 static const keel_pool2d_args pool = { .pool = { 3, 3 }, .strides = { 2, 2 } };
 static const keel_zero_pad2d_args pad = { .pad = { 1, 1, 1, 1 } };
 static const keel_layer_norm_args ln = {
@@ -100,15 +114,53 @@ static void what_is_left_of_a_graph(void **unused)
         { { "+", "relu", "ln" }, "+, relu, ln" },
         { { "bn", "+", "ln" }, "bn + +, ln" },
         { { "pad", "conv", "bn", "relu", "pad", "conv" }, "pad + conv, bn + relu, pad + conv" },
+        { { "high", "wide", "1x1" }, "1x1, high, wide" },
+        { { "high", "wide", "1x1", "1x1'", "relu" }, "1x1, 1x1', high, wide, relu" },
+        { { "high", "keep", "wide", "1x1" }, "high, 1x1, wide" },
+        { { "high", "wide", "conv" }, "high, wide, conv" },
+        { { "high", "wide", "1x1 by 2" }, "high, wide, 1x1 by 2" },
+        { { "high", "wide", "1x1 in groups" }, "high, wide, 1x1 in groups" },
+        { { "deep", "1x1" }, "deep, 1x1" },
+        { { "between", "1x1" }, "1x1, between" },
+        { { "high", "pad", "1x1" }, "high, pad + 1x1" },
+        { { "1x1", "mean" }, "mean, 1x1" },
+        { { "1x1", "1x1'", "mean" }, "mean, 1x1, 1x1'" },
+        { { "1x1", "relu", "mean" }, "1x1, relu, mean" },
+        { { "1x1", "keep", "mean" }, "1x1, mean" },
+        { { "conv", "mean" }, "conv, mean" },
+        { { "1x1", "mean by 1" }, "1x1, mean by 1" },
+        { { "mean by 1", "1x1" }, "mean by 1, 1x1" },
+        { { "mean by 1", "1x1 to 2" }, "1x1 to 2, mean by 1" },
+        { { "mean", "1x1 to 2" }, "mean, 1x1 to 2" },
+        { { "1x1", "pool" }, "1x1, pool" },
+        { { "high", "1x1", "mean" }, "1x1, high, mean" },
     };
     static const struct {
         const char *word, *op;
         const void *args;
     } ops[] = {
-        { "bn", "batch_norm", &bn },   { "conv", "conv2d", &conv }, { "pool", "max_pool2d", &pool },
-        { "pad", "zero_pad2d", &pad }, { "relu", "relu", &relu },   { "capped", "relu", &capped },
-        { "leaky", "relu", &leaky },   { "relu6", "relu6", NULL },  { "+", "add", NULL },
-        { "ln", "layer_norm", &ln },   { "silu", "silu", NULL },
+        { "bn", "batch_norm", &bn },
+        { "conv", "conv2d", &conv },
+        { "pool", "max_pool2d", &pool },
+        { "pad", "zero_pad2d", &pad },
+        { "relu", "relu", &relu },
+        { "capped", "relu", &capped },
+        { "leaky", "relu", &leaky },
+        { "relu6", "relu6", NULL },
+        { "+", "add", NULL },
+        { "ln", "layer_norm", &ln },
+        { "silu", "silu", NULL },
+        { "1x1", "conv2d", &conv },
+        { "1x1'", "conv2d", &conv },
+        { "1x1 by 2", "conv2d", &conv_by_2 },
+        { "1x1 to 2", "conv2d", &conv },
+        { "1x1 in groups", "conv2d", &conv_in_groups },
+        { "high", "upsample", &high },
+        { "wide", "upsample", &wide },
+        { "deep", "upsample", &deep },
+        { "between", "upsample", &between },
+        { "mean", "average_pool2d", &pool },
+        { "mean by 1", "average_pool2d", &mean_by_1 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         builder b = { 0 };
@@ -150,6 +202,81 @@ static void what_is_left_of_a_graph(void **unused)
         assert_true(keel_shape_equal(&shape, &keel_graph_spec(b.g, keep[n_keep - 1])->shape));
         keel_graph_destroy(b.g);
     }
+}
+
+/* Both inputs of a sum are upsampled, after `x` and after `z`. */
+static void what_is_upsampled_is_added_before(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *name;
+        const keel_upsample_args *x[2], *z[2];
+        bool keep; /* what z becomes */
+        const char *left;
+    } cases[] = {
+        { "by both axes", { &high, &wide }, { &high, &wide }, false, "x, z, sum, high, wide" },
+        { "by one axis", { &wide }, { &wide }, false, "x, z, sum, wide" },
+        { "between places", { &between }, { &between }, false, "x, z, sum, between" },
+        { "the channels", { &deep }, { &deep }, false, "x, z, deep, deep, sum" },
+        { "in another order",
+          { &high, &wide },
+          { &wide, &high },
+          false,
+          "x, z, high, wide, wide, high, sum" },
+        { "one is asked for", { &high }, { &high }, true, "x, z, high, high, sum" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        builder b = { 0 };
+        keel_value in, keep[2], end[2];
+        char left[200] = "";
+        must(keel_graph_create(&b.g, KEEL_FLOAT32, true));
+        must(keel_graph_input(b.g, &(keel_spec){ KEEL_FLOAT32, { 3, { 4, 6, 5 } } }, &in));
+        end[0] = add(&b, "x", "tanh", NULL, &in, 1);
+        end[1] = add(&b, "z", "sigmoid", NULL, &in, 1);
+        for (int k = 0; k < 4; k++) {
+            const keel_upsample_args *a = k / 2 ? cases[i].z[k % 2] : cases[i].x[k % 2];
+            const char *layer = a == &high ? "high" : a == &wide ? "wide" : "between";
+            if (a == &deep) layer = "deep";
+            if (a) end[k / 2] = add(&b, layer, "upsample", a, &end[k / 2], 1);
+        }
+        keep[0] = add(&b, "sum", "add", NULL, end, 2);
+        keep[1] = end[1];
+        const keel_shape shape = keel_graph_spec(b.g, keep[0])->shape;
+        must(keel_graph_fuse(b.g, keep, cases[i].keep ? 2 : 1));
+        for (int k = 0; k < b.g->n_node; k++) {
+            const keel_graph_node *n = &b.g->node[k];
+            if (k) strcat(left, ", ");
+            strcat(left, n->node.layer);
+            for (int j = 0; j < n->node.n_in; j++) assert_true(n->in[j] < n->out[0]);
+        }
+        if (strcmp(left, cases[i].left)) fail_msg("%s: '%s'", cases[i].name, left);
+        assert_true(keel_shape_equal(&shape, &keel_graph_spec(b.g, keep[0])->shape));
+        keel_graph_destroy(b.g);
+    }
+}
+
+/* The sum is taken into the batch_norm, which makes what is upsampled. */
+static void a_sum_that_goes_before_may_be_fused(void **unused)
+{
+    (void)unused;
+    builder b = { 0 };
+    keel_value x, z, n, pair[2], sum;
+    must(keel_graph_create(&b.g, KEEL_FLOAT32, true));
+    must(keel_graph_input(b.g, &(keel_spec){ KEEL_FLOAT32, { 3, { 4, 4, 5 } } }, &x));
+    z = add(&b, "z", "tanh", NULL, &x, 1);
+    n = add(&b, "n", "batch_norm", &bn, &x, 1);
+    for (int k = 0; k < 2; k++) {
+        pair[k] = add(&b, "high", "upsample", &high, k ? &z : &n, 1);
+        pair[k] = add(&b, "wide", "upsample", &wide, &pair[k], 1);
+    }
+    sum = add(&b, "sum", "add", NULL, pair, 2);
+    must(keel_graph_fuse(b.g, &sum, 1));
+    assert_int_equal(b.g->n_node, 4);
+    assert_string_equal(b.g->node[1].node.layer, "n + sum");
+    assert_int_equal(b.g->node[2].in[0], b.g->node[1].out[0]);
+    assert_int_equal(b.g->node[3].in[0], b.g->node[2].out[0]);
+    assert_int_equal(sum, b.g->node[3].out[0]);
+    keel_graph_destroy(b.g);
 }
 
 static void what_is_added_must_be_made_before_the_batch_norm(void **unused)
@@ -213,6 +340,12 @@ static void a_failing_allocation_leaves_a_graph_that_can_be_freed(void **unused)
         z = add(&b, "other", "tanh", NULL, &v, 1);
         v = add(&b, "more", "add", NULL, (keel_value[]){ v, z }, 2);
         v = add(&b, "norm", "layer_norm", &ln, &v, 1);
+        z = add(&b, "high", "upsample", &high, &z, 1);
+        v = add(&b, "high", "upsample", &high, &v, 1);
+        v = add(&b, "1x1", "conv2d", &conv, &v, 1);
+        v = add(&b, "more", "add", NULL, (keel_value[]){ v, z }, 2);
+        v = add(&b, "1x1", "conv2d", &conv, &v, 1);
+        v = add(&b, "mean", "average_pool2d", &pool, &v, 1);
         keel_memory_fail_at(at);
         s = keel_graph_fuse(b.g, &v, 1);
         keel_memory_fail_at(-1);
@@ -289,11 +422,55 @@ static keel_model *network(keel_dtype dtype, const char *policy)
     return m;
 }
 
+static keel_symbol conv_1x1(keel_model *m, keel_symbol x, int64_t filters)
+{
+    return must_call(m, "Conv2D",
+                     KEEL_ARGS(KEEL_ARG_INT("filters", filters), KEEL_ARG_INT("kernel_size", 1)),
+                     x);
+}
+
+/* Everything that changes places: shortcuts of a U-Net; places between others before a convolution;
+ * means before and after one. */
+static keel_model *network_in_order(keel_dtype dtype, const char *policy)
+{
+    keel_model *m;
+    keel_symbol x, pair[2];
+    must(keel_model_create(&m, NULL, dtype, 7));
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
+    x = must_call(m, "MaxPooling2D", NULL, must_call(m, "ReLU", NULL, conv_bn(m, x, 9, 3, "same")));
+    pair[0] = must_call(m, "UpSampling2D", NULL, conv_bn(m, x, 7, 3, "same"));
+    pair[1] = conv_1x1(m, must_call(m, "UpSampling2D", NULL, x), 7);
+    must(keel_model_call(m, "Add", NULL, pair, 2, &x));
+    x = must_call(m, "AveragePooling2D", KEEL_ARGS(KEEL_ARG_INT("pool_size", 2)),
+                  conv_1x1(m, must_call(m, "ReLU", NULL, x), 20));
+    x = must_call(m, "ReLU", NULL, x);
+    x = must_call(m, "AveragePooling2D",
+                  KEEL_ARGS(KEEL_ARG_INT("pool_size", 3), KEEL_ARG_INT("strides", 1),
+                            KEEL_ARG_STR("padding", "same")),
+                  x);
+    x = must_call(m, "ReLU", NULL, conv_1x1(m, x, 5));
+    x = must_call(m, "UpSampling2D",
+                  KEEL_ARGS(KEEL_ARG_INT("size", 3), KEEL_ARG_STR("interpolation", "bilinear")), x);
+    x = must_call(m, "Flatten", NULL, must_call(m, "ReLU", NULL, conv_1x1(m, x, 2)));
+    x = must_call(m, "Dense",
+                  KEEL_ARGS(KEEL_ARG_INT("units", CLASSES), KEEL_ARG_STR("activation", "softmax")),
+                  x);
+    must(keel_model_outputs(m, &x, 1));
+    must(keel_model_compile(
+        m,
+        &(keel_compile){
+            KEEL_COMPILE, .optimizer = { "SGD", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate", 0.05)) },
+            .loss = { { "sparse_categorical_crossentropy" } }, .metrics = { { "accuracy" } } }));
+    if (policy) must(keel_model_set_dtype_policy(m, policy));
+    return m;
+}
+
 typedef struct way {
     const char *devices;
     bool unfused, reference;
     const char *policy; /* NULL: none */
     bool one_step;      /* else three epochs */
+    bool in_order;      /* the network whose ops change places */
 } way;
 
 static keel_model *train(keel_dtype dtype, const way *w, keel_history *h)
@@ -312,7 +489,7 @@ static keel_model *train(keel_dtype dtype, const way *w, keel_history *h)
     const keel_tensor labels = { KEEL_FLOAT32, { 1, { rows } }, y };
     must(keel_strategy_create(&s, w->devices));
     must(keel_dataset_from_arrays(&d, &images, &labels, NULL));
-    keel_model *m = network(dtype, w->policy);
+    keel_model *m = (w->in_order ? network_in_order : network)(dtype, w->policy);
     must(keel_fit(m, s, d,
                   &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = BATCH,
                                        .epochs = w->one_step ? 1 : 3, .validation = d,
@@ -360,6 +537,10 @@ static void fused_training_gives_the_weights_of_unfused_training(void **unused)
         { KEEL_FLOAT32, { "cpu:0-2", false, false }, 0 },
         { KEEL_FLOAT32, { "cpu:0", false, true }, 0 },
         { KEEL_FLOAT64, { "cpu:0-1", false, false }, 0 },
+        { KEEL_FLOAT32, { "cpu:0", .in_order = true }, 2e-6 },
+        { KEEL_FLOAT32, { "cpu:0-2", .in_order = true }, 2e-6 },
+        { KEEL_FLOAT32, { "cpu:0", .in_order = true, .reference = true }, 2e-6 },
+        { KEEL_FLOAT64, { "cpu:0-1", .in_order = true }, 1e-14 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         way other = cases[i].way;
@@ -406,9 +587,11 @@ static void fused_training_in_bfloat16_strays_no_further_than_unfused(void **unu
 {
     (void)unused;
     static const char *const devices[] = { "cpu:0", "cpu:0-2" };
-    keel_model *begin = network(KEEL_FLOAT32, NULL);
-    for (int i = 0; i < 4; i++) {
-        way w = { .devices = devices[i / 2], .reference = i % 2, .one_step = true };
+    for (int i = 0; i < 8; i++) {
+        way w = {
+            .devices = devices[i / 2 % 2], .reference = i % 2, .one_step = true, .in_order = i / 4
+        };
+        keel_model *begin = (i / 4 ? network_in_order : network)(KEEL_FLOAT32, NULL);
         keel_history h[3] = { 0 };
         keel_model *exact = train(KEEL_FLOAT32, &w, &h[0]);
         w.policy = "mixed_bfloat16";
@@ -427,21 +610,23 @@ static void fused_training_in_bfloat16_strays_no_further_than_unfused(void **unu
         keel_model_destroy(exact);
         keel_model_destroy(fused);
         keel_model_destroy(plain);
+        keel_model_destroy(begin);
     }
-    keel_model_destroy(begin);
 }
 
 static void fused_weights_do_not_depend_on_the_number_of_lanes(void **unused)
 {
     (void)unused;
     static const char *const devices[] = { "cpu:0-1", "cpu:0-2", "cpu:0-6", "cpu:0-7" };
-    for (int mixed = 0; mixed < 2; mixed++) {
-        way w = { .devices = "cpu:0", .policy = mixed ? "mixed_bfloat16" : NULL };
+    for (int i = 0; i < 4; i++) {
+        way w = { .devices = "cpu:0",
+                  .policy = i % 2 ? "mixed_bfloat16" : NULL,
+                  .in_order = i / 2 };
         keel_model *one = train(KEEL_FLOAT32, &w, NULL);
-        for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
-            w.devices = devices[i];
+        for (size_t k = 0; k < sizeof devices / sizeof *devices; k++) {
+            w.devices = devices[k];
             keel_model *many = train(KEEL_FLOAT32, &w, NULL);
-            near(many, one, 0, devices[i]);
+            near(many, one, 0, devices[k]);
             keel_model_destroy(many);
         }
         keel_model_destroy(one);
@@ -452,6 +637,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_left_of_a_graph),
+        cmocka_unit_test(what_is_upsampled_is_added_before),
+        cmocka_unit_test(a_sum_that_goes_before_may_be_fused),
         cmocka_unit_test(what_is_added_must_be_made_before_the_batch_norm),
         cmocka_unit_test(the_sum_may_be_read_before_the_layer_norm_and_after_it),
         cmocka_unit_test(a_failing_allocation_leaves_a_graph_that_can_be_freed),

@@ -3,28 +3,20 @@
  * the node before it, and reads its input. Nodes without work are then dropped, and values are
  * numbered anew. */
 #include "graph/fuse.h"
+#include "graph/fuse_impl.h"
 #include "base/memory.h"
 #include "ops/all.h"
 #include "ops/args.h"
 #include <stdio.h>
 #include <string.h>
 
-typedef struct fuser {
-    keel_graph *g;
-    int *uses;        /* [n_value] */
-    keel_value *name; /* [n_value] the value that replaces it; itself if nothing changed */
-    bool *dead;       /* [n_node] */
-} fuser;
-
 static bool is(const keel_graph_node *n, const keel_op *op)
 {
     return n->node.op == op;
 }
 
-/* The node that makes input k of node n, if no other node reads that value and its op is `op`; else
- * NULL. */
-static keel_graph_node *only_maker(const fuser *f, const keel_graph_node *n, int k,
-                                   const keel_op *op)
+keel_graph_node *keel_only_maker(const keel_fuser *f, const keel_graph_node *n, int k,
+                                 const keel_op *op)
 {
     const keel_value v = n->in[k];
     const int maker = f->g->value[v].node;
@@ -45,7 +37,7 @@ static bool is_relu(const keel_graph_node *n, double *max)
 }
 
 /* Whether no element of a value is below 0. */
-static bool not_negative(const fuser *f, keel_value v)
+static bool not_negative(const keel_fuser *f, keel_value v)
 {
     const int maker = f->g->value[v].node;
     double ignored;
@@ -55,7 +47,7 @@ static bool not_negative(const fuser *f, keel_value v)
            (is(n, &keel_op_batch_norm) && ((const keel_batch_norm_args *)n->args)->relu);
 }
 
-static keel_status add_layer(keel_graph_node *to, const char *first, const char *second)
+keel_status keel_add_layer(keel_graph_node *to, const char *first, const char *second)
 {
     if (!strcmp(first, second)) return KEEL_OK;
     const size_t n = strlen(first) + strlen(second) + 4;
@@ -68,9 +60,9 @@ static keel_status add_layer(keel_graph_node *to, const char *first, const char 
 }
 
 /* The work of `later` is now done by `n`, which is inferred again with its new arguments. */
-static keel_status take_in(fuser *f, keel_graph_node *n, const keel_graph_node *later)
+static keel_status take_in(keel_fuser *f, keel_graph_node *n, const keel_graph_node *later)
 {
-    KEEL_TRY(add_layer(n, n->node.layer, later->node.layer));
+    KEEL_TRY(keel_add_layer(n, n->node.layer, later->node.layer));
     f->dead[later - f->g->node] = true;
     f->name[later->out[0]] = n->out[0];
     f->uses[n->out[0]] = f->uses[later->out[0]];
@@ -78,9 +70,9 @@ static keel_status take_in(fuser *f, keel_graph_node *n, const keel_graph_node *
 }
 
 /* `n` does the work of `earlier`, and reads its input. */
-static keel_status take_over(fuser *f, keel_graph_node *n, const keel_graph_node *earlier)
+static keel_status take_over(keel_fuser *f, keel_graph_node *n, const keel_graph_node *earlier)
 {
-    KEEL_TRY(add_layer(n, earlier->node.layer, n->node.layer));
+    KEEL_TRY(keel_add_layer(n, earlier->node.layer, n->node.layer));
     f->dead[earlier - f->g->node] = true;
     n->in[0] = earlier->in[0];
     n->in_spec[0] = earlier->in_spec[0];
@@ -89,15 +81,15 @@ static keel_status take_over(fuser *f, keel_graph_node *n, const keel_graph_node
 
 /* The batch_norm that makes input k of node n, if only n reads it and it has no activation yet;
  * else NULL. */
-static keel_graph_node *plain_norm(const fuser *f, const keel_graph_node *n, int k)
+static keel_graph_node *plain_norm(const keel_fuser *f, const keel_graph_node *n, int k)
 {
-    keel_graph_node *bn = only_maker(f, n, k, &keel_op_batch_norm);
+    keel_graph_node *bn = keel_only_maker(f, n, k, &keel_op_batch_norm);
     const keel_batch_norm_args *a = bn ? bn->args : NULL;
     return bn && !a->relu && !a->silu ? bn : NULL;
 }
 
 /* batch_norm -> relu */
-static keel_status fuse_relu(fuser *f, keel_graph_node *n)
+static keel_status fuse_relu(keel_fuser *f, keel_graph_node *n)
 {
     double max;
     keel_graph_node *bn = plain_norm(f, n, 0);
@@ -109,7 +101,7 @@ static keel_status fuse_relu(fuser *f, keel_graph_node *n)
 }
 
 /* batch_norm -> silu */
-static keel_status fuse_silu(fuser *f, const keel_graph_node *n)
+static keel_status fuse_silu(keel_fuser *f, const keel_graph_node *n)
 {
     keel_graph_node *bn = plain_norm(f, n, 0);
     if (!bn || bn->node.n_in > 1) return KEEL_OK;
@@ -118,7 +110,7 @@ static keel_status fuse_silu(fuser *f, const keel_graph_node *n)
 }
 
 /* batch_norm -> add, if the other input is made before the batch_norm runs */
-static keel_status fuse_add(fuser *f, keel_graph_node *n)
+static keel_status fuse_add(keel_fuser *f, keel_graph_node *n)
 {
     for (int k = 0; k < 2 && n->node.n_in == 2; k++) {
         keel_graph_node *bn = plain_norm(f, n, k);
@@ -150,10 +142,10 @@ static keel_status fuse_add(fuser *f, keel_graph_node *n)
 /* zero_pad2d -> conv2d; and, after a relu, zero_pad2d -> max_pool2d, since the pooling's own
  * padding never wins. Where a window had no positive pixel, a padded zero could win, and no pixel
  * got a gradient. Now a pixel gets it, and the relu stops it. */
-static keel_status fuse_pad(fuser *f, keel_graph_node *n)
+static keel_status fuse_pad(keel_fuser *f, keel_graph_node *n)
 {
     const bool pool = is(n, &keel_op_max_pool2d);
-    const keel_graph_node *pad = only_maker(f, n, 0, &keel_op_zero_pad2d);
+    const keel_graph_node *pad = keel_only_maker(f, n, 0, &keel_op_zero_pad2d);
     if (!pad || (pool && !not_negative(f, pad->in[0]))) return KEEL_OK;
     const int64_t *more = ((const keel_zero_pad2d_args *)pad->args)->pad;
     keel_pool2d_args *p = pool ? n->args : NULL;
@@ -164,11 +156,11 @@ static keel_status fuse_pad(fuser *f, keel_graph_node *n)
     return take_over(f, n, pad);
 }
 
-static keel_status fuse_pool(fuser *f, keel_graph_node *n)
+static keel_status fuse_pool(keel_fuser *f, keel_graph_node *n)
 {
     double max = 0;
     keel_pool2d_args *a = n->args;
-    const keel_graph_node *relu = only_maker(f, n, 0, &keel_op_relu);
+    const keel_graph_node *relu = keel_only_maker(f, n, 0, &keel_op_relu);
     if (!relu || !is_relu(relu, &max) || max > 0) return KEEL_OK;
     a->relu = true;
     return take_over(f, n, relu);
@@ -176,7 +168,7 @@ static keel_status fuse_pool(fuser *f, keel_graph_node *n)
 
 /* add -> layer_norm: the add becomes add_layer_norm, which has both outputs. It runs where the add
  * ran, so whoever else reads the sum may do so before the layer_norm. */
-static keel_status fuse_norm(fuser *f, keel_graph_node *n)
+static keel_status fuse_norm(keel_fuser *f, keel_graph_node *n)
 {
     const keel_value sum = n->in[0], y = n->out[0];
     const int maker = f->g->value[sum].node;
@@ -189,7 +181,7 @@ static keel_status fuse_norm(fuser *f, keel_graph_node *n)
     both[1] = y;
     keel_free(a->out);
     a->out = both;
-    KEEL_TRY(add_layer(a, a->node.layer, n->node.layer));
+    KEEL_TRY(keel_add_layer(a, a->node.layer, n->node.layer));
     void *const args = a->args; /* n has these from now on, and is freed with them */
     keel_spec *const weight_spec = a->weight_spec;
     keel_variable *const weight = a->weight;
@@ -210,21 +202,29 @@ static keel_status fuse_norm(fuser *f, keel_graph_node *n)
     return keel_node_infer(&a->node);
 }
 
-static keel_status fuse_node(fuser *f, keel_graph_node *n)
+static keel_status fuse_node(keel_fuser *f, keel_graph_node *n)
 {
     for (int k = 0; k < n->node.n_in; k++) n->in[k] = f->name[n->in[k]];
     if (is(n, &keel_op_relu) || is(n, &keel_op_relu6)) return fuse_relu(f, n);
     if (is(n, &keel_op_silu)) return fuse_silu(f, n);
-    if (is(n, &keel_op_add)) return fuse_add(f, n);
+    if (is(n, &keel_op_add)) {
+        KEEL_TRY(keel_order_add(f, &n));
+        return fuse_add(f, n);
+    }
     if (is(n, &keel_op_layer_norm)) return fuse_norm(f, n);
-    if (is(n, &keel_op_conv2d) || is(n, &keel_op_depthwise_conv2d)) return fuse_pad(f, n);
+    if (is(n, &keel_op_conv2d)) {
+        KEEL_TRY(fuse_pad(f, n));
+        return keel_order_conv(f, &n);
+    }
+    if (is(n, &keel_op_depthwise_conv2d)) return fuse_pad(f, n);
+    if (is(n, &keel_op_average_pool2d)) return keel_order_pool(f, &n);
     if (!is(n, &keel_op_max_pool2d)) return KEEL_OK;
     KEEL_TRY(fuse_pad(f, n));
     return fuse_pool(f, n);
 }
 
 /* Drops dead nodes and the values that they made. */
-static void drop(fuser *f, keel_value *keep, int n_keep)
+static void drop(keel_fuser *f, keel_value *keep, int n_keep)
 {
     keel_graph *g = f->g;
     int n_value = 0, n_node = 0;
@@ -242,7 +242,7 @@ static void drop(fuser *f, keel_value *keep, int n_keep)
             keel_graph_node_free(n);
             continue;
         }
-        for (int k = 0; k < n->node.n_in; k++) n->in[k] = now[n->in[k]];
+        for (int k = 0; k < n->node.n_in; k++) n->in[k] = now[f->name[n->in[k]]];
         for (int k = 0; k < n->node.n_out; k++) {
             n->out[k] = now[n->out[k]];
             g->value[n->out[k]].node = n_node;
@@ -256,10 +256,10 @@ static void drop(fuser *f, keel_value *keep, int n_keep)
 keel_status keel_graph_fuse(keel_graph *g, keel_value *keep, int n_keep)
 {
     keel_status s = KEEL_OK;
-    fuser f = { .g = g,
-                .uses = keel_calloc((size_t)g->n_value, sizeof(int)),
-                .name = keel_calloc((size_t)g->n_value, sizeof(keel_value)),
-                .dead = keel_calloc((size_t)g->n_node, sizeof(bool)) };
+    keel_fuser f = { .g = g,
+                     .uses = keel_calloc((size_t)g->n_value, sizeof(int)),
+                     .name = keel_calloc((size_t)g->n_value, sizeof(keel_value)),
+                     .dead = keel_calloc((size_t)g->n_node, sizeof(bool)) };
     if (!f.uses || !f.name || !f.dead) {
         s = KEEL_ENOMEM;
         goto out;

@@ -17,9 +17,18 @@
  *     add -> layer_norm                        add_layer_norm, whose outputs are both; others may
  *                                              read the sum, too
  *
+ * Or two ops change places, so that one of them has fewer places or channels to do:
+ *
+ *     upsample -> conv2d of 1x1                the convolution first
+ *     upsample, upsample -> add                the sum first, and one upsample
+ *     conv2d of 1x1 -> average_pool2d          the pooling first, if it has strides
+ *     average_pool2d -> conv2d of 1x1          the convolution first, if the pooling has none and
+ *                                              there are fewer filters than channels
+ *
  * A fused node is called by both layers, "bn + relu". Values and gradients are those of the graph
  * as it was: mostly equal bits in float32. Where padding moves into a window op, a gradient may be
- * added in another order; where two results are exactly 0, their signs may differ. */
+ * added in another order, and so where ops change places; a mean is then rounded before the
+ * products and not after them. Where two results are exactly 0, their signs may differ. */
 keel_status keel_graph_fuse(keel_graph *g, keel_value *keep, int n_keep);
 
 #endif
