@@ -63,6 +63,7 @@ static const keel_upsample_args high = { .axis = 0, .factor = 2 },
                                 deep = { .axis = 2, .factor = 2 },
                                 between = { .axis = 1, .factor = 2, .between = true };
 static const keel_pool2d_args mean_by_1 = { .pool = { 2, 2 }, .strides = { 1, 1 } };
+static const keel_reshape_args view = { .shape = { 3, { 7, 7, 5 } } };
 static const keel_pool2d_args pool = { .pool = { 3, 3 }, .strides = { 2, 2 } };
 static const keel_zero_pad2d_args pad = { .pad = { 1, 1, 1, 1 } };
 static const keel_layer_norm_args ln = {
@@ -99,6 +100,11 @@ static void what_is_left_of_a_graph(void **unused)
         { { "conv", "relu" }, "conv, relu" },
         { { "conv", "relu", "pool" }, "conv, relu + pool" },
         { { "conv", "capped", "pool" }, "conv, capped, pool" },
+        { { "conv", "relu", "view", "pool" }, "conv, view, relu + pool" },
+        { { "conv", "relu", "view", "view", "pool" }, "conv, view, view, relu + pool" },
+        { { "conv", "relu", "keep", "view", "pool" }, "conv, relu, view, pool" },
+        { { "conv", "relu", "view", "keep", "pool" }, "conv, relu, view, pool" },
+        { { "conv", "capped", "view", "pool" }, "conv, capped, view, pool" },
         { { "conv", "relu", "pad", "pool" }, "conv, relu + pad + pool" },
         { { "bn", "relu", "pad", "pool" }, "bn + relu, pad + pool" },
         { { "conv", "pad", "pool" }, "conv, pad, pool" },
@@ -148,6 +154,7 @@ static void what_is_left_of_a_graph(void **unused)
         { "leaky", "relu", &leaky },
         { "relu6", "relu6", NULL },
         { "+", "add", NULL },
+        { "view", "reshape", &view },
         { "ln", "layer_norm", &ln },
         { "silu", "silu", NULL },
         { "1x1", "conv2d", &conv },
@@ -430,7 +437,7 @@ static keel_symbol conv_1x1(keel_model *m, keel_symbol x, int64_t filters)
 }
 
 /* Everything that changes places: shortcuts of a U-Net; places between others before a convolution;
- * means before and after one. */
+ * means before and after one. And a rectifier with views behind it. */
 static keel_model *network_in_order(keel_dtype dtype, const char *policy)
 {
     keel_model *m;
@@ -451,7 +458,9 @@ static keel_model *network_in_order(keel_dtype dtype, const char *policy)
     x = must_call(m, "ReLU", NULL, conv_1x1(m, x, 5));
     x = must_call(m, "UpSampling2D",
                   KEEL_ARGS(KEEL_ARG_INT("size", 3), KEEL_ARG_STR("interpolation", "bilinear")), x);
-    x = must_call(m, "Flatten", NULL, must_call(m, "ReLU", NULL, conv_1x1(m, x, 2)));
+    x = must_call(m, "ReLU", NULL, conv_1x1(m, x, 2));
+    x = must_call(m, "Reshape", KEEL_ARGS(KEEL_ARG_INTS("target_shape", -1, 2)), x);
+    x = must_call(m, "Flatten", NULL, must_call(m, "MaxPooling1D", NULL, x));
     x = must_call(m, "Dense",
                   KEEL_ARGS(KEEL_ARG_INT("units", CLASSES), KEEL_ARG_STR("activation", "softmax")),
                   x);

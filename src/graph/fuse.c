@@ -156,14 +156,20 @@ static keel_status fuse_pad(keel_fuser *f, keel_graph_node *n)
     return take_over(f, n, pad);
 }
 
+/* relu -> max_pool2d, also with views of other dims between them, as pooling in one dim has */
 static keel_status fuse_pool(keel_fuser *f, keel_graph_node *n)
 {
     double max = 0;
-    keel_pool2d_args *a = n->args;
-    const keel_graph_node *relu = keel_only_maker(f, n, 0, &keel_op_relu);
+    keel_graph_node *reader = n, *view;
+    while ((view = keel_only_maker(f, reader, 0, &keel_op_reshape))) reader = view;
+    const keel_graph_node *relu = keel_only_maker(f, reader, 0, &keel_op_relu);
     if (!relu || !is_relu(relu, &max) || max > 0) return KEEL_OK;
-    a->relu = true;
-    return take_over(f, n, relu);
+    if (relu->in_spec[0].dtype != relu->node.out[0].dtype) return KEEL_OK;
+    ((keel_pool2d_args *)n->args)->relu = true;
+    KEEL_TRY(keel_add_layer(n, relu->node.layer, n->node.layer));
+    f->dead[relu - f->g->node] = true;
+    reader->in[0] = relu->in[0];
+    return reader == n ? keel_node_infer(&n->node) : KEEL_OK;
 }
 
 /* add -> layer_norm: the add becomes add_layer_norm, which has both outputs. It runs where the add

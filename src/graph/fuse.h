@@ -13,7 +13,7 @@
  *     batch_norm -> relu, relu6                args relu, max_value of batch_norm
  *     batch_norm -> silu                       arg silu of batch_norm
  *     batch_norm -> add -> relu, relu6         and its second input, made before it
- *     relu -> max_pool2d                       arg relu of max_pool2d
+ *     relu -> max_pool2d                       arg relu of max_pool2d; reshapes may lie between
  *     add -> layer_norm                        add_layer_norm, whose outputs are both; others may
  *                                              read the sum, too
  *
