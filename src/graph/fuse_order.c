@@ -120,7 +120,7 @@ keel_status keel_order_add(keel_fuser *f, keel_graph_node **n)
         keel_graph_node *const late = a > b ? a : b, *const other = a > b ? b : a;
         const keel_value from[] = { a->in[0], b->in[0] };
         const keel_spec spec = a->in_spec[0];
-        KEEL_TRY(keel_add_layer(late, other->node.layer, late->node.layer));
+        KEEL_TRY(keel_add_layer(late, a->node.layer, b->node.layer));
         exchange(late, *n);
         for (int k = 0; k < 2; k++) {
             late->in[k] = from[k];
