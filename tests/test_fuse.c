@@ -5,6 +5,7 @@
 #include "graph_add.h"
 #include "keel/keel.h"
 #include "must.h"
+#include "ops/all.h"
 #include "ops/args.h"
 #include <math.h>
 #include <setjmp.h>
@@ -258,6 +259,31 @@ static void what_is_upsampled_is_added_before(void **unused)
         }
         if (strcmp(left, cases[i].left)) fail_msg("%s: '%s'", cases[i].name, left);
         assert_true(keel_shape_equal(&shape, &keel_graph_spec(b.g, keep[0])->shape));
+        keel_graph_destroy(b.g);
+    }
+}
+
+static void places_of_volumes_are_convolved_before_they_are_upsampled(void **unused)
+{
+    (void)unused;
+    static const keel_conv3d_args conv3d = { .strides = { 1, 1, 1 },
+                                             .dilation = { 1, 1, 1 },
+                                             .groups = 1 };
+    for (int64_t depth = 1; depth < 3; depth++) { /* of the window */
+        builder b = { 0 };
+        keel_value v;
+        const keel_spec kernel = { KEEL_FLOAT32, { 5, { depth, 1, 1, 5, 4 } } };
+        const keel_upsample_args *up[] = { &high, &wide };
+        must(keel_graph_create(&b.g, KEEL_FLOAT32, true));
+        must(keel_graph_input(b.g, &(keel_spec){ KEEL_FLOAT32, { 4, { 2, 3, 4, 5 } } }, &v));
+        for (int k = 0; k < 2; k++)
+            must(graph_add(b.g, &keel_op_upsample, up[k], &v, 1, NULL, NULL, 0, &v));
+        must(graph_add(b.g, &keel_op_conv3d, &conv3d, &v, 1, (keel_variable[]){ 0 }, &kernel, 1,
+                       &v));
+        const keel_shape shape = keel_graph_spec(b.g, v)->shape;
+        must(keel_graph_fuse(b.g, &v, 1));
+        assert_ptr_equal(b.g->node[depth == 1 ? 0 : 2].node.op, &keel_op_conv3d);
+        assert_true(keel_shape_equal(&shape, &keel_graph_spec(b.g, v)->shape));
         keel_graph_destroy(b.g);
     }
 }
@@ -647,6 +673,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_left_of_a_graph),
         cmocka_unit_test(what_is_upsampled_is_added_before),
+        cmocka_unit_test(places_of_volumes_are_convolved_before_they_are_upsampled),
         cmocka_unit_test(a_sum_that_goes_before_may_be_fused),
         cmocka_unit_test(what_is_added_must_be_made_before_the_batch_norm),
         cmocka_unit_test(the_sum_may_be_read_before_the_layer_norm_and_after_it),

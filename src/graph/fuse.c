@@ -222,6 +222,7 @@ static keel_status fuse_node(keel_fuser *f, keel_graph_node *n)
         KEEL_TRY(fuse_pad(f, n));
         return keel_order_conv(f, &n);
     }
+    if (is(n, &keel_op_conv3d)) return keel_order_conv(f, &n);
     if (is(n, &keel_op_depthwise_conv2d)) return fuse_pad(f, n);
     if (is(n, &keel_op_average_pool2d)) return keel_order_pool(f, &n);
     if (!is(n, &keel_op_max_pool2d)) return KEEL_OK;

@@ -19,7 +19,7 @@
  *
  * Or two ops change places, so that one of them has fewer places or channels to do:
  *
- *     upsample -> conv2d of 1x1                the convolution first
+ *     upsample -> conv2d, conv3d of 1x1        the convolution first
  *     upsample, upsample -> add                the sum first, and one upsample
  *     conv2d of 1x1 -> average_pool2d          the pooling first, if it has strides
  *     average_pool2d -> conv2d of 1x1          the convolution first, if the pooling has none and

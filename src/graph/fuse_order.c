@@ -10,15 +10,18 @@
 #include "ops/all.h"
 #include "ops/args.h"
 
-/* Whether each output of the conv2d is made of one place of its own. */
+/* Whether each output of the convolution is made of one place of its own. */
 static bool reads_a_place(const keel_graph_node *n)
 {
-    const keel_conv2d_args *a = n->args;
-    const int64_t *kernel = n->weight_spec[0].shape.dim;
-    for (int i = 0; i < 2; i++)
-        if (kernel[i] != 1 || a->strides[i] != 1 || a->pad[2 * i] || a->pad[2 * i + 1])
+    const keel_conv2d_args *flat = n->args;
+    const keel_conv3d_args *deep = n->args;
+    const bool volume = n->node.op == &keel_op_conv3d;
+    const int64_t *strides = volume ? deep->strides : flat->strides;
+    const int64_t *pad = volume ? deep->pad : flat->pad;
+    for (int i = 0; i < (volume ? 3 : 2); i++)
+        if (n->weight_spec[0].shape.dim[i] != 1 || strides[i] != 1 || pad[2 * i] || pad[2 * i + 1])
             return false;
-    return a->groups == 1;
+    return (volume ? deep->groups : flat->groups) == 1;
 }
 
 /* Whether it stores the type that it reads: neither of two such nodes converts for the other. */
@@ -78,10 +81,10 @@ static keel_status go_before(const keel_fuser *f, keel_graph_node **n, keel_grap
 /* What the convolution, of 1x1, should go before; NULL: nothing. */
 static keel_graph_node *goes_before(const keel_fuser *f, const keel_graph_node *conv)
 {
-    const int64_t *kernel = conv->weight_spec[0].shape.dim;
+    const keel_shape *kernel = &conv->weight_spec[0].shape;
     keel_graph_node *m = keel_only_maker(f, conv, 0, &keel_op_upsample);
     if (m) return upsamples(m) ? m : NULL;
-    if (kernel[2] <= kernel[3]) return NULL;
+    if (kernel->dim[kernel->rank - 2] <= kernel->dim[kernel->rank - 1]) return NULL;
     m = keel_only_maker(f, conv, 0, &keel_op_average_pool2d);
     return m && !has_strides(m) && keeps_type(m) ? m : NULL;
 }
