@@ -288,6 +288,81 @@ static void places_of_volumes_are_convolved_before_they_are_upsampled(void **unu
     }
 }
 
+/* Each word reads x, and the last node adds up what they make. */
+static void of_what_does_the_same_one_is_left(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *words[3];
+        bool keep; /* what the second makes */
+        const char *left;
+    } cases[] = {
+        { { "relu", "relu", "tanh" }, false, "x, relu, tanh, sum" },
+        { { "relu", "relu", "relu" }, false, "x, relu, sum" },
+        { { "relu", "relu", "tanh" }, true, "x, relu, tanh, sum" },
+        { { "relu", "capped", "relu6" }, false, "x, relu, capped, relu6, sum" },
+        { { "leaky", "relu", "leaky" }, false, "x, leaky, relu, sum" },
+        { { "tanh", "tanh", "relu" }, false, "x, tanh, tanh, relu, sum" },
+        { { "bn", "bn", "relu" }, false, "x, bn, bn, relu, sum" },
+    };
+    static const struct {
+        const char *word, *op;
+        const void *args;
+    } ops[] = {
+        { "relu", "relu", &relu },  { "capped", "relu", &capped }, { "leaky", "relu", &leaky },
+        { "relu6", "relu6", NULL }, { "tanh", "tanh", NULL },      { "bn", "batch_norm", &bn },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        builder b = { 0 };
+        keel_value x, v[3], keep[2];
+        char left[200] = "";
+        must(keel_graph_create(&b.g, KEEL_FLOAT32, true));
+        must(keel_graph_input(b.g, &(keel_spec){ KEEL_FLOAT32, { 3, { 4, 4, 5 } } }, &x));
+        x = add(&b, "x", "sigmoid", NULL, &x, 1);
+        for (int w = 0; w < 3; w++)
+            for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
+                if (!strcmp(cases[i].words[w], ops[k].word))
+                    v[w] = add(&b, ops[k].word, ops[k].op, ops[k].args, &x, 1);
+        keep[0] = add(&b, "sum", "add", NULL, v, 3);
+        keep[1] = v[1];
+        must(keel_graph_fuse(b.g, keep, cases[i].keep ? 2 : 1));
+        const keel_graph_node *sum = &b.g->node[b.g->n_node - 1];
+        for (int k = 0; k < b.g->n_node; k++) {
+            if (k) strcat(left, ", ");
+            strcat(left, b.g->node[k].node.layer);
+        }
+        if (strcmp(left, cases[i].left)) fail_msg("case %d leaves '%s'", (int)i, left);
+        assert_int_equal(keep[0], sum->out[0]);
+        assert_int_equal(sum->node.n_in, 3);
+        if (cases[i].keep) assert_int_equal(keep[1], sum->in[1]);
+        for (int w = 0; w < 3; w++) /* each still reads what its own word made */
+            assert_string_equal(b.g->node[b.g->value[sum->in[w]].node].node.layer,
+                                cases[i].words[w]);
+        keel_graph_destroy(b.g);
+    }
+}
+
+/* Both rectifiers of what a batch_norm makes become its own. */
+static void two_readers_that_do_the_same_are_one_for_fusing(void **unused)
+{
+    (void)unused;
+    builder b = { 0 };
+    keel_value x, v[2], sum;
+    must(keel_graph_create(&b.g, KEEL_FLOAT32, true));
+    must(keel_graph_input(b.g, &(keel_spec){ KEEL_FLOAT32, { 3, { 4, 4, 5 } } }, &x));
+    x = add(&b, "n", "batch_norm", &bn, &x, 1);
+    for (int k = 0; k < 2; k++) {
+        v[k] = add(&b, k ? "second" : "first", "relu", &relu, &x, 1);
+        v[k] = add(&b, k ? "1x1" : "tanh", k ? "conv2d" : "tanh", k ? &conv : NULL, &v[k], 1);
+    }
+    sum = add(&b, "sum", "add", NULL, v, 2);
+    must(keel_graph_fuse(b.g, &sum, 1));
+    assert_int_equal(b.g->n_node, 4);
+    assert_string_equal(b.g->node[0].node.layer, "n + first + second");
+    for (int k = 1; k < 3; k++) assert_int_equal(b.g->node[k].in[0], b.g->node[0].out[0]);
+    keel_graph_destroy(b.g);
+}
+
 /* The sum is taken into the batch_norm, which makes what is upsampled. */
 static void a_sum_that_goes_before_may_be_fused(void **unused)
 {
@@ -463,7 +538,8 @@ static keel_symbol conv_1x1(keel_model *m, keel_symbol x, int64_t filters)
 }
 
 /* Everything that changes places: shortcuts of a U-Net; places between others before a convolution;
- * means before and after one. And a rectifier with views behind it. */
+ * means before and after one. And two rectifiers of the same, and one
+ * with views behind it. */
 static keel_model *network_in_order(keel_dtype dtype, const char *policy)
 {
     keel_model *m;
@@ -474,8 +550,10 @@ static keel_model *network_in_order(keel_dtype dtype, const char *policy)
     pair[0] = must_call(m, "UpSampling2D", NULL, conv_bn(m, x, 7, 3, "same"));
     pair[1] = conv_1x1(m, must_call(m, "UpSampling2D", NULL, x), 7);
     must(keel_model_call(m, "Add", NULL, pair, 2, &x));
-    x = must_call(m, "AveragePooling2D", KEEL_ARGS(KEEL_ARG_INT("pool_size", 2)),
-                  conv_1x1(m, must_call(m, "ReLU", NULL, x), 20));
+    for (int i = 0; i < 2; i++) pair[i] = conv_1x1(m, must_call(m, "ReLU", NULL, x), 20);
+    must(keel_model_call(m, "Multiply", NULL, pair, 2, &x));
+    x = conv_1x1(m, x, 20);
+    x = must_call(m, "AveragePooling2D", KEEL_ARGS(KEEL_ARG_INT("pool_size", 2)), x);
     x = must_call(m, "ReLU", NULL, x);
     x = must_call(m, "AveragePooling2D",
                   KEEL_ARGS(KEEL_ARG_INT("pool_size", 3), KEEL_ARG_INT("strides", 1),
@@ -674,6 +752,8 @@ int main(void)
         cmocka_unit_test(what_is_left_of_a_graph),
         cmocka_unit_test(what_is_upsampled_is_added_before),
         cmocka_unit_test(places_of_volumes_are_convolved_before_they_are_upsampled),
+        cmocka_unit_test(of_what_does_the_same_one_is_left),
+        cmocka_unit_test(two_readers_that_do_the_same_are_one_for_fusing),
         cmocka_unit_test(a_sum_that_goes_before_may_be_fused),
         cmocka_unit_test(what_is_added_must_be_made_before_the_batch_norm),
         cmocka_unit_test(the_sum_may_be_read_before_the_layer_norm_and_after_it),

@@ -275,7 +275,9 @@ keel_status keel_graph_fuse(keel_graph *g, keel_value *keep, int n_keep)
     for (int i = 0; i < n_keep; i++) f.uses[keep[i]]++;
     for (int i = 0; i < g->n_node; i++)
         for (int k = 0; k < g->node[i].node.n_in; k++) f.uses[g->node[i].in[k]]++;
-    for (int i = 0; i < g->n_node && s >= 0; i++) s = fuse_node(&f, &g->node[i]);
+    s = keel_fuse_same(&f, keep, n_keep);
+    for (int i = 0; i < g->n_node && s >= 0; i++)
+        if (!f.dead[i]) s = fuse_node(&f, &g->node[i]);
     if (s >= 0) drop(&f, keep, n_keep);
 out:
     keel_free(f.uses);

@@ -17,7 +17,8 @@
  *     add -> layer_norm                        add_layer_norm, whose outputs are both; others may
  *                                              read the sum, too
  *
- * Or two ops change places, so that one of them has fewer places or channels to do:
+ * Of relu, relu6, reshape and cast one is left, where several do the same with the same value. And
+ * two ops change places, so that one of them has fewer places or channels to do:
  *
  *     upsample -> conv2d, conv3d of 1x1        the convolution first
  *     upsample, upsample -> add                the sum first, and one upsample

@@ -1,5 +1,5 @@
-/* Shared by fuse.c, which takes one op into another, and fuse_order.c, which has two change places.
- */
+/* Shared by fuse.c, which takes one op into another, fuse_order.c, which has two change places, and
+ * fuse_same.c, which makes one of two. */
 #ifndef KEEL_GRAPH_FUSE_IMPL_H
 #define KEEL_GRAPH_FUSE_IMPL_H
 #include "graph/graph.h"
@@ -18,6 +18,10 @@ keel_graph_node *keel_only_maker(const keel_fuser *f, const keel_graph_node *n, 
 
 /* The node is called by both layers, "first + second", of which one is its own. */
 keel_status keel_add_layer(keel_graph_node *to, const char *first, const char *second);
+
+/* Of nodes that do the same with the same value only the first is left. Values of keep [n_keep] get
+ * the names of those that replace them. */
+keel_status keel_fuse_same(keel_fuser *f, keel_value *keep, int n_keep);
 
 /* Let *n, which has just been reached, go before what makes its input, where that is less work (see
  * fuse.h). *n is then the place of its op, and what it went before is in its old place. */
