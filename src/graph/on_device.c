@@ -322,10 +322,11 @@ keel_status keel_on_device_end(keel_program *p, const keel_bound *b, int worker)
     keel_status failed = KEEL_OK; /* what goes out last comes behind all calls */
     if (!follows) failed = keel_device_reach(d, KEEL_COMPUTE_STREAM);
     if (failed >= 0 && x->waited_out) failed = keel_device_reach(d, KEEL_COPY_OUT_STREAM);
-    if (failed < 0) {
+    if (failed < 0 || p->failure[worker].status < 0) { /* who knows what has come? */
         ahead_of(p, worker)->batch = 0;
-        return failed;
+        x->seen = 0;
     }
+    if (failed < 0) return failed;
     let_go(p, worker, p->input, first, rows);
     if (ahead_of(p, worker)->batch) {
         int64_t first_ahead, rows_ahead;
