@@ -101,7 +101,7 @@ if(CMOCKA_FOUND AND NOT KEEL_SANITIZE STREQUAL "fuzzer")
         if(name MATCHES "^test_cuda_")
             keel_use_emulator(${name})
         endif()
-        if(name MATCHES "^test_cuda_(device|gpus|random|sums)$")
+        if(name MATCHES "^test_cuda_(device|gpus|loops|random|sums)$")
             target_sources(${name} PRIVATE $<TARGET_OBJECTS:keel_emulated_device>)
         endif()
         if(name STREQUAL "test_cudnn_graphs") # the kernels by libraries, as nvcc compiles them
