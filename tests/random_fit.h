@@ -1,6 +1,7 @@
 /* Fits drawn by chance: a model, what it is compiled with, its rows and the options of the fit. */
 #ifndef TESTS_RANDOM_FIT_H
 #define TESTS_RANDOM_FIT_H
+#include <math.h>
 #include "random_graph.h"
 #include "random_rows.h"
 #include "made_multi.h"
@@ -20,10 +21,12 @@ typedef struct fitting {
     keel_dtype dtype;
     const char *policy; /* NULL: none */
     drawn_optimizer optimizer;
-    const char *schedule, *multi; /* multi: optimizers of some weights; NULL: none */
-    const char *callback;         /* NULL: none */
-    int open;                     /* which of the models of rows that differ in length; 0: none */
-    int shards;                   /* 0: sums in any order */
+    const char *schedule, *multi;  /* multi: optimizers of some weights; NULL: none */
+    const char *callback, *second; /* NULL: none */
+    double scale;                  /* with which the loss begins; 0: as by default */
+    int growth;                    /* good steps that double it */
+    int open;   /* which of the models of rows that differ in length; 0: none; STATEFUL */
+    int shards; /* 0: sums in any order */
     bool recompute, metrics;
     double class_weight[3];
     keel_fit_options o;
@@ -119,9 +122,22 @@ static void draw_callback(fitting *f)
     bool averages = false;
     for (int i = 0; i < f->optimizer.n_arg; i++)
         averages |= !strcmp(f->optimizer.arg[i].key, "use_ema");
-    if (percent(25)) f->callback = texts[averages && !f->multi ? chance(5) : chance(3)];
+    const int n = averages && !f->multi ? 5 : 3;
+    if (percent(25)) f->callback = texts[chance(n)];
+    if (f->callback && percent(50)) f->second = texts[chance(n)];
+    if (f->callback == f->second) f->second = NULL;
+    if (f->second && strstr(f->callback, "Swap") && strstr(f->second, "Swap")) f->second = NULL;
     /* else there is no rate that it could lower */
     if ((f->schedule || f->multi) && f->callback == texts[0]) f->callback = NULL;
+    if ((f->schedule || f->multi) && f->second == texts[0]) f->second = NULL;
+}
+
+/* A scale that is too large for most models at first, and grows soon. */
+static void draw_scale(fitting *f)
+{
+    if (!f->policy || strcmp(f->policy, "mixed_float16") || percent(40)) return;
+    f->scale = ldexp(1, 12 + chance(20));
+    f->growth = 1 + chance(3);
 }
 
 static void draw_options(fitting *f)
@@ -155,15 +171,29 @@ static void draw_options(fitting *f)
 
 /* ---- rows that differ in length: a program for each length of a batch ----------------------- */
 
-enum { WORDS = 9, LENGTH = 11 };
+enum { WORDS = 9, LENGTH = 11, STATEFUL = 4 };
 static const int64_t lengths[] = { 4, 8, LENGTH };
 
-static keel_status open_model(const fitting *f, keel_model **out)
+/* Rows go on from step to step. */
+static keel_symbol stateful_model(const fitting *f, keel_model *m)
 {
-    keel_model *m;
+    const keel_arg go_on = KEEL_ARG_BOOL("stateful", true), units = KEEL_ARG_INT("units", 3);
+    keel_symbol x;
+    must(keel_model_input(m, KEEL_DIMS(LENGTH), KEEL_ARGS(KEEL_ARG_INT("batch_size", f->g.batch)),
+                          &x));
+    x = must_call(m, "Embedding",
+                  KEEL_ARGS(KEEL_ARG_INT("input_dim", WORDS), KEEL_ARG_INT("output_dim", 4),
+                            KEEL_ARG_BOOL("mask_zero", f->g.seed % 2 == 0)),
+                  x);
+    x = must_call(m, "LSTM", KEEL_ARGS(units, go_on, KEEL_ARG_BOOL("return_sequences", true)), x);
+    x = must_call(m, f->g.seed % 3 ? "GRU" : "SimpleRNN", KEEL_ARGS(units, go_on), x);
+    return must_call(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 1)), x);
+}
+
+static keel_symbol model_of_words(const fitting *f, keel_model *m)
+{
     keel_symbol x, y;
     keel_shape shape = { 1, { -1 } };
-    must(keel_model_create(&m, NULL, f->dtype, f->g.seed));
     must(keel_model_input(m, &shape, NULL, &x));
     x = must_call(m, "Embedding",
                   KEEL_ARGS(KEEL_ARG_INT("input_dim", WORDS), KEEL_ARG_INT("output_dim", 4),
@@ -185,7 +215,14 @@ static keel_status open_model(const fitting *f, keel_model **out)
         x = must_call(m, "Dropout", KEEL_ARGS(KEEL_ARG_FLOAT("rate", 0.3)), y);
     }
     if (f->open > 1) x = must_call(m, "GlobalAveragePooling1D", NULL, x);
-    x = must_call(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 1)), x);
+    return must_call(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 1)), x);
+}
+
+static keel_status open_model(const fitting *f, keel_model **out)
+{
+    keel_model *m;
+    must(keel_model_create(&m, NULL, f->dtype, f->g.seed));
+    keel_symbol x = f->open == STATEFUL ? stateful_model(f, m) : model_of_words(f, m);
     must(keel_model_outputs(m, &x, 1));
     *out = m;
     return keel_model_compile(
@@ -195,7 +232,9 @@ static keel_status open_model(const fitting *f, keel_model **out)
 static void open_rows(const fitting *f, random_rows *t, int64_t rows)
 {
     int64_t *splits = t->array[t->n_array++] = numbers(KEEL_FLOAT64, rows + 1);
-    for (int64_t i = 0; i < rows; i++) splits[i + 1] = splits[i] + 1 + chance(LENGTH);
+    const bool equal = f->open == STATEFUL;
+    for (int64_t i = 0; i < rows; i++)
+        splits[i + 1] = splits[i] + (equal ? LENGTH : 1 + chance(LENGTH));
     const int64_t n = splits[rows];
     void *x = t->array[t->n_array++] = numbers(f->dtype, n);
     void *y = t->array[t->n_array++] = numbers(f->dtype, rows);
@@ -209,8 +248,11 @@ static void open_rows(const fitting *f, random_rows *t, int64_t rows)
           { KEEL_INT64, { 1, { rows + 1 } }, splits } },
         { "y", KEEL_ROLE_TARGET, NULL, { f->dtype, { 2, { rows, 1 } }, y } },
     };
+    const keel_array_field of_equal[2] = {
+        { "words", KEEL_ROLE_INPUT, NULL, { f->dtype, { 2, { rows, LENGTH } }, x } }, fields[1]
+    };
     t->dtype = f->dtype;
-    must(keel_dataset_from_fields(&t->data, fields, 2));
+    must(keel_dataset_from_fields(&t->data, equal ? of_equal : fields, 2));
 }
 
 static keel_status draw_fitting(fitting *f, uint64_t seed)
@@ -229,9 +271,13 @@ static keel_status draw_fitting(fitting *f, uint64_t seed)
     f->metrics = percent(40);
     bind_weights(&f->g, !f->shards);
     draw_optimizer(f, !f->shards);
-    f->open = percent(10) ? 1 + chance(3) : 0;
+    f->open = percent(12) ? 1 + chance(STATEFUL) : 0;
     random_graph less = f->g;
     less.rows = 1 + chance(11);
+    if (f->open == STATEFUL) { /* whole batches */
+        f->g.rows = f->g.batch * (1 + chance(4));
+        less.rows = f->g.batch * (1 + chance(2));
+    }
     if (f->open) {
         f->g.n_out = 1;
         f->g.loss[0] = LOSS_MSE;
@@ -242,7 +288,9 @@ static keel_status draw_fitting(fitting *f, uint64_t seed)
         KEEL_TRY(draw_rows(&f->held_out, &less, f->dtype));
     }
     draw_options(f);
-    if (!f->open) return KEEL_OK;
+    draw_scale(f);
+    if (f->open == STATEFUL) f->o.validation_batch_size = 0;
+    if (!f->open || f->open == STATEFUL) return KEEL_OK;
     if (percent(60)) {
         f->o.bucket = lengths;
         f->o.bucket_count = sizeof lengths / sizeof *lengths;
@@ -268,7 +316,7 @@ static void describe(const fitting *f, char out[TEXT])
     if (n < TEXT)
         snprintf(out + n, (size_t)(TEXT - n),
                  ") %s, %s %s, %d shards%s, %d rows by %d, %d epochs, end %d, steps %d, "
-                 "validation %d%s%s%s %s, open %d",
+                 "validation %d%s%s%s %s %s, open %d, scale %g",
                  f->multi      ? "beside others"
                  : f->schedule ? f->schedule
                                : "",
@@ -277,7 +325,7 @@ static void describe(const fitting *f, char out[TEXT])
                  (int)f->o.epochs, (int)f->o.end, (int)f->o.steps_per_epoch,
                  f->o.validation != NULL, f->o.class_weight ? ", class weights" : "",
                  f->g.weighted ? ", weights" : "", f->o.unfused ? ", unfused" : "",
-                 f->callback ? f->callback : "", f->open);
+                 f->callback ? f->callback : "", f->second ? f->second : "", f->open, f->scale);
 }
 
 static keel_status make_model(fitting *f, keel_model **out)
@@ -298,6 +346,11 @@ static keel_status make_model(fitting *f, keel_model **out)
     if (s >= 0) s = keel_model_recompile(m, &c);
     if (s >= 0 && f->schedule) s = keel_model_set_schedule(m, f->schedule);
     if (s >= 0 && f->multi) m = made_multi(m, f->multi);
+    if (s >= 0 && f->scale > 0) {
+        m->compiled.loss_scale_args.initial_scale = f->scale;
+        m->compiled.loss_scale_args.dynamic_growth_steps = f->growth;
+        m->compiled.loss_scale = (float)f->scale;
+    }
     if (s < 0)
         keel_model_destroy(m);
     else

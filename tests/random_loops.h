@@ -30,7 +30,8 @@ static void draw_looping(looping *l, uint64_t seed)
     *l = (looping){ 0 };
     must(draw_fitting(&l->f, seed));
     fitting *f = &l->f;
-    f->policy = f->schedule = f->multi = f->callback = NULL; /* which functions have not */
+    f->policy = f->schedule = f->multi = f->callback = f->second =
+        NULL; /* which functions have not */
     f->o.epochs = 1;
     if (f->dtype == KEEL_FLOAT32 && !f->shards) f->dtype = KEEL_FLOAT64;
     l->n_run = 2 + chance(MOST_RUNS - 1);

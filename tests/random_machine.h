@@ -40,6 +40,7 @@ typedef struct machine {
     bool unequal, locks_nothing, refuses_tapes;
     int64_t bucket_bytes;
     int who, fail_at, hang_at; /* a device's call that fails */
+    int fail_memory;           /* which request for memory fails; 0: none */
     double patience;
 } machine;
 
@@ -69,7 +70,9 @@ static void describe_machine(const machine *m, char out[TEXT])
     if (m->fail_at)
         n += snprintf(out + n, (size_t)(TEXT - n), ", call %d of %d fails", m->fail_at, m->who);
     if (m->hang_at)
-        snprintf(out + n, (size_t)(TEXT - n), ", work %d of %d hangs", m->hang_at, m->who);
+        n += snprintf(out + n, (size_t)(TEXT - n), ", work %d of %d hangs", m->hang_at, m->who);
+    if (m->fail_memory)
+        snprintf(out + n, (size_t)(TEXT - n), ", request %d for memory fails", m->fail_memory);
 }
 
 typedef struct opened {

@@ -112,14 +112,15 @@ static void make_small(fitting *f)
 {
     f->optimizer = (drawn_optimizer){ .name = "SGD" };
     with(&f->optimizer, (keel_arg)KEEL_ARG_FLOAT("learning_rate", 0.002));
-    f->schedule = f->multi = f->callback = NULL;
+    f->schedule = f->multi = f->callback = f->second = NULL;
+    f->scale = 0;
     f->o.callbacks = NULL;
     f->o.reference_kernels = false;
     f->o.epochs = 1;
     f->o.steps_per_epoch = 2;
     f->o.end = KEEL_WRAP;
     f->o.validation = NULL;
-    if (f->o.batch_size > 5) f->o.batch_size = 5;
+    if (f->o.batch_size > 5 && f->open != STATEFUL) f->o.batch_size = 5;
 }
 
 static bool try(uint64_t seed, bool prints)

@@ -6,6 +6,7 @@
  *
  * `test_random_devices FROM COUNT` tries that many from one number on (random_seeds.h). */
 #include <unistd.h>
+#include "base/memory.h"
 #include "random_fit.h"
 #include "random_machine.h"
 #include "random_seeds.h"
@@ -27,6 +28,7 @@ typedef struct outcome {
     keel_logs logs;
     keel_tensor predicted;
     int calls[DEVICES], given[DEVICES], steps;
+    int64_t requests; /* for memory */
 } outcome;
 
 /* Ends a fit once its model has done so many steps, as a failure does, or after so many batches. */
@@ -65,7 +67,7 @@ static bool run(fitting *f, const machine *m, const machine *later, stopping *st
 {
     opened x, y;
     keel_fit_options with = f->o;
-    keel_callback *own = NULL;
+    keel_callback *own[2] = { NULL };
     const keel_callback counts = { KEEL_CALLBACK, .name = "stop", .on_train_batch_end = on_step,
                                    .context = stop };
     *o = (outcome){ 0 };
@@ -79,12 +81,23 @@ static bool run(fitting *f, const machine *m, const machine *later, stopping *st
     if (m->fail_at) standin_of(x.device[m->who])->fail_at = m->fail_at;
     if (m->hang_at) standin_of(x.device[m->who])->hang_at = m->hang_at;
     if (stop) stop->model = o->model;
-    if (f->callback) must(keel_callback_parse(&own, f->callback));
-    with.callbacks = stop ? KEEL_CALLBACKS(&counts, own) : own ? KEEL_CALLBACKS(own) : NULL;
+    const keel_callback *all[4] = { NULL };
+    int n = 0;
+    if (stop) all[n++] = &counts;
+    for (int i = 0; i < 2; i++) {
+        const char *text = i ? f->second : f->callback;
+        if (text) must(keel_callback_parse(&own[i], text));
+        if (text) all[n++] = own[i];
+    }
+    with.callbacks = all;
     with.checkpoint = checkpoint;
+    o->requests = keel_memory_calls();
+    keel_memory_fail_at(m->fail_memory - 1);
     o->status = keel_fit(o->model, x.strategy, f->rows.data, &with, &o->history);
+    keel_memory_fail_at(-1);
+    o->requests = keel_memory_calls() - o->requests;
     if (o->status < 0) snprintf(o->text, sizeof o->text, "%s", keel_error());
-    keel_callback_destroy(own);
+    for (int i = 0; i < 2; i++) keel_callback_destroy(own[i]);
     o->steps = (int)o->history.steps;
     for (int i = 0; i < x.n; i++) o->calls[i] = standin_of(x.device[i])->calls;
     for (int i = 0; i < x.n; i++) o->given[i] = standin_of(x.device[i])->given;
@@ -144,6 +157,12 @@ static bool same_weights(const outcome *a, const outcome *b, bool bits)
     return true;
 }
 
+static bool differs(const char *what)
+{
+    why = what;
+    return false;
+}
+
 /* What the optimizer keeps, too, which a fit begins before its first step. */
 static bool same_state(const outcome *a, const outcome *b, bool bits)
 {
@@ -154,13 +173,22 @@ static bool same_state(const outcome *a, const outcome *b, bool bits)
             !alike("a state of the optimizer", c->state[i].data, d->state[i].data,
                    c->state[i].dtype, keel_shape_count(&c->state[i].shape), bits))
             return false;
-    return true;
+    return c->iterations == d->iterations || differs("the steps of the optimizer");
 }
 
-static bool differs(const char *what)
+/* What other things than steps that count move, too: states of stateful layers, by validation, and
+ * the scale of the loss, by steps that are left out. */
+static bool same_besides(const outcome *a, const outcome *b, bool bits)
 {
-    why = what;
-    return false;
+    const keel_model_compiled *c = &a->model->compiled, *d = &b->model->compiled;
+    if (c->loss_scale != d->loss_scale || c->good_steps != d->good_steps)
+        return differs("the scale of the loss");
+    const keel_row_states *r = &a->model->row_states, *q = &b->model->row_states;
+    for (int i = 0; i < r->n && r->n == q->n; i++)
+        if (!alike("what rows go on from", r->state[i].data, q->state[i].data, a->model->dtype,
+                   r->state[i].rows * keel_shape_count(&r->state[i].shape), bits))
+            return false;
+    return true;
 }
 
 /* history: its steps and epochs, too, which a fit that goes on has not. */
@@ -168,7 +196,7 @@ static bool same(const outcome *a, const outcome *b, bool bits)
 {
     why = "";
     if (a->status != b->status) return differs(a->status < 0 ? a->text : b->text);
-    if (!same_state(a, b, bits)) return false;
+    if (!same_state(a, b, bits) || !same_besides(a, b, bits)) return false;
     if (a->status < 0) return true;
     if (a->history.epochs != b->history.epochs || a->history.count != b->history.count)
         return differs("other epochs");
@@ -242,9 +270,12 @@ static bool fails(fitting *f, const machine *m, const outcome *whole)
     bool fine = true;
     failing.who = chance(m->n);
     /* a fit that fails while it validates leaves the averages in the model */
-    const bool swaps = f->callback && strstr(f->callback, "Swap");
+    const bool swaps =
+        (f->callback && strstr(f->callback, "Swap")) || (f->second && strstr(f->second, "Swap"));
     if (whole->calls[failing.who] == 0 || swaps) return true;
-    if (percent(85)) {
+    if (percent(25)) {
+        failing.fail_memory = 1 + chance((int)whole->requests);
+    } else if (percent(85)) {
         failing.fail_at = 1 + chance(whole->calls[failing.who]);
     } else {
         failing.hang_at = 1 + chance(whole->given[failing.who] > 0 ? whole->given[failing.who] : 1);
@@ -256,7 +287,8 @@ static bool fails(fitting *f, const machine *m, const outcome *whole)
     why = o.text;
     if (o.status < 0 && o.status != KEEL_EDEVICE && o.status != KEEL_ENOMEM && whole->status >= 0)
         fine = wrong(f, &failing, "another status");
-    if (fine && o.status < 0 && whole->status >= 0 && !strstr(o.text, "standin:"))
+    if (fine && o.status < 0 && whole->status >= 0 && !failing.fail_memory &&
+        !strstr(o.text, "standin:"))
         fine = wrong(f, &failing, "no device is named");
     if (o.status >= 0 || o.history.complete) { /* others have gone on, or it was at its end */
         if (!same_weights(whole, &o, f->shards > 0))
