@@ -171,6 +171,63 @@ static void the_slower_device_gets_fewer_rows(void **unused)
     }
 }
 
+/* Rows go on from step to step, of which each has three. */
+static keel_symbol stateful(keel_model *m)
+{
+    keel_symbol x;
+    must(keel_model_input(m, KEEL_DIMS(5, 3), KEEL_ARGS(KEEL_ARG_INT("batch_size", 9)), &x));
+    return must_call(m, "LSTM",
+                     KEEL_ARGS(KEEL_ARG_INT("units", 4), KEEL_ARG_BOOL("stateful", true)), x);
+}
+
+/* Of numbers above 1. */
+static keel_symbol logarithm(keel_model *m)
+{
+    keel_symbol x;
+    must(keel_model_input(m, KEEL_DIMS(4), NULL, &x));
+    x = must_call(m, "Rescaling",
+                  KEEL_ARGS(KEEL_ARG_FLOAT("scale", 1), KEEL_ARG_FLOAT("offset", -1)), x);
+    return must_call(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 2)),
+                     must_call(m, "ops.Log", NULL, x));
+}
+
+static void made_up_rows_measure_whatever_real_ones_train(void **unused)
+{
+    static const struct {
+        const char *what;
+        keel_symbol (*network)(keel_model *m);
+    } cases[] = { { "states of a whole step's rows", stateful },
+                  { "losses that are finite for real rows", logarithm } };
+    (void)unused;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        keel_device *device[2];
+        keel_strategy *s;
+        keel_model *m;
+        must(keel_model_create(&m, NULL, KEEL_FLOAT32, 3));
+        const keel_symbol x = cases[c].network(m);
+        must(keel_model_outputs(m, &x, 1));
+        must(keel_model_compile(
+            m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "SGD" }, .loss = { { "mse" } } }));
+        for (int i = 0; i < 2; i++) {
+            device[i] = standin_open(&standin_runs, i);
+            standin_of(device[i])->row_us = i ? 800 : 20;
+            snprintf(device[i]->kind, sizeof device[i]->kind, "kind %d", i);
+        }
+        must(keel_strategy_create_devices(&s, device, 2));
+        if (keel_strategy_share_by_speed(s, m, 9, NULL) < 0)
+            fail_msg("%s: %s", cases[c].what, keel_error());
+        for (int i = 0; i < 2; i++) assert_true(keel_strategy_share_of(s, i) > 0);
+        must(keel_strategy_reproducible(s, 16));
+        keel_plan plan = { .rows = 9, .steps = 1, .batch_size = 9 };
+        if (keel_plan_measure(&plan, m, s, NULL) < 0)
+            fail_msg("%s: %s", cases[c].what, keel_error());
+        assert_true(plan.plain_seconds > 0);
+        keel_strategy_destroy(s);
+        for (int i = 0; i < 2; i++) device[i]->type->close(device[i]);
+        keel_model_destroy(m);
+    }
+}
+
 /* ---- refused --------------------------------------------------------------------------------- */
 
 static void what_cannot_be_shared_is_refused_by_name(void **unused)
@@ -218,6 +275,7 @@ int main(void)
         cmocka_unit_test(unequal_shares_of_devices_change_no_bit),
         cmocka_unit_test(cores_beside_devices_have_the_bits_of_one),
         cmocka_unit_test(the_slower_device_gets_fewer_rows),
+        cmocka_unit_test(made_up_rows_measure_whatever_real_ones_train),
         cmocka_unit_test(what_cannot_be_shared_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, start, NULL);

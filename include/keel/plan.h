@@ -68,10 +68,11 @@ keel_status keel_plan_processes(keel_plan *out, const keel_model *m, const keel_
                                 keel_end_of_data end, const keel_shape *inputs);
 
 /* Measure the cost of reproducible steps: the median time of full steps of made-up rows on s, which
- * must be reproducible, alternating with ordinary steps. inputs: as for keel_plan_make.
+ * must be reproducible, alternating with ordinary steps. Where the loss of made-up rows is not
+ * finite, steps are without their last part, which moves the weights. inputs: as for
+ * keel_plan_make.
  *
- * Returns  KEEL_OK; KEEL_EARG: s is not reproducible; as keel_fit; KEEL_ENUMERIC also if made-up
- *          rows are not valid for this model
+ * Returns  KEEL_OK; KEEL_EARG: s is not reproducible; as keel_fit, except KEEL_ENUMERIC
  * Owns     fills members of *p; the model's weights do not change
  * Threads  one at a time on a model and on a strategy
  * Cost     two seconds, or ten steps if those take longer; the memory of two fits */

@@ -29,10 +29,11 @@ int keel_strategy_share_of(const keel_strategy *s, int device);
 /* Give the devices shares by their speed: a few steps of training are measured, on made-up rows and
  * on one device of each kind, while the others rest. GPUs of one model are of one kind, and so are
  * devices of as many cores. rows: of a step, of which each device gets one at least. inputs: as for
- * keel_plan_make. If all are of one kind, nothing is measured, and their parts are equal.
+ * keel_plan_make. If all are of one kind, nothing is measured, and their parts are equal. Where the
+ * loss of made-up rows is not finite, steps are without their last part, which moves the weights.
  *
  * Returns  KEEL_OK, with the shares set; KEEL_EUNSUP: the strategy is of several processes; as
- *          keel_fit; KEEL_ENUMERIC also if made-up rows are not valid for this model
+ *          keel_fit, except KEEL_ENUMERIC
  * Owns     nothing changes hands; the model's weights do not change
  * Threads  one at a time on a model and on a strategy
  * Cost     half a second for each kind, or eight steps if those take longer; the memory of a fit */

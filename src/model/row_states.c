@@ -51,11 +51,24 @@ void keel_row_states_free(keel_row_states *s)
     *s = (keel_row_states){ 0 };
 }
 
-int64_t keel_model_batch(const keel_model *m)
+/* The Input that fixes the batch size; NULL: none does. */
+static keel_model_layer *fixed_input(const keel_model *m)
 {
     for (int i = 0; i < m->n_layer; i++)
-        if (m->layer[i].batch > 0) return m->layer[i].batch;
-    return -1;
+        if (m->layer[i].batch > 0) return &m->layer[i];
+    return NULL;
+}
+
+int64_t keel_model_batch(const keel_model *m)
+{
+    const keel_model_layer *l = fixed_input(m);
+    return l ? l->batch : -1;
+}
+
+void keel_model_set_batch(keel_model *m, int64_t rows)
+{
+    keel_model_layer *l = fixed_input(m);
+    if (l) l->batch = rows;
 }
 
 void keel_model_reset_states(keel_model *m)

@@ -25,5 +25,7 @@ void keel_row_states_free(keel_row_states *s);
 
 /* The batch size that an Input of the model fixes; -1: none does. */
 int64_t keel_model_batch(const keel_model *m);
+/* Fixes another one there, unless none is. */
+void keel_model_set_batch(keel_model *m, int64_t rows);
 
 #endif

@@ -25,7 +25,7 @@ typedef struct cost {
 static keel_status step(const cost *c, side *s, double *seconds)
 {
     const double begin = keel_seconds();
-    KEEL_TRY(keel_train_step(s->trainer, &c->made.batch, 0, &s->tally));
+    KEEL_TRY(keel_made_rows_step(&c->made, s->trainer, &s->tally));
     *seconds = keel_seconds() - begin;
     return KEEL_OK;
 }

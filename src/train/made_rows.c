@@ -92,6 +92,12 @@ keel_status keel_made_rows_check(const keel_graph *g)
                                   "and this model has look-up layers");
 }
 
+keel_status keel_made_rows_step(const keel_made_rows *x, keel_trainer *t, keel_tally *tally)
+{
+    const keel_status s = keel_train_step(t, &x->batch, 0, tally);
+    return s == KEEL_ENUMERIC ? KEEL_OK : s;
+}
+
 void keel_made_rows_free(keel_made_rows *x)
 {
     for (int i = 0; i < x->n_field; i++) keel_free(x->data[i]);

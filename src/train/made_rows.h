@@ -2,7 +2,7 @@
 #ifndef KEEL_TRAIN_MADE_ROWS_H
 #define KEEL_TRAIN_MADE_ROWS_H
 #include "graph/graph.h"
-#include "train/pairing.h"
+#include "train/step.h"
 
 typedef struct keel_made_rows {
     keel_pairing pairing;
@@ -27,6 +27,9 @@ keel_status keel_made_rows_make_many(keel_made_rows *out, const keel_model *m, i
 void keel_made_rows_next(keel_made_rows *x);
 /* KEEL_EUNSUP: the graph reads what look-up layers make of rows, which nobody has made. */
 keel_status keel_made_rows_check(const keel_graph *g);
+/* A step that trains, to be timed. Losses that are finite for real rows may not be so for made-up
+ * ones, as of a logarithm; such a step is timed as well, though nothing moves at its end. */
+keel_status keel_made_rows_step(const keel_made_rows *x, keel_trainer *t, keel_tally *tally);
 void keel_made_rows_free(keel_made_rows *x);
 
 #endif

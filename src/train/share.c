@@ -73,13 +73,13 @@ static int first_of_kind(const keel_lanes *l, int lane)
     return lane;
 }
 
-static keel_status time_steps(keel_trainer *t, const keel_batch *b, keel_tally *tally,
+static keel_status time_steps(keel_trainer *t, const keel_made_rows *made, keel_tally *tally,
                               double *seconds)
 {
     double best = HUGE_VAL, sum = 0;
     for (int k = 0; k <= LEAST || (k <= MOST && sum < ENOUGH_SECONDS); k++) {
         const double begin = keel_seconds();
-        KEEL_TRY(keel_train_step(t, b, 0, tally));
+        KEEL_TRY(keel_made_rows_step(made, t, tally));
         const double took = keel_seconds() - begin;
         if (k == 0) continue; /* it also copies the weights there */
         sum += took;
@@ -101,6 +101,8 @@ static keel_status measure(const keel_strategy *s, int lane, keel_model *m, int6
     double seconds = 0;
     keel_made_rows *made = keel_calloc(1, sizeof *made);
     if (!made) return KEEL_ENOMEM;
+    keel_row_states_free(&m->row_states); /* of the rows of another lane */
+    keel_model_set_batch(m, rows);
     keel_status status = keel_made_rows_make(made, m, rows, rows, inputs);
     train.pairing = &made->pairing;
     if (status >= 0) status = keel_strategy_create_lane(&one, s, lane);
@@ -110,7 +112,7 @@ static keel_status measure(const keel_strategy *s, int lane, keel_model *m, int6
         if (status >= 0) status = keel_made_rows_check(t->train.program->graph);
         if (status >= 0) status = keel_trainer_prepare(&t->train, &rows, 1);
         if (status >= 0) status = keel_tally_create(&tally, &t->train);
-        if (status >= 0) status = time_steps(t, &made->batch, &tally, &seconds);
+        if (status >= 0) status = time_steps(t, made, &tally, &seconds);
         keel_team_leave(one->team);
     }
     keel_tally_free(&tally);
@@ -173,11 +175,13 @@ keel_status keel_strategy_share_by_speed(keel_strategy *s, keel_model *m, int64_
     for (int i = 1; i < s->lanes.n_lane; i++) alike = alike && first_of_kind(&s->lanes, i) == 0;
     if (alike || s->lanes.shared) return KEEL_OK; /* shared lanes run at the speed of their cores */
     const keel_row_states kept = m->row_states;   /* as they were, after the made-up rows, too */
+    const int64_t batch = keel_model_batch(m);
     m->row_states = (keel_row_states){ 0 };
     keel_status status = KEEL_OK;
     for (int k = 0; k < ROUNDS && status >= 0; k++) status = measure_kinds(s, m, rows, inputs);
     keel_row_states_free(&m->row_states);
     m->row_states = kept;
+    keel_model_set_batch(m, batch);
     if (status < 0) (void)keel_lanes_share(&s->lanes, NULL, 0);
     return status;
 }
