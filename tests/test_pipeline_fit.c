@@ -1,5 +1,6 @@
 /* Training on pipelines: batches found by index and the same batches through a stream give the same
  * bits, on any number of devices; how pipelines end, repeat and go on is tf.data's meaning. */
+#include "data_files.h"
 #include "must.h"
 #include "training_rows.h"
 #include <string.h>
@@ -207,15 +208,48 @@ static void a_weight_that_a_stage_makes_is_checked(void **unused)
     }
 }
 
+/* A shuffle whose order is of the run, but the same in each pass, and what is kept of it. */
+static keel_dataset *kept_order(void)
+{
+    keel_dataset *d = source(), *next;
+    must(keel_dataset_apply(&next, "shuffle",
+                            KEEL_ARGS(KEEL_ARG_BOOL("reshuffle_each_iteration", false)), &d, 1));
+    put(&d, next);
+    must(keel_dataset_apply(&next, "cache", NULL, &d, 1));
+    put(&d, next);
+    return d;
+}
+
+static void a_cache_has_the_order_of_the_run_also_where_it_writes_checkpoints(void **unused)
+{
+    outcome o[2];
+    (void)unused;
+    files_begin();
+    const keel_checkpoint_options checkpoint = { KEEL_CHECKPOINT_OPTIONS,
+                                                 .folder = files_path("ckpt") };
+    for (int k = 0; k < 2; k++) {
+        keel_dataset *d = kept_order();
+        o[k] = fitted(d, "cpu:0-1",
+                      &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 7, .seed = 4,
+                                           .checkpoint = k ? &checkpoint : NULL });
+        must(o[k].status);
+        keel_dataset_destroy(d);
+    }
+    assert_memory_equal(o[0].weight, o[1].weight, sizeof o[0].weight);
+    files_end();
+}
+
 int main(void)
 {
     enum { N = sizeof ends / sizeof *ends };
-    static struct CMUnitTest test[N + 4];
+    static struct CMUnitTest test[N + 5];
     for (int i = 0; i < N; i++)
         test[i] = (struct CMUnitTest){ ends[i].what, it_ends, NULL, NULL, (void *)&ends[i] };
     test[N] = (struct CMUnitTest)cmocka_unit_test(by_index_and_as_a_stream_give_the_same_bits);
     test[N + 1] = (struct CMUnitTest)cmocka_unit_test(a_batch_size_beside_batches_is_refused);
     test[N + 2] = (struct CMUnitTest)cmocka_unit_test(rows_of_a_pipeline_are_batched_by_fit);
     test[N + 3] = (struct CMUnitTest)cmocka_unit_test(a_weight_that_a_stage_makes_is_checked);
+    test[N + 4] = (struct CMUnitTest)cmocka_unit_test(
+        a_cache_has_the_order_of_the_run_also_where_it_writes_checkpoints);
     return cmocka_run_group_tests(test, NULL, NULL);
 }

@@ -50,6 +50,8 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
     if (!c) return KEEL_ENOMEM;
     pthread_mutex_init(&c->lock, NULL);
     if (!s->by_index) return KEEL_OK;
+    /* a shuffle in the same order for all passes has the order of its run */
+    s->drawn_once |= keel_stage_draws(s->parent[0]);
     c->at = keel_calloc((size_t)spec->rows, sizeof *c->at);
     return c->at ? KEEL_OK : KEEL_ENOMEM;
 }
