@@ -1,16 +1,31 @@
 /* Fits on pipelines drawn by chance: stopped after any step and gone on with from a checkpoint, on
  * other devices and with other threads, they end with the same bits. What a checkpoint keeps of the
- * place in the data is small.
+ * place in the data is small. Devices are cores, and stand-ins for those with memory of their own,
+ * which one fit after another uses.
  *
  * `test_random_fits FROM COUNT` tries that many from one number on (random_seeds.h). */
 #include "random_pipelines.h"
 #include "random_seeds.h"
+#include "standin.h"
+#include "train/strategy.h"
 #include <sys/stat.h>
 
-enum { LANES = 8 };
+enum { CORES = 8, MACHINES = 4, STRATEGIES = CORES + MACHINES, DEVICES = 8 };
+
+static const struct {
+    const keel_device_type *type;
+    int n;
+    const char *beside; /* cores; NULL: none */
+} machines[MACHINES] = { { &standin_runs, 1, NULL },
+                         { &standin_stores, 2, NULL },
+                         { &standin_sums, 3, NULL },
+                         { &standin_runs, 2, "cpu:0" } };
+
+static keel_device *device[DEVICES];
+static int n_device;
 
 static char folder[256], lines[2000], trouble[6000];
-static keel_strategy *strategy[LANES];
+static keel_strategy *strategy[STRATEGIES];
 
 static bool wrong(const drawn *p, const char *what)
 {
@@ -102,18 +117,47 @@ static void empty_folder(void)
     assert_int_equal(system(command), 0);
 }
 
+static void open_machines(void)
+{
+    n_device = 0;
+    for (int i = 0; i < MACHINES; i++) {
+        for (int k = 0; k < machines[i].n; k++)
+            device[n_device + k] = standin_open(machines[i].type, n_device + k);
+        must(keel_strategy_create_beside(&strategy[CORES + i], device + n_device, machines[i].n,
+                                         machines[i].beside));
+        n_device += machines[i].n;
+    }
+    for (int i = CORES; i < STRATEGIES; i++) must(keel_strategy_reproducible(strategy[i], 16));
+}
+
+static bool close_machines(const drawn *p)
+{
+    bool fine = true;
+    for (int i = CORES; i < STRATEGIES; i++) keel_strategy_destroy(strategy[i]);
+    for (int i = 0; i < n_device; i++) {
+        const standin *s = standin_of(device[i]);
+        if (s->clocks.reports > 0) fine = wrong(p, s->clocks.first);
+        if (s->allocations) fine = wrong(p, "memory of a device stays");
+        device[i]->type->close(device[i]);
+    }
+    return fine;
+}
+
 static bool try(uint64_t seed)
 {
     draws r = { mixed(seed, 9) };
     drawn p = pipeline_drawn(seed, (int)draw(&r, 0, DRAWN_DEPTH));
     const int64_t n = keel_dataset_cardinality(p.d);
-    bool fine = true;
-    keel_fit_options o = { KEEL_FIT_OPTIONS, .seed = 4, .epochs = draw(&r, 1, 3) };
+    bool fine = true, opened = false;
+    keel_fit_options o = { KEEL_FIT_OPTIONS, .seed = 4, .reference_kernels = true,
+                           .epochs = draw(&r, 1, 3) };
     o.batch_size = keel_stage_spec(p.d).batched ? 0 : draw(&r, 1, 9);
     o.end = (keel_end_of_data)draw(&r, 0, 4);
     if (n < 0 || n > 60 || chance(&r, 2)) o.steps_per_epoch = draw(&r, 1, 6);
     if (!p.fits) goto out;
-    const outcome whole = fitted(&p, &o, (int)draw(&r, 0, LANES - 1), NULL, -1);
+    open_machines();
+    opened = true;
+    const outcome whole = fitted(&p, &o, (int)draw(&r, 0, STRATEGIES - 1), NULL, -1);
     const int64_t all = steps_seen, stop = all > 1 ? draw(&r, 1, all - 1) : 0;
     if (whole.status < 0 || !stop) goto out;
     const keel_checkpoint_options first = { KEEL_CHECKPOINT_OPTIONS, .folder = folder,
@@ -122,10 +166,10 @@ static bool try(uint64_t seed)
     again.resume = true;
     again.on_line = on_line;
     empty_folder();
-    const outcome part = fitted(&p, &o, (int)draw(&r, 0, LANES - 1), &first, stop);
+    const outcome part = fitted(&p, &o, (int)draw(&r, 0, STRATEGIES - 1), &first, stop);
     if (part.status < 0) fine = wrong(&p, "the run that was stopped");
     if (!fine) goto out;
-    const outcome rest = fitted(&p, &o, (int)draw(&r, 0, LANES - 1), &again, -1);
+    const outcome rest = fitted(&p, &o, (int)draw(&r, 0, STRATEGIES - 1), &again, -1);
     if (rest.status < 0)
         fine = wrong(&p, "the run that goes on");
     else if (steps_seen != all - stop)
@@ -135,6 +179,7 @@ static bool try(uint64_t seed)
     else if (rest.epochs != whole.epochs)
         fine = wrong(&p, "other epochs");
 out:
+    if (opened && !close_machines(&p)) fine = false;
     drawn_forget(&p);
     pipeline_free(&p);
     return fine;
@@ -148,12 +193,12 @@ static int prepare(void **unused)
     snprintf(drawn_folder, sizeof drawn_folder, "%s", tmp ? tmp : "/tmp");
     drawn_fill();
     drawn_files_begin();
-    for (int i = 0; i < LANES; i++) {
+    for (int i = 0; i < CORES; i++) {
         char text[32];
         snprintf(text, sizeof text, i ? "cpu:0-%d" : "cpu:0", i);
         must(keel_strategy_create(&strategy[i], text));
-        must(keel_strategy_reproducible(strategy[i], 16));
     }
+    for (int i = 0; i < CORES; i++) must(keel_strategy_reproducible(strategy[i], 16));
     return 0;
 }
 
@@ -162,7 +207,7 @@ static int finish(void **unused)
     (void)unused;
     empty_folder();
     files_end();
-    for (int i = 0; i < LANES; i++) keel_strategy_destroy(strategy[i]);
+    for (int i = 0; i < CORES; i++) keel_strategy_destroy(strategy[i]);
     return 0;
 }
 
