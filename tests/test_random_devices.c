@@ -61,7 +61,16 @@ static void forget(outcome *o)
     o->there = false;
 }
 
-/* stop: the callback that ends it, or NULL. Evaluates and predicts on `later`. */
+/* On devices, after a fit that may have failed there. */
+static keel_status evaluate(const fitting *f, const outcome *o, keel_strategy *s, keel_logs *logs)
+{
+    keel_fit_options with = f->o;
+    with.end = KEEL_KEEP;
+    return keel_evaluate(o->model, s, f->rows.data, &with, logs);
+}
+
+/* stop: the callback that ends it, or NULL. Evaluates and predicts on `later`; what has failed is
+ * evaluated on the same devices. */
 static bool run(fitting *f, const machine *m, const machine *later, stopping *stop,
                 const keel_checkpoint_options *checkpoint, outcome *o)
 {
@@ -101,6 +110,8 @@ static bool run(fitting *f, const machine *m, const machine *later, stopping *st
     o->steps = (int)o->history.steps;
     for (int i = 0; i < x.n; i++) o->calls[i] = standin_of(x.device[i])->calls;
     for (int i = 0; i < x.n; i++) o->given[i] = standin_of(x.device[i])->given;
+    if (o->status < 0 && !m->hang_at && f->open != STATEFUL)
+        o->scored = evaluate(f, o, x.strategy, &o->logs);
     close_opened(&x, m, !m->hang_at);
     if (!later || o->status < 0) return true;
     const bool could = open_machine(later, f, &y);
@@ -262,6 +273,21 @@ static bool goes_on(fitting *f, const outcome *whole)
     return fine;
 }
 
+/* Devices on which a fit has failed are as good as others. */
+static bool goes_on_there(fitting *f, const machine *m, const outcome *o)
+{
+    opened x;
+    keel_logs logs = { 0 };
+    why = o->scored < 0 ? keel_error() : "";
+    if (!open_machine(f->shards ? &gpu : &host, f, &x)) return true;
+    const keel_status s = evaluate(f, o, x.strategy, &logs);
+    close_opened(&x, &gpu, true);
+    if (s != o->scored || (s >= 0 && !alike("a log of evaluate", logs.value, o->logs.value,
+                                            KEEL_FLOAT64, logs.count, f->shards > 0)))
+        return wrong(f, m, "evaluated where a fit has failed");
+    return true;
+}
+
 /* A call that fails, or work that never ends, leaves the weights of some step. */
 static bool fails(fitting *f, const machine *m, const outcome *whole)
 {
@@ -303,6 +329,8 @@ static bool fails(fitting *f, const machine *m, const outcome *whole)
         if (!same_state(&known, &o, f->shards > 0)) fine = wrong(f, &failing, "other weights");
         forget(&known);
     }
+    if (fine && o.status < 0 && !failing.hang_at && f->open != STATEFUL)
+        fine = goes_on_there(f, &failing, &o);
     forget(&o);
     return fine;
 }
