@@ -70,6 +70,8 @@ __global__ void __launch_bounds__(THREADS) product_kernel(const product<T> p)
         }
 }
 
+/* The rows of a product are the shorter side of the matrix: a grid has 65,535 blocks in y, which
+ * would be 4 million rows and as many columns at least. The longer side is in x. */
 template <class T> const char *multiply(cudaStream_t stream, const product<T> &p)
 {
     const bool small = p.rows <= FEW && p.columns <= FEW;
