@@ -54,6 +54,10 @@ static keel_status read_equation(const keel_emit *e, const char *text, product *
     if ((int)strlen(x) != keel_emit_in(e, 0)->shape.rank)
         return keel_fail(KEEL_ESHAPE, "the input has %d dims with the batch",
                          keel_emit_in(e, 0)->shape.rank + 1);
+    for (int i = 0; i < 2; i++)
+        for (const char *c = p->in[i].letter; *c; c++)
+            if (keel_letters_have(c + 1, *c))
+                return keel_fail(KEEL_EUNSUP, "'%c' twice in a term is not supported", *c);
     keel_letters_choose(rest, w, x, false, y, false);
     if (*rest)
         return keel_fail(KEEL_EARG, "dim '%c' of the kernel is in neither other term", *rest);

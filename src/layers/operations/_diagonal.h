@@ -18,26 +18,11 @@ static const keel_field fields[] = {
 static inline keel_status emit_diagonal(keel_emit *e, keel_value *out)
 {
     const args_t *a = e->args;
-    const int64_t k = a->offset;
     int64_t axis1, axis2;
-    keel_value x;
     KEEL_TRY(keel_row_axis(e, a->axis1, &axis1));
     KEEL_TRY(keel_row_axis(e, a->axis2, &axis2));
     if (axis1 == axis2) return keel_fail(KEEL_EARG, "axis1 and axis2 must differ");
-    KEEL_TRY(keel_emit_two_last(e, e->in[0], axis1, axis2, &x));
-    keel_shape s = *keel_value_shape(e, x);
-    const int64_t rows = s.dim[s.rank - 2], columns = s.dim[s.rank - 1];
-    const int64_t down = k < 0 ? -k : 0, right = k > 0 ? k : 0;
-    const int64_t length = rows - down < columns - right ? rows - down : columns - right;
-    if (length < 1) return keel_fail(KEEL_ESHAPE, "offset: the diagonal is empty");
-    /* one after another in memory, neighbours of the diagonal are columns + 1 apart */
-    s.dim[s.rank-- - 2] = rows * columns;
-    KEEL_TRY(keel_emit_view(e, &s, x, &x));
-    keel_slice_args op = keel_slice_all(&s);
-    op.begin[s.rank - 1] = down * columns + right;
-    op.count[s.rank - 1] = length;
-    op.step[s.rank - 1] = length > 1 ? columns + 1 : 1;
-    return keel_emit_on(e, &keel_op_slice, &op, &x, 1, out);
+    return keel_emit_diagonal_of(e, e->in[0], axis1, axis2, a->offset, out);
 }
 
 #endif

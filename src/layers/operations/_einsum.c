@@ -1,6 +1,10 @@
 /* See _einsum.h. Two operands become one product of matrices: letters of both that the result has
- * are its places, letters of both that it has not are summed over by the product. */
+ * are its places, letters of both that it has not are summed over by the product. Of more operands
+ * the first two are multiplied, and what comes out by the next: it keeps the letters that the
+ * result or a later operand has. */
 #include "layers/operations/_einsum.h"
+#include "base/plural.h"
+#include "layers/operations/_values.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -89,8 +93,6 @@ static keel_status read_term(const char *at, const char *end, char batch, keel_t
                              "subscripts: the batch must stay first in each value of "
                              "the model and in the result, and be nowhere else: rows do "
                              "not mix");
-        if (begun && keel_letters_have(out->letter, *at))
-            return keel_fail(KEEL_EUNSUP, "subscripts: '%c' twice in a term is not supported", *at);
         if (begun && n == KEEL_RANK_MAX)
             return keel_fail(KEEL_EUNSUP, "more than %d dims of a row", KEEL_RANK_MAX);
         if (begun) out->letter[n++] = *at;
@@ -101,24 +103,46 @@ static keel_status read_term(const char *at, const char *end, char batch, keel_t
                                           "mix");
 }
 
+/* Writes the result that NumPy means where there is no '->': what '...' stands for, then the
+ * letters that are there once, sorted. */
+static keel_status name_result(char text[SUBSCRIPTS_MAX], const char *dots)
+{
+    char result[SUBSCRIPTS_MAX];
+    if (strstr(text, "->")) return KEEL_OK;
+    int n = snprintf(result, sizeof result, "%s", dots);
+    for (int c = 'A'; c <= 'z' && n < SUBSCRIPTS_MAX - 1; c++) {
+        const char *first = is_letter((char)c) ? strchr(text, c) : NULL;
+        if (first && !strchr(first + 1, c) && !strchr(dots, c)) result[n++] = (char)c;
+    }
+    result[n] = 0;
+    if (strlen(text) + 2 + (size_t)n >= SUBSCRIPTS_MAX)
+        return keel_fail(KEEL_EUNSUP, "subscripts: more than %d letters", SUBSCRIPTS_MAX);
+    strcat(strcat(text, "->"), result);
+    return KEEL_OK;
+}
+
 /* Reads "ab,ac->abc" into n operands and the result. */
 static keel_status read(const char *text, int n, keel_term *in, keel_term *out)
 {
     const char *arrow = strstr(text, "->"), *at = text;
-    if (!arrow) return keel_fail(KEEL_EUNSUP, "subscripts: '->' and the result must be given");
     const char batch = arrow[2 + strspn(arrow + 2, " ")];
     for (int i = 0; i < n; i++) {
         const char *comma = memchr(at, ',', (size_t)(arrow - at));
         if ((comma != NULL) != (i < n - 1))
-            return keel_fail(KEEL_EARG, "subscripts: '%.80s' for %d operands", text, n);
+            return keel_fail(KEEL_EARG, "subscripts: '%.80s' for %d operand%s", text, n, keel_s(n));
         KEEL_TRY(read_term(at, comma ? comma : arrow, batch, &in[i]));
         at = comma ? comma + 1 : arrow;
     }
     KEEL_TRY(read_term(arrow + 2, text + strlen(text), batch, out));
-    for (const char *c = out->letter; *c; c++)
-        if (!keel_letters_have(in[0].letter, *c) && !(n > 1 && keel_letters_have(in[1].letter, *c)))
+    for (const char *c = out->letter; *c; c++) {
+        bool there = false;
+        for (int i = 0; i < n; i++) there = there || keel_letters_have(in[i].letter, *c);
+        if (!there)
             return keel_fail(KEEL_EARG, "subscripts: '%c' is in %s operand", *c,
-                             n > 1 ? "neither" : "no");
+                             n == 2 ? "neither" : "no");
+        if (keel_letters_have(c + 1, *c))
+            return keel_fail(KEEL_EARG, "subscripts: '%c' twice in the result", *c);
+    }
     return KEEL_OK;
 }
 
@@ -128,6 +152,7 @@ keel_status keel_terms_read(const keel_emit *e, const char *subscripts, keel_ter
     char text[SUBSCRIPTS_MAX];
     memset(dots, 0, KEEL_LETTERS);
     KEEL_TRY(name_all(e, subscripts, in, n, text, dots));
+    KEEL_TRY(name_result(text, dots));
     return read(text, n, in, out);
 }
 
@@ -184,16 +209,42 @@ static keel_status as_matrices(keel_emit *e, keel_term *t, const char *first, co
     return keel_emit_view(e, &shape, t->value, &t->value);
 }
 
-static keel_status multiply(keel_emit *e, keel_term *a, keel_term *b, keel_term *out)
+/* A term that has a letter twice becomes its diagonal there. */
+static keel_status take_diagonals(keel_emit *e, keel_term *t)
+{
+    for (int d = 0; t->letter[d];) {
+        const char c = t->letter[d], *twin = strchr(t->letter + d + 1, c);
+        if (!twin) {
+            d++;
+            continue;
+        }
+        const int other = (int)(twin - t->letter), rank = (int)strlen(t->letter);
+        const keel_shape *s = keel_value_shape(e, t->value);
+        if (s->dim[d] != s->dim[other])
+            return keel_fail(KEEL_ESHAPE, "'%c' is %lld and %lld in one operand", c,
+                             (long long)s->dim[d], (long long)s->dim[other]);
+        KEEL_TRY(keel_emit_diagonal_of(e, t->value, d, other, 0, &t->value));
+        /* it is the last dim now; what stood between moves down */
+        int n = 0;
+        for (int k = 0; k < rank; k++)
+            if (k != d && k != other) t->letter[n++] = t->letter[k];
+        t->letter[n++] = c;
+        t->letter[n] = 0;
+    }
+    return KEEL_OK;
+}
+
+/* *a becomes the product, with the letters `kept`. */
+static keel_status multiply(keel_emit *e, keel_term *a, keel_term *b, const char *kept)
 {
     char both[KEEL_RANK_MAX + 1], over[KEEL_RANK_MAX + 1];
     char left[KEEL_RANK_MAX + 1], right[KEEL_RANK_MAX + 1];
     keel_shape shape = { 0 };
     keel_term y = { .value = -1 };
-    keel_letters_choose(both, a->letter, b->letter, true, out->letter, true);
-    keel_letters_choose(over, a->letter, b->letter, true, out->letter, false);
-    keel_letters_choose(left, a->letter, b->letter, false, out->letter, true);
-    keel_letters_choose(right, b->letter, a->letter, false, out->letter, true);
+    keel_letters_choose(both, a->letter, b->letter, true, kept, true);
+    keel_letters_choose(over, a->letter, b->letter, true, kept, false);
+    keel_letters_choose(left, a->letter, b->letter, false, kept, true);
+    keel_letters_choose(right, b->letter, a->letter, false, kept, true);
     for (const char *c = a->letter; *c; c++)
         if (keel_letters_have(b->letter, *c) && dim_of(e, a, *c) != dim_of(e, b, *c))
             return keel_fail(KEEL_ESHAPE, "'%c' is %lld in one operand, %lld in the other", *c,
@@ -206,26 +257,59 @@ static keel_status multiply(keel_emit *e, keel_term *a, keel_term *b, keel_term 
     const keel_value in[2] = { a->value, b->value };
     KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, in, 2, &y.value));
     KEEL_TRY(keel_emit_view(e, &shape, y.value, &y.value));
-    strcat(strcat(strcpy(y.letter, both), left), right); /* the letters of the result */
-    KEEL_TRY(keel_term_reorder(e, &y, out->letter));
-    e->out[0] = y.value;
+    strcat(strcat(strcpy(y.letter, both), left), right); /* the same letters as `kept` */
+    *a = y;
+    return KEEL_OK;
+}
+
+/* in[0] is what operands 0 to i - 1 have made: the letters that it and operand i have, and that are
+ * still wanted. */
+static keel_status letters_of_product(const keel_term *in, int i, int n, const keel_term *out,
+                                      char kept[KEEL_RANK_MAX + 1])
+{
+    char all[2 * KEEL_RANK_MAX + 1];
+    int at = 0;
+    keel_letters_choose(all, in[i].letter, in[0].letter, false, "", false);
+    strcat(all, in[0].letter);
+    for (const char *c = all; *c; c++) {
+        bool wanted = keel_letters_have(out->letter, *c);
+        for (int k = i + 1; k < n; k++) wanted = wanted || keel_letters_have(in[k].letter, *c);
+        if (!wanted) continue;
+        if (at == KEEL_RANK_MAX)
+            return keel_fail(KEEL_EUNSUP,
+                             "the product of the first %d operands has more than %d "
+                             "dims of a row",
+                             i + 1, KEEL_RANK_MAX);
+        kept[at++] = *c;
+    }
+    kept[at] = 0;
     return KEEL_OK;
 }
 
 keel_status keel_emit_einsum(keel_emit *e, const char *subscripts, const keel_term *x, int n)
 {
-    char dots[KEEL_LETTERS];
-    keel_term in[2] = { 0 }, out = { 0 };
+    char dots[KEEL_LETTERS], kept[KEEL_RANK_MAX + 1];
+    keel_term in[KEEL_EINSUM_MAX] = { 0 }, out = { 0 };
     for (int i = 0; i < n; i++) in[i] = x[i];
     KEEL_TRY(keel_terms_read(e, subscripts, in, n, &out, dots));
     for (int i = 0; i < n; i++) {
-        const int rank = keel_graph_spec(e->graph, in[i].value)->shape.rank;
+        const int rank = keel_value_shape(e, in[i].value)->rank;
         if ((int)strlen(in[i].letter) != rank)
-            return keel_fail(KEEL_ESHAPE, "subscripts: %d letters for %d dims of a row",
-                             (int)strlen(in[i].letter), rank);
-        KEEL_TRY(sum_rest(e, &in[i], out.letter, n > 1 ? in[1 - i].letter : ""));
+            return keel_fail(KEEL_ESHAPE, "subscripts: %d letter%s for %d dim%s of a row",
+                             (int)strlen(in[i].letter), keel_s((int)strlen(in[i].letter)), rank,
+                             keel_s(rank));
+        KEEL_TRY(take_diagonals(e, &in[i]));
     }
-    if (n == 2) return multiply(e, &in[0], &in[1], &out);
+    for (int i = 0; i < n; i++) {
+        char others[KEEL_EINSUM_MAX * KEEL_RANK_MAX + 1] = "";
+        for (int k = 0; k < n; k++)
+            if (k != i) strcat(others, in[k].letter);
+        KEEL_TRY(sum_rest(e, &in[i], out.letter, others));
+    }
+    for (int i = 1; i < n; i++) {
+        KEEL_TRY(letters_of_product(in, i, n, &out, kept));
+        KEEL_TRY(multiply(e, &in[0], &in[i], kept));
+    }
     KEEL_TRY(keel_term_reorder(e, &in[0], out.letter));
     e->out[0] = in[0].value;
     return KEEL_OK;

@@ -3,7 +3,7 @@
 #define KEEL_LAYERS_OPERATIONS_EINSUM_H
 #include "layers/operations/_operation.h"
 
-enum { KEEL_LETTERS = 2 * KEEL_RANK_MAX };
+enum { KEEL_LETTERS = 2 * KEEL_RANK_MAX, KEEL_EINSUM_MAX = 16 /* operands */ };
 
 /* An operand or the result, with a letter for each dim of a row. */
 typedef struct keel_term {
@@ -13,7 +13,7 @@ typedef struct keel_term {
 } keel_term;
 
 /* Reads the letters of n operands and of the result, which has the batch; `dots`: the letters that
- * '...' stands for. */
+ * '...' stands for. An operand may have a letter twice. */
 keel_status keel_terms_read(const keel_emit *e, const char *subscripts, keel_term *in, int n,
                             keel_term *out, char dots[KEEL_LETTERS]);
 bool keel_letters_have(const char *letters, char c);
@@ -23,8 +23,8 @@ void keel_letters_choose(char *to, const char *of, const char *a, bool in_a, con
 /* Puts the dims of a value into another order of the same letters. */
 keel_status keel_term_reorder(keel_emit *e, keel_term *t, const char *order);
 
-/* Emits the whole operation for "bqhd,bkhd->bhqk" and one or two operands. The first letter of the
- * result, and of the operands that are no arrays, is the batch. */
+/* Emits the whole operation for "bqhd,bkhd->bhqk" and 1 to KEEL_EINSUM_MAX operands. The first
+ * letter of the result, and of the operands that are no arrays, is the batch. */
 keel_status keel_emit_einsum(keel_emit *e, const char *subscripts, const keel_term *x, int n);
 
 /* Emits the whole operation that sums over `over` dims of each of two operands, whose dims are

@@ -117,6 +117,26 @@ keel_status keel_emit_two_last(keel_emit *e, keel_value x, int64_t first, int64_
     return keel_emit_permuted(e, from, x, out);
 }
 
+keel_status keel_emit_diagonal_of(keel_emit *e, keel_value x, int64_t rows, int64_t columns,
+                                  int64_t k, keel_value *out)
+{
+    keel_value y;
+    KEEL_TRY(keel_emit_two_last(e, x, rows, columns, &y));
+    keel_shape s = *keel_value_shape(e, y);
+    const int64_t n_row = s.dim[s.rank - 2], n_column = s.dim[s.rank - 1];
+    const int64_t down = k < 0 ? -k : 0, right = k > 0 ? k : 0;
+    const int64_t length = n_row - down < n_column - right ? n_row - down : n_column - right;
+    if (length < 1) return keel_fail(KEEL_ESHAPE, "offset: the diagonal is empty");
+    /* one after another in memory, neighbours of the diagonal are n_column + 1 apart */
+    s.dim[s.rank-- - 2] = n_row * n_column;
+    KEEL_TRY(keel_emit_view(e, &s, y, &y));
+    keel_slice_args op = keel_slice_all(&s);
+    op.begin[s.rank - 1] = down * n_column + right;
+    op.count[s.rank - 1] = length;
+    op.step[s.rank - 1] = length > 1 ? n_column + 1 : 1;
+    return keel_emit_on(e, &keel_op_slice, &op, &y, 1, out);
+}
+
 /* d = x - max; exp(d) / sum exp(d), or its logarithm d - log sum exp(d). */
 static keel_status softmax_of_several(keel_emit *e, keel_reduce_args *over, bool log, keel_value x,
                                       keel_value *out)

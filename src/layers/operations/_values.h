@@ -40,6 +40,9 @@ keel_status keel_emit_reduced(keel_emit *e, keel_reduce_to to, keel_value x, int
 /* Two of the dims of a row become the last ones. */
 keel_status keel_emit_two_last(keel_emit *e, keel_value x, int64_t first, int64_t second,
                                keel_value *out);
+/* Diagonal k of the matrices that two dims of a row make. It becomes the last dim. */
+keel_status keel_emit_diagonal_of(keel_emit *e, keel_value x, int64_t rows, int64_t columns,
+                                  int64_t k, keel_value *out);
 /* softmax, or its logarithm, over one dim or several together; axes as in Keras. */
 keel_status keel_emit_softmax(keel_emit *e, const keel_ints *axis, bool log, keel_value x,
                               keel_value *out);
