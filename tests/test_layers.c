@@ -209,7 +209,7 @@ static const struct {
       KEEL_EUNSUP,
       "'d' that it holds has another dtype" },
     { "ops.Cast", "{\"dtype\": \"uint8\"}", { 4 }, KEEL_EUNSUP, "uint8" },
-    { "ops.Quantile", "{\"axis\": 1}", { 4 }, KEEL_EUNSUP, "argument q" },
+    { "ops.Quantile", "{\"axis\": 1}", { 4 }, KEEL_EUNSUP, "argument q: one number" },
     { "ops.Quantile", "{\"axis\": 1, \"method\": \"lower\"}", { 4 }, KEEL_EUNSUP, "method" },
     { "ops.Median", "{}", { 4 }, KEEL_EUNSUP, "axis null is the batch" },
     { "ops.Median", "{\"axis\": []}", { 1, 1, 1, 1, 1, 1 }, KEEL_EARG, "axis" },

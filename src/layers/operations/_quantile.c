@@ -7,9 +7,11 @@
 keel_status keel_quantile_q(const keel_emit *e, double *q)
 {
     keel_operand x;
-    KEEL_TRY(keel_operand_at(e, 1, "q", &x));
+    x = (keel_operand){ .value = json_is_array(keel_argument(e, 1, "q")) ? 0 : -1 };
+    if (x.value < 0) KEEL_TRY(keel_operand_at(e, 1, "q", &x));
     if (!x.given || x.value >= 0)
-        return keel_fail(KEEL_EUNSUP, "argument q: one number is supported");
+        return keel_fail(KEEL_EUNSUP, "argument q: one number is supported, since the results of "
+                                      "several come before the batch");
     *q = (double)(float)x.constant; /* as Keras takes it */
     return KEEL_OK;
 }

@@ -36,27 +36,26 @@ static keel_status allowed(keel_emit *e, const keel_operand *x2, keel_operand *o
 static keel_status emit(keel_emit *e)
 {
     const bool equal_nan = ((const args_t *)e->args)->equal_nan;
+    const int rank = keel_emit_in(e, 0)->shape.rank;
     keel_compare_args near = { .is = KEEL_LESS_EQUAL };
-    keel_operand x1, x2, within;
-    keel_value far, none, both;
-    KEEL_TRY(keel_operand_at(e, 0, "x1", &x1));
-    KEEL_TRY(keel_operand_at(e, 1, "x2", &x2));
-    if (x1.value < 0 || !x2.given)
-        return keel_fail(KEEL_EUNSUP, "it needs a value of the model and a second operand");
+    keel_operand x2, within;
+    keel_value x1, far, none, both;
+    KEEL_TRY(keel_value_at(e, 0, "x1", rank, &x1));
+    KEEL_TRY(keel_operand_or_array(e, 1, "x2", rank, &x2));
+    if (!x2.given) return keel_fail(KEEL_EARG, "argument x2: it must be given");
     x2.constant = keel_emit_constant(e, x2.constant);
-    if (equal_nan && x2.value < 0 && isnan(x2.constant))
-        return keel_emit_no_number(e, x1.value, e->out);
+    if (equal_nan && x2.value < 0 && isnan(x2.constant)) return keel_emit_no_number(e, x1, e->out);
     KEEL_TRY(allowed(e, &x2, &within));
     if (x2.value < 0)
-        KEEL_TRY(keel_emit_scaled(e, x1.value, 1, -x2.constant, &far));
+        KEEL_TRY(keel_emit_scaled(e, x1, 1, -x2.constant, &far));
     else
-        KEEL_TRY(keel_emit_pair(e, &keel_op_subtract, x1.value, x2.value, &far));
+        KEEL_TRY(keel_emit_pair(e, &keel_op_subtract, x1, x2.value, &far));
     KEEL_TRY(keel_emit_on(e, &keel_op_absolute, NULL, &far, 1, &far));
     near.operands.constant = within.constant;
     KEEL_TRY(keel_emit_on(e, &keel_op_compare, &near, (keel_value[]){ far, within.value },
                           x2.value < 0 ? 1 : 2, e->out));
     if (!equal_nan || x2.value < 0) return KEEL_OK;
-    KEEL_TRY(keel_emit_no_number(e, x1.value, &none));
+    KEEL_TRY(keel_emit_no_number(e, x1, &none));
     KEEL_TRY(keel_emit_no_number(e, x2.value, &both));
     KEEL_TRY(keel_emit_pair(e, &keel_op_multiply, none, both, &both));
     return keel_emit_pair(e, &keel_op_plus, e->out[0], both, e->out);
