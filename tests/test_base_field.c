@@ -3,6 +3,7 @@
  * cases: all of them read the few types that are declared first. */
 #include "base/field.h"
 #include "base/memory.h"
+#include "base/python_json.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -322,6 +323,35 @@ static void numbers_that_are_not_finite_are_refused(void **state)
     json_decref(config);
 }
 
+static void infinity_is_a_number_where_the_range_has_no_end(void **state)
+{
+    static const struct {
+        const char *what;
+        double min, max, x;
+        keel_status want;
+    } cases[] = {
+        { "above a range with an end", 0, 1, INFINITY, KEEL_EARG },
+        { "in a range that has no end above", 0, INFINITY, INFINITY, KEEL_OK },
+        { "below it", 0, INFINITY, -INFINITY, KEEL_EARG },
+        { "in a range that has no end below", -INFINITY, 1, -INFINITY, KEEL_OK },
+        { "above that", -INFINITY, 1, INFINITY, KEEL_EARG },
+        { "where there is no range", 0, 0, -INFINITY, KEEL_OK },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double x = 0;
+        const keel_field fields[] = {
+            { .key = "x", .kind = KEEL_FIELD_FLOAT, .min = cases[i].min, .max = cases[i].max },
+            { 0 }
+        };
+        const keel_type type = { .name = "One", .args_size = sizeof x, .fields = fields };
+        json_t *config = json_pack("{s:o}", "x", keel_json_of_number(cases[i].x));
+        if (keel_fields_read(&type, config, &x) != cases[i].want)
+            fail_msg("%s: %s", cases[i].what, keel_error());
+        if (cases[i].want == KEEL_OK) assert_true(x == cases[i].x);
+        json_decref(config);
+    }
+}
+
 static void nesting_has_a_limit(void **state)
 {
     for (int depth = 5; depth <= 500; depth += 495) {
@@ -603,6 +633,7 @@ int main(void)
         cmocka_unit_test(objects_come_by_name_or_with_their_config),
         cmocka_unit_test(what_is_wrong_is_named_with_its_place),
         cmocka_unit_test(numbers_that_are_not_finite_are_refused),
+        cmocka_unit_test(infinity_is_a_number_where_the_range_has_no_end),
         cmocka_unit_test(nesting_has_a_limit),
         cmocka_unit_test(what_is_read_is_written_as_keras_writes_it),
         cmocka_unit_test(an_object_is_copied_whole),

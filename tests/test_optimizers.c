@@ -448,6 +448,18 @@ static void a_saved_config_of_keras_is_read(void **state)
     const keel_optimizer_common two = { .clipnorm = 2, .clipvalue = 1, .global_clipnorm = NAN };
     assert_int_equal(keel_optimizer_check(type, &one), KEEL_OK);
     assert_int_equal(keel_optimizer_check(type, &two), KEEL_EARG);
+
+    /* in Keras a clipvalue without an end clips nothing, and such a clipnorm makes NaN */
+    j = json_loads("{\"class_name\": \"SGD\", \"config\": {\"clipvalue\": \"keel:Infinity\"}}", 0,
+                   NULL);
+    assert_int_equal(keel_object_read(&o, j, keel_optimizer_find, "optimizer"), KEEL_OK);
+    assert_false(keel_clips(((const keel_optimizer_common *)o.args)->clipvalue));
+    keel_object_free(&o);
+    json_decref(j);
+    j = json_loads("{\"class_name\": \"SGD\", \"config\": {\"clipnorm\": \"keel:Infinity\"}}", 0,
+                   NULL);
+    assert_int_equal(keel_object_read(&o, j, keel_optimizer_find, "optimizer"), KEEL_EARG);
+    json_decref(j);
 }
 
 int main(void)

@@ -8,7 +8,7 @@
 typedef keel_relu_args args_t; /* shared with the op */
 
 static const keel_field fields[] = {
-    KEEL_FLOAT(args_t, max_value, "null", 0, 1e30, "the largest output; null: any"),
+    KEEL_FLOAT(args_t, max_value, "null", 0, INFINITY, "the largest output; null: any"),
     KEEL_FLOAT(args_t, negative_slope, "0.0", 0, 1e30, "slope below the threshold"),
     KEEL_FLOAT(args_t, threshold, "0.0", 0, 1e30, "where the output begins"),
     KEEL_OF_A_LAYER,
@@ -18,7 +18,7 @@ static const keel_field fields[] = {
 static keel_status ready(void *args)
 {
     args_t *a = args;
-    a->capped = !isnan(a->max_value);
+    a->capped = isfinite(a->max_value);
     return KEEL_OK;
 }
 

@@ -145,10 +145,11 @@ static keel_status read_int(const keel_type *type, const keel_field *f, const js
 static keel_status read_float(const keel_type *type, const keel_field *f, const json_t *v,
                               double *out)
 {
-    double x = NAN;                              /* which says null */
-    const bool any = f->min == 0 && f->max == 0; /* also one without an end */
-    if (!keel_json_number(v, &x) || isnan(x) || (isinf(x) && !any))
-        return wrong(type, f, v, "a number");
+    double x = NAN; /* which says null */
+    const bool any = f->min == 0 && f->max == 0;
+    const bool read = keel_json_number(v, &x);
+    const bool endless = any || isinf(x > 0 ? f->max : f->min); /* infinity is in the range */
+    if (!read || isnan(x) || (isinf(x) && !endless)) return wrong(type, f, v, "a number");
     KEEL_TRY(check_range(type, f, x, v));
     *out = x;
     return KEEL_OK;

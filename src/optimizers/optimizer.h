@@ -8,6 +8,7 @@
 #include "base/field.h"
 #include "device/move.h"
 #include "graph/graph.h"
+#include <math.h>
 
 enum {
     KEEL_OWN_SLOTS_MAX = 3,
@@ -55,7 +56,7 @@ typedef struct keel_optimizer_common {
           .kind = KEEL_FIELD_FLOAT,                                                                \
           .dflt = "null",                                                                          \
           .min = 0,                                                                                \
-          .max = 1e30,                                                                             \
+          .max = INFINITY,                                                                         \
           .offset = offsetof(args, common.clipvalue),                                              \
           .help = "largest element of a gradient" },                                               \
         { .key = "global_clipnorm",                                                                \
@@ -207,7 +208,7 @@ keel_status keel_slots_alike(keel_slots *out, int count, const char *const *name
 /* Whether this limit clips. In Keras null and 0 mean no clipping. */
 static inline bool keel_clips(double limit)
 {
-    return limit > 0;
+    return limit > 0 && limit < INFINITY;
 }
 
 /* keel_update.scale for a gradient (or all gradients) with that norm; 1 if the limit does not clip.

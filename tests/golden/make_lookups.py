@@ -108,6 +108,7 @@ CASES += [
     (L.Discretization, dict(**BINS), (1,), REALS),
     (L.Discretization, dict(**BINS), (2, 2), REALS),
     (L.Discretization, dict(bin_boundaries=[]), (2,), REALS),
+    (L.Discretization, dict(bin_boundaries=[float("-inf"), 0.5, float("inf")]), (4,), REALS),
     (L.Discretization, dict(**BINS, output_mode="one_hot"), (1,), REALS),
     (L.Discretization, dict(**BINS, output_mode="multi_hot"), (4,), REALS),
     (L.Discretization, dict(**BINS, output_mode="count"), (4,), REALS),

@@ -8,7 +8,7 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_FLOAT(args_t, max_value, "null", 0, 1e30, "the largest output; null: any"),
+    KEEL_FLOAT(args_t, max_value, "null", 0, INFINITY, "the largest output; null: any"),
     KEEL_FLOAT(args_t, negative_slope, "0.0", 0, 1e30, "slope below the threshold"),
     KEEL_FLOAT(args_t, threshold, "0.0", 0, 1e30, "where the output begins"),
     { 0 },
@@ -17,7 +17,7 @@ static const keel_field fields[] = {
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
-    const bool capped = !isnan(a->max_value);
+    const bool capped = isfinite(a->max_value);
     const keel_relu_args op = { .capped = capped,
                                 .max_value = capped ? keel_emit_constant(e, a->max_value) : 0,
                                 .negative_slope = a->negative_slope,

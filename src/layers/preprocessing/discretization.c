@@ -1,6 +1,8 @@
 /* The range in which a number lies, computed when rows are read: range i begins at boundary i - 1,
  * which belongs to it. Boundaries are compared as float32, as in TensorFlow. */
+#include "base/python_json.h"
 #include "layers/preprocessing/_categories.h"
+#include <math.h>
 
 typedef struct args_t {
     keel_category_args mode;
@@ -20,7 +22,9 @@ static const keel_field fields[] = {
 
 static float bound(const args_t *a, size_t i)
 {
-    return (float)json_number_value(json_array_get(a->bin_boundaries, i));
+    double x = NAN;
+    keel_json_number(json_array_get(a->bin_boundaries, i), &x);
+    return (float)x;
 }
 
 /* How many boundaries are at or below x; all of them where x is no number. */
@@ -47,8 +51,7 @@ static keel_status ready(void *args)
         return keel_fail(KEEL_EARG, "Discretization: it has no bin_boundaries; give them, or adapt "
                                     "it in Keras");
     for (size_t i = 0; i < n; i++)
-        if (!json_is_number(json_array_get(a->bin_boundaries, i)) ||
-            (i > 0 && !(bound(a, i) >= bound(a, i - 1))))
+        if (isnan(bound(a, i)) || (i > 0 && !(bound(a, i) >= bound(a, i - 1))))
             return keel_fail(KEEL_EARG, "Discretization: bin_boundaries must be ascending numbers");
     a->mode.depth = (int64_t)n + 1;
     a->mode.index = index_of;

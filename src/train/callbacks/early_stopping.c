@@ -27,7 +27,7 @@ static const keel_field fields[] = {
     KEEL_INT(args_t, patience, "0", 0, 1e9, "epochs without improvement before it stops"),
     KEEL_VERBOSE(args_t),
     KEEL_MONITOR_MODE(args_t),
-    KEEL_FLOAT(args_t, baseline, "null", -1e300, 1e300, "a value that must be improved on, too"),
+    KEEL_FLOAT(args_t, baseline, "null", -INFINITY, INFINITY, "a value that must be improved on, too"),
     KEEL_BOOL(args_t, restore_best_weights, "false", "end with the weights of the best epoch"),
     KEEL_INT(args_t, start_from_epoch, "0", 0, 1e9, "epochs before this one do not count"),
     { 0 },

@@ -33,7 +33,7 @@ static const keel_field fields[] = {
     KEEL_BOOL(args_t, save_weights_only, "false", "save a .weights.h5 instead of a .keras"),
     KEEL_MONITOR_MODE(args_t),
     KEEL_STRING(args_t, save_freq, "\"epoch\"", "epoch, or a number of steps"),
-    KEEL_FLOAT(args_t, initial_value_threshold, "null", -1e300, 1e300,
+    KEEL_FLOAT(args_t, initial_value_threshold, "null", -INFINITY, INFINITY,
                "a value that the best must be better than"),
     { 0 },
 };
