@@ -72,7 +72,7 @@ static void small_types_are_widened(void **state)
     (void)state;
     const struct {
         const char *descr;
-        unsigned char bytes[8];
+        unsigned char bytes[16];
         size_t n;
         keel_dtype dtype;
         int64_t want[2];
@@ -86,6 +86,8 @@ static void small_types_are_widened(void **state)
         { "<u4", { 255, 255, 255, 255, 1 }, 8, KEEL_INT64, { 4294967295, 1 } },
         { "<u1", { 255, 3 }, 2, KEEL_UINT8, { 255, 3 } },
         { "<i1", { 255, 127 }, 2, KEEL_INT32, { -1, 127 } },
+        { "<u8", { 255, 255, 255, 255, 255, 255, 255, 127, 1 }, 16, KEEL_INT64, { INT64_MAX, 1 } },
+        { ">u8", { 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 3 }, 16, KEEL_INT64, { 258, 3 } },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         unsigned char file[256];
@@ -284,6 +286,28 @@ static void arrays_of_texts_are_handed_out_as_utf_8(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+static void a_whole_number_that_int64_has_not_is_refused(void **state)
+{
+    (void)state;
+    static const char *const orders[] = { DICT("'<u8'", "False", "(1, 2)"),
+                                          DICT("'>u8'", "False", "(1, 2)"),
+                                          DICT("'<u8'", "True", "(1, 2)") };
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        unsigned char file[256];
+        keel_tensor t = { 0 };
+        const size_t n = build(file, orders[i], 16);
+        memset(file + n - 16, 255, 16);
+        assert_int_equal(keel_file_write(in_scratch("w.npy"), file, n), KEEL_OK);
+        for (int from = 0; from < 2; from++) {
+            assert_int_equal(from ? keel_npy_read(&t, place)
+                                  : keel_npy_decode(&t, file, n, "w.npy"),
+                             KEEL_EDATA);
+            assert_non_null(strstr(keel_error(), "w.npy: 18446744073709551615 of a uint64"));
+        }
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 static void a_hostile_header_is_refused_by_name(void **state)
 {
     (void)state;
@@ -301,8 +325,6 @@ static void a_hostile_header_is_refused_by_name(void **state)
         { DICT("'<U1000000000'", "False", "(9,)"), "'<U1", 0, KEEL_EUNSUP },
         { DICT("'|S268435456'", "False", "(99999999999, 1024)"), "larger", 4, KEEL_ESHAPE },
         { DICT("'|S268435456'", "False", "(1024, 1024)"), "needs", 4, KEEL_EFORMAT },
-        { DICT("'<u8'", "False", "(1,)"), "'<u8'", 8, KEEL_EUNSUP },
-        { DICT("'>u8'", "False", "(2,)"), "'>u8'", 16, KEEL_EUNSUP },
         { DICT("'=f4'", "False", "(2,)"), "'=f4'", 8, KEEL_EUNSUP },
         { DICT("'|i2'", "False", "(2,)"), "'|i2'", 4, KEEL_EUNSUP },
         { DICT("'<c8'", "False", "(1,)"), "'<c8'", 8, KEEL_EUNSUP },
@@ -461,6 +483,7 @@ int main(void)
         cmocka_unit_test(either_byte_order_and_half_precision_are_read),
         cmocka_unit_test(an_array_in_fortran_order_is_read_row_by_row),
         cmocka_unit_test(arrays_of_texts_are_handed_out_as_utf_8),
+        cmocka_unit_test(a_whole_number_that_int64_has_not_is_refused),
         cmocka_unit_test(a_hostile_header_is_refused_by_name),
         cmocka_unit_test(every_cut_of_a_file_is_refused),
         cmocka_unit_test(a_failed_write_leaves_what_was_there),

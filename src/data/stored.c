@@ -134,7 +134,9 @@ keel_status keel_stored_write(const keel_stored *f, void *to, keel_dtype want, c
         const bool straight = is_straight(f, want);
         char *values = straight ? to : keel_scratch_reserve(s, 3, 2 * count * size);
         if (!values) return KEEL_ENOMEM;
-        keel_npy_convert(&f->type, values, from, count);
+        const keel_status s_read = keel_npy_convert(&f->type, values, from, count);
+        if (s_read < 0)
+            return keel_fail_within(s_read, "%s: in a row from %lld on", what, (long long)first);
         if (straight) return KEEL_OK;
         if (f->turned) {
             char *turned = want == f->field.dtype ? to : values + count * size;

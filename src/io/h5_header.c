@@ -48,7 +48,7 @@ static void read_whole_type(keel_h5_header *h, const unsigned char *m, size_t n)
     }
     descr[2] = (char)('0' + size);
     if (keel_npy_type_read(&h->array.type, descr) < 0)
-        keel_h5_refuse(h, "it has %sint%zu; integers up to int64 and uint32 are read",
+        keel_h5_refuse(h, "it has %sint%zu; integers of 1, 2, 4 and 8 bytes are read",
                        m[1] & 8 ? "" : "u", 8 * size);
 }
 

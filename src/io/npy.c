@@ -196,16 +196,13 @@ static void walk_on(walk *w, const keel_shape *shape)
     }
 }
 
-void keel_npy_convert_all(const keel_npy_header *h, void *out, const void *stored)
+keel_status keel_npy_convert_all(const keel_npy_header *h, void *out, const void *stored)
 {
     enum { PIECE = 512 };
     const size_t count = (size_t)keel_shape_count(&h->shape), size = h->element_bytes;
     unsigned char piece[PIECE * 8];
     char *to = out;
-    if (!h->fortran || count == 0) {
-        keel_npy_convert(h, out, stored, count);
-        return;
-    }
+    if (!h->fortran || count == 0) return keel_npy_convert(h, out, stored, count);
     const int last = h->shape.rank - 1;
     const size_t columns = (size_t)h->shape.dim[last];
     walk w = walk_begin(&h->shape);
@@ -215,10 +212,11 @@ void keel_npy_convert_all(const keel_npy_header *h, void *out, const void *store
             for (size_t i = 0; i < n; i++)
                 memcpy(piece + i * size,
                        (const char *)stored + (w.base + (c + i) * w.stride[last]) * size, size);
-            keel_npy_convert(h, to, piece, n);
+            KEEL_TRY(keel_npy_convert(h, to, piece, n));
             to += n * keel_dtype_size(h->dtype);
             c += n;
         }
+    return KEEL_OK;
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -331,7 +329,11 @@ keel_status keel_npy_decode(keel_tensor *out, const void *data, size_t n_bytes, 
     KEEL_TRY(check_length(&h, n_bytes, what));
     KEEL_TRY(keel_npy_check_numbers(&h, what));
     KEEL_TRY(keel_tensor_create(&t, h.dtype, &h.shape));
-    keel_npy_convert_all(&h, t.data, (const char *)data + h.offset);
+    const keel_status s = keel_npy_convert_all(&h, t.data, (const char *)data + h.offset);
+    if (s < 0) {
+        keel_tensor_free(&t);
+        return keel_fail_within(s, "%s", what);
+    }
     *out = t;
     return KEEL_OK;
 }
@@ -395,7 +397,7 @@ static keel_status read_in_order(keel_tensor *t, const keel_file *f, const keel_
     for (size_t done = 0; done < count;) {
         const size_t n = count - done < PIECE / size ? count - done : PIECE / size;
         KEEL_TRY(keel_file_read_at(f, h->offset + done * size, piece, n * size));
-        keel_npy_convert(h, (char *)t->data + done * keel_dtype_size(h->dtype), piece, n);
+        KEEL_TRY(keel_npy_convert(h, (char *)t->data + done * keel_dtype_size(h->dtype), piece, n));
         done += n;
     }
     return KEEL_OK;
@@ -413,10 +415,11 @@ keel_status keel_npy_read(keel_tensor *out, const char *path)
     if (s < 0) goto out;
     if (h.fortran) {
         if ((s = read_stored(&stored, &f, &h)) < 0) goto out;
-        keel_npy_convert_all(&h, t.data, stored);
-    } else if ((s = read_in_order(&t, &f, &h)) < 0) {
-        goto out;
-    }
+        s = keel_npy_convert_all(&h, t.data, stored);
+    } else
+        s = read_in_order(&t, &f, &h);
+    if (s == KEEL_EDATA) s = keel_fail_within(s, "%s", path);
+    if (s < 0) goto out;
     *out = t;
     t = (keel_tensor){ 0 };
 out:

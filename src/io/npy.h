@@ -1,10 +1,10 @@
 /* NumPy's .npy, versions 1 to 3.
  *
- * Reads f2 f4 f8 i1 u1 i2 u2 i4 u4 i8 and bool of either byte order. Keel's tensors have fewer
- * types: f2 becomes float32, i1, i2 and u2 become int32, u4 becomes int64, and a bool that is not 0
- * becomes 1. Fortran order becomes row-major order. Texts of a fixed width (S and U) are read into
- * keel_npy_texts. u8, complex numbers, dates, objects and structured types are refused by name.
- * Source: numpy/lib/format.py, "NPY format". */
+ * Reads f2 f4 f8 i1 u1 i2 u2 i4 u4 i8 u8 and bool of either byte order. Keel's tensors have fewer
+ * types: f2 becomes float32, i1, i2 and u2 become int32, u4 and u8 become int64, and a bool that is
+ * not 0 becomes 1. Fortran order becomes row-major order. Texts of a fixed width (S and U) are read
+ * into keel_npy_texts. A u8 of 2^63 or more, complex numbers, dates, objects and structured types
+ * are refused by name. Source: numpy/lib/format.py, "NPY format". */
 #ifndef KEEL_IO_NPY_H
 #define KEEL_IO_NPY_H
 #include "io/file.h"
@@ -23,6 +23,7 @@ typedef enum keel_npy_type { /* npy_types.c */
                              KEEL_NPY_I2,
                              KEEL_NPY_U2,
                              KEEL_NPY_U4,
+                             KEEL_NPY_U8,
                              KEEL_NPY_S, /* bytes, padded with zeros */
                              KEEL_NPY_U, /* 4 bytes per character, padded with zeros */
                              KEEL_NPY_TYPE_COUNT
@@ -56,10 +57,10 @@ keel_status keel_npy_header_parse(keel_npy_header *out, const void *begin, size_
 /* KEEL_EUNSUP for an array of texts. */
 keel_status keel_npy_check_numbers(const keel_npy_header *h, const char *what);
 /* Convert `count` stored elements to h->dtype, in stored order; `stored` may be unaligned. Not for
- * texts. */
-void keel_npy_convert(const keel_npy_header *h, void *out, const void *stored, size_t count);
+ * texts. KEEL_EDATA: a u8 that int64 has not. */
+keel_status keel_npy_convert(const keel_npy_header *h, void *out, const void *stored, size_t count);
 /* Convert the whole array to h->dtype, in row-major order. */
-void keel_npy_convert_all(const keel_npy_header *h, void *out, const void *stored);
+keel_status keel_npy_convert_all(const keel_npy_header *h, void *out, const void *stored);
 
 /* An array of texts, UTF-8, in row-major order. */
 typedef struct keel_npy_texts {

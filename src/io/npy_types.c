@@ -25,6 +25,7 @@ static const struct {
     [KEEL_NPY_I2] = { "i2", 2, KEEL_INT32, "int16" },
     [KEEL_NPY_U2] = { "u2", 2, KEEL_INT32, "uint16" },
     [KEEL_NPY_U4] = { "u4", 4, KEEL_INT64, "uint32" },
+    [KEEL_NPY_U8] = { "u8", 8, KEEL_INT64, "uint64" },
     [KEEL_NPY_S] = { "S", 1, KEEL_STRING, "bytes" },
     [KEEL_NPY_U] = { "U", 4, KEEL_STRING, "str" },
 };
@@ -73,7 +74,7 @@ keel_status keel_npy_type_read(keel_npy_header *h, const char *descr)
         return KEEL_OK;
     }
     return keel_fail(KEEL_EUNSUP,
-                     "dtype '%s'%s; supported are f2 f4 f8 i1 u1 i2 u2 i4 u4 i8, bool, S and U",
+                     "dtype '%s'%s; supported are f2 f4 f8 i1 u1 i2 u2 i4 u4 i8 u8, bool, S and U",
                      descr, strcmp(descr, "|O") ? "" : ", Python objects: convert them by astype");
 }
 
@@ -86,15 +87,16 @@ keel_status keel_npy_type_named(keel_npy_header *h, const char *name)
             set(h, i, order, 1);
             return KEEL_OK;
         }
-    return keel_fail(KEEL_EUNSUP,
-                     "type '%s'; supported are float16, float32, float64, int8, uint8, int16, "
-                     "uint16, int32, uint32, int64 and bool, with > before it if it is big-endian",
-                     name);
+    return keel_fail(
+        KEEL_EUNSUP,
+        "type '%s'; supported are float16, float32, float64, int8, uint8, int16, "
+        "uint16, int32, uint32, int64, uint64 and bool, with > before it if it is big-endian",
+        name);
 }
 
 bool keel_npy_is_plain(const keel_npy_header *h)
 {
-    return !h->swapped && h->stored != KEEL_NPY_B1 && !h->is_text &&
+    return !h->swapped && h->stored != KEEL_NPY_B1 && h->stored != KEEL_NPY_U8 && !h->is_text &&
            keel_dtype_size(h->dtype) == h->element_bytes;
 }
 
@@ -120,7 +122,7 @@ static float widen(uint16_t half)
 }
 
 /* Elements in little-endian order. */
-static void convert(const keel_npy_header *h, void *out, const void *stored, size_t count)
+static keel_status convert(const keel_npy_header *h, void *out, const void *stored, size_t count)
 {
     const unsigned char *from = stored;
     int32_t *wide = out;
@@ -150,9 +152,19 @@ static void convert(const keel_npy_header *h, void *out, const void *stored, siz
         for (size_t i = 0; i < count; i++) wider[i] = get32(from + 4 * i);
         break;
     }
+    case KEEL_NPY_U8: {
+        int64_t *wider = out;
+        memcpy(out, stored, count * sizeof *wider);
+        for (size_t i = 0; i < count; i++)
+            if (wider[i] < 0)
+                return keel_fail(KEEL_EDATA, "%llu of a uint64 array: numbers below 2^63 are read",
+                                 (unsigned long long)wider[i]);
+        break;
+    }
     default:
         memcpy(out, stored, count * h->element_bytes);
     }
+    return KEEL_OK;
 }
 
 static void swap(unsigned char *out, const unsigned char *from, size_t count, size_t size)
@@ -161,20 +173,18 @@ static void swap(unsigned char *out, const unsigned char *from, size_t count, si
         for (size_t k = 0; k < size; k++) out[k] = from[size - 1 - k];
 }
 
-void keel_npy_convert(const keel_npy_header *h, void *out, const void *stored, size_t count)
+keel_status keel_npy_convert(const keel_npy_header *h, void *out, const void *stored, size_t count)
 {
     enum { PIECE = 4096 };
     unsigned char piece[PIECE];
     const size_t size = h->element_bytes;
-    if (count == 0) return;
-    if (!h->swapped) {
-        convert(h, out, stored, count);
-        return;
-    }
+    if (count == 0) return KEEL_OK;
+    if (!h->swapped) return convert(h, out, stored, count);
     for (size_t done = 0; done < count;) {
         const size_t n = count - done < PIECE / size ? count - done : PIECE / size;
         swap(piece, (const unsigned char *)stored + done * size, n, size);
-        convert(h, (char *)out + done * keel_dtype_size(h->dtype), piece, n);
+        KEEL_TRY(convert(h, (char *)out + done * keel_dtype_size(h->dtype), piece, n));
         done += n;
     }
+    return KEEL_OK;
 }

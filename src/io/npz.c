@@ -1,6 +1,7 @@
 /* NumPy's .npz; see npz.h. */
 #include "io/npz.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include <stdio.h>
@@ -136,16 +137,24 @@ keel_status keel_npz_read_texts(keel_npy_texts *out, keel_zip *z, const char *na
     return s < 0 ? keel_fail_within(s, "%s", keel_zip_what(z)) : s;
 }
 
+static keel_status unread(keel_status s, const keel_zip *z, const char *name)
+{
+    char shown[80];
+    return keel_fail_within(s, "%s: array '%s'", keel_zip_what(z),
+                            keel_printable(shown, sizeof shown, name));
+}
+
 static keel_status read_fortran(keel_tensor *out, keel_zip_stream *stream, const keel_npy_header *h)
 {
     void *stored = NULL;
     keel_tensor t = { 0 };
     KEEL_TRY(read_stored(&stored, stream, h));
-    const keel_status s = keel_tensor_create(&t, h->dtype, &h->shape);
-    if (s >= 0) {
-        keel_npy_convert_all(h, t.data, stored);
+    keel_status s = keel_tensor_create(&t, h->dtype, &h->shape);
+    if (s >= 0) s = keel_npy_convert_all(h, t.data, stored);
+    if (s >= 0)
         *out = t;
-    }
+    else
+        keel_tensor_free(&t);
     keel_free(stored);
     return s;
 }
@@ -163,7 +172,10 @@ keel_status keel_npz_read(keel_tensor *out, keel_zip *z, const char *name)
         s = keel_fail_within(s, "%s", keel_zip_what(z));
         goto out;
     }
-    if (h.fortran) return read_fortran(out, stream, &h);
+    if (h.fortran) {
+        s = read_fortran(out, stream, &h);
+        return s == KEEL_EDATA ? unread(s, z, name) : s;
+    }
     s = keel_tensor_create(&t, h.dtype, &h.shape);
     if (s < 0) goto out;
     piece = keel_calloc(PIECE, 1);
@@ -179,7 +191,10 @@ keel_status keel_npz_read(keel_tensor *out, keel_zip *z, const char *name)
         const size_t n = count - done < PIECE / size ? count - done : PIECE / size;
         s = keel_zip_stream_read(stream, piece, n * size);
         if (s < 0) goto out;
-        keel_npy_convert(&h, to + done * to_size, piece, n);
+        if ((s = keel_npy_convert(&h, to + done * to_size, piece, n)) < 0) {
+            s = unread(s, z, name);
+            goto out;
+        }
         done += n;
     }
     s = keel_zip_stream_finish(stream);

@@ -173,7 +173,7 @@ static keel_status put_array(const keel_record_field *f, const unsigned char *da
     KEEL_TRY(keel_record_check(f, n, count));
     void *values = keel_scratch_reserve(scratch, 1, (size_t)n * keel_dtype_size(f->stored) + 1);
     if (!values) return KEEL_ENOMEM;
-    keel_npy_convert_all(&h, values, data + h.offset);
+    KEEL_TRY(keel_npy_convert_all(&h, values, data + h.offset));
     return keel_record_put(f, values, n, to, want, count);
 }
 
