@@ -243,7 +243,7 @@ static int output_of(const keel_model *m, const char *target, int order)
 static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
                      const keel_data_options *o, const keel_model *m, keel_dataset_options *d)
 {
-    word_list inputs = { 0 }, targets = { 0 }, features = { 0 };
+    word_list inputs = { 0 }, targets = { 0 }, features = { 0 }, weights = { 0 };
     char *folders_text = NULL, note[512];
     const char **folders = NULL;
     const bool learns = m && use != KEEL_USE_INPUTS; /* or compares */
@@ -259,7 +259,11 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
     if (code < 0 && o->class_names)
         code = split_names(&folders_text, &folders, &d->folder_count, o->class_names);
     d->folders = folders;
-    d->sample_weight = o->sample_weight;
+    const char *weight = o->sample_weight;
+    if (code < 0 && weight && weight[keel_tables_until(weight, '=')])
+        code = split_words(&weights, "sample-weight", weight);
+    else
+        d->sample_weight = weight;
     if (m) name_as_model(&inputs, spec, m, true);
     if (m && !o->label) name_as_model(&targets, spec, m, false);
     for (int64_t i = 0; names && i < n; i++) names[i] = keel_model_class_name(m, i);
@@ -269,6 +273,8 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
     d->n_input = inputs.n;
     d->targets = targets.word;
     d->n_target = targets.n;
+    d->sample_weights = weights.word;
+    d->n_sample_weight = weights.n;
     d->features = features.word;
     d->n_feature = features.n;
     keel_label_mode modes[KEEL_FIELDS_MAX];
@@ -302,6 +308,7 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
     free(inputs.text);
     free(targets.text);
     free(features.text);
+    free(weights.text);
     return code;
 }
 

@@ -186,8 +186,9 @@ int keel_setup_input_memory(int64_t *out, const char *text);
             "x_0, x_1; the images of a tar)"),                                                     \
         KEEL_OPTION_ROW(                                                                           \
             T, member.sample_weight, "sample-weight", 0, false, KEEL_OPTION_ONCE, "COLUMN", NULL,  \
-            "column of a table with the weight of each row; for an .npz or HDF5 file, "            \
-            "an array; for TFRecord files, a feature; for tar shards, an ending "                  \
+            "column of a table with the weight of each row; for the weights of several targets "   \
+            "'age=column sex=column', with the names of --label; for an .npz or HDF5 file, "       \
+            "arrays; for TFRecord files, features; for tar shards, endings "                       \
             "(default: sample_weight, and none of a table)"),                                      \
         KEEL_OPTION_ROW(T, member.features, "features", 0, false, KEEL_OPTION_ONCE, "LIST", NULL,  \
                         "types and shapes of TFRecord features, which the file does not have: "    \

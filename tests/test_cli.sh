@@ -283,6 +283,17 @@ for m in lists keyed; do
     done
 done
 
+# each output has weights of its own: half of all weights is half of its loss, and none of the other's
+awk -F, 'NR == 1 { print $0 ",w" } NR > 1 { print $0 ",0.5" }' both.csv >weighted.csv
+both=(evaluate both.keras --inputs 'a=a,b,c,d,e,f b=x,y,z' --label 'kind=kind size=s,t')
+want 0 '^rows' "${both[@]}" --data both.csv
+awk '/_loss/ { print $1, $2 }' out.txt >each.txt
+want 0 '^rows' "${both[@]}" --data weighted.csv --sample-weight 'size=w'
+awk '/_loss/ { print $1, $2 }' out.txt | paste each.txt - |
+    awk '{ r = $4 / $2; want = $1 == "size_loss" ? 0.5 : 1; if (r / want < 0.9999 || r / want > 1.0001) exit 1 }' ||
+    fail "weights of one output: $(paste each.txt out.txt)"
+want 2 "weights for 'age', but there is no such target" "${both[@]}" --data weighted.csv --sample-weight 'age=w'
+
 # one device and four: the same weights, so the same file of predictions to six digits
 want 0 'saved' fit two.keras --data t.csv --label kind --batch-size 16 --devices cpu:0 --optimizer sgd -o one.keras
 want 0 'saved' "${fit[@]}" --optimizer sgd -o four.keras

@@ -384,6 +384,64 @@ static void weights_of_rows_are_found_by_name(void **state)
     files_end();
 }
 
+static void each_target_may_have_weights_of_its_own(void **state)
+{
+    static const struct {
+        const char *what, *weights[3], *all, *says; /* NULL: it is read */
+    } cases[] = {
+        { "of both targets, in any order", { "kind=w", "size=v" } },
+        { "of one of them", { "kind=w" } },
+        { "of what is no target", { "kind=w", "age=v" }, .says = "no such target" },
+        { "without the name of a target",
+          { "w" },
+          .says = "'w': name the target that they are of, "
+                  "as TARGET=w" },
+        { "of one target twice", { "kind=w", "kind=v" }, .says = "'kind' is named twice" },
+        { "of two columns", { "kind=w,v" }, .says = "has one part, not several" },
+        { "of a column that is not there", { "kind=u" }, .says = "u" },
+        { "beside those of all targets", { "kind=w" }, "v", "of all targets or of each" },
+    };
+    char raw[600];
+    files_begin();
+    files_text("t.csv", "x,s,k,w,v\n0,-7.5,2.5,1,1\n0,-7.5,2.5,0.5,4\n");
+    files_text("t.jsonl", "{\"x\": 0, \"s\": -7.5, \"k\": 2.5, \"w\": 1, \"v\": 1}\n"
+                          "{\"x\": 0, \"s\": -7.5, \"k\": 2.5, \"w\": 0.5, \"v\": 4}\n");
+    write_npz("t.npz",
+              (member[]){ { "x", 0 }, { "s", -7.5 }, { "k", 2.5 }, { "w", 0.5 }, { "v", 4 } }, 5);
+    files_write("t.raw", (const float[]){ 0, -7.5f, 2.5f, 1, 1, 0, -7.5f, 2.5f, 0.5f, 4 }, 40);
+    snprintf(raw, sizeof raw, "raw(x=float32,s=float32,k=float32,w=float32,v=float32):%s",
+             files_path("t.raw"));
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (int k = 0; k < 4; k++) {
+            static const char *const names[] = { "t.csv", "t.jsonl", "t.npz" };
+            const int64_t live = keel_memory_live();
+            keel_dataset_options o = options();
+            keel_dataset *d = NULL;
+            char got[256] = "";
+            o.inputs = LIST("x=x");
+            o.n_input = 1;
+            o.targets = LIST("size=s", "kind=k");
+            o.n_target = 2;
+            o.sample_weight = cases[i].all;
+            o.sample_weights = cases[i].weights;
+            while (cases[i].weights[o.n_sample_weight]) o.n_sample_weight++;
+            if (keel_dataset_open(&d, k == 3 ? raw : files_path(names[k]), &o) < 0)
+                snprintf(got, sizeof got, "%s", keel_error());
+            if (d) describe(got, sizeof got, d);
+            keel_dataset_destroy(d);
+            const char *want = cases[i].says           ? cases[i].says
+                               : o.n_sample_weight > 1 ? "x=0 size=-7.5 kind=2.5 "
+                                                         "sample_weight_kind=0.5:kind "
+                                                         "sample_weight_size=4:size "
+                                                       : "x=0 size=-7.5 kind=2.5 "
+                                                         "sample_weight_kind=0.5:kind ";
+            if (d ? !!strcmp(got, want) : !strstr(got, want) || !cases[i].says)
+                fail_msg("%s, %s: %s", cases[i].what, k == 3 ? "raw" : names[k], got);
+            assert_int_equal(keel_memory_live(), live);
+        }
+    files_end();
+}
+
 static void a_csv_without_a_header_does_not_lose_its_first_row(void **state)
 {
     files_begin();
@@ -707,6 +765,7 @@ int main(void)
         cmocka_unit_test(texts_of_a_csv_and_an_npz_are_a_field_of_strings),
         cmocka_unit_test(arrays_of_an_npz_are_found_by_name_or_number),
         cmocka_unit_test(weights_of_rows_are_found_by_name),
+        cmocka_unit_test(each_target_may_have_weights_of_its_own),
         cmocka_unit_test(a_csv_without_a_header_does_not_lose_its_first_row),
         cmocka_unit_test(a_column_with_a_comma_is_named_in_quotes),
         cmocka_unit_test(the_separator_is_found_in_the_first_line),

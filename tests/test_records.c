@@ -361,6 +361,30 @@ static void weights_must_be_finite_and_not_negative(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+static void weights_are_those_of_the_target_that_is_named(void **state)
+{
+    (void)state;
+    files_begin();
+    keel_dataset *d = NULL;
+    keel_data_field f;
+    keel_dataset_options o = options((words){ "in=x" }, (words){ "label=y" }, (words){ 0 });
+    static const char *const weights[] = { "label=sample_weight" }, *const none[] = { "z=big" };
+    o.sample_weights = weights;
+    o.n_sample_weight = 1;
+    must(keel_dataset_open(&d, give("numbers.tfrecord", "a.tfrecord"), &o));
+    must(keel_dataset_field(d, 2, &f));
+    assert_string_equal(f.path, "sample_weight_label");
+    assert_string_equal(f.target, "label");
+    check_field(d, 2, "sample_weight", 0, 1);
+    keel_dataset_destroy(d);
+    d = NULL;
+    o.sample_weights = none;
+    assert_int_equal(keel_dataset_open(&d, files_path("a.tfrecord"), &o), KEEL_EARG);
+    assert_non_null(strstr(keel_error(), "weights for 'z', but there is no such target"));
+    files_end();
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 static void one_feature_can_be_input_and_target(void **state)
 {
     (void)state;
@@ -667,6 +691,7 @@ int main(void)
         cmocka_unit_test(rows_go_on_over_the_files_of_a_pattern),
         cmocka_unit_test(a_thousand_shards_need_no_thousand_descriptors),
         cmocka_unit_test(weights_must_be_finite_and_not_negative),
+        cmocka_unit_test(weights_are_those_of_the_target_that_is_named),
         cmocka_unit_test(one_feature_can_be_input_and_target),
         cmocka_unit_test(what_cannot_be_read_is_refused_by_name),
         cmocka_unit_test(in_large_files_a_wrong_record_is_found_with_its_row),

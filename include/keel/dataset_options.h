@@ -154,6 +154,10 @@ typedef struct keel_dataset_options {
      * tar shards that is the weight of each row, 0 or more. NULL: sample_weight, and none of a
      * table. */
     const char *sample_weight;
+    /* Weights of the targets of several outputs, each "TARGET=COLUMN", as in `targets`; a target
+     * that is not here has none. Not together with sample_weight. */
+    const char *const *sample_weights;
+    int n_sample_weight;
 } keel_dataset_options;
 
 #define KEEL_DATASET_OPTIONS ((keel_dataset_options){ .size = sizeof(keel_dataset_options) })

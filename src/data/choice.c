@@ -94,12 +94,53 @@ keel_status keel_choices_targets(keel_choice **out, int *n, const keel_dataset_o
     return KEEL_ENOMEM;
 }
 
+static keel_status name_weights(keel_choice *c)
+{
+    static const char stem[] = "sample_weight_";
+    if (c->plain)
+        return keel_fail(KEEL_EARG,
+                         "sample weights: '%s': name the target that they are of, as "
+                         "TARGET=%s",
+                         c->name, c->name);
+    if (c->n_part != 1)
+        return keel_fail(KEEL_EARG, "sample weights: '%s' has one part, not several", c->name);
+    char *name = keel_calloc(sizeof stem + strlen(c->name), 1);
+    if (!name) return KEEL_ENOMEM;
+    strcat(strcpy(name, stem), c->name);
+    c->target = c->name;
+    c->name = name;
+    return KEEL_OK;
+}
+
+keel_status keel_choices_weights(keel_choice **out, const keel_dataset_options *o)
+{
+    const int n = o->n_sample_weight;
+    keel_choice *c = NULL;
+    if (n && o->sample_weight)
+        return keel_fail(KEEL_EARG, "sample weights: give those of all targets or of each");
+    KEEL_TRY(keel_choices_read(&c, o->sample_weights, n, "sample weights"));
+    keel_status s = KEEL_OK;
+    for (int i = 0; s >= 0 && i < n; i++) s = name_weights(&c[i]);
+    if (s >= 0)
+        *out = c;
+    else
+        keel_choices_free(c, n);
+    return s;
+}
+
+keel_status keel_choice_no_target(const keel_choice *c, const char *what)
+{
+    return keel_fail(KEEL_EARG, "%s: '%s' has weights for '%s', but there is no such target", what,
+                     c->part[0], c->target);
+}
+
 void keel_choices_free(keel_choice *c, int n)
 {
     for (int i = 0; c && i < n; i++) {
         for (int k = 0; k < c[i].n_part; k++) keel_free(c[i].part[k]);
         keel_free(c[i].part);
         keel_free(c[i].name);
+        keel_free(c[i].target);
     }
     keel_free(c);
 }

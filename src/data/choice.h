@@ -12,7 +12,8 @@ typedef struct keel_choice {
     char *name;  /* of the field */
     char **part; /* [n_part] arrays or columns that it is read from; by default its own name */
     int n_part;
-    bool plain; /* a name without '=' */
+    bool plain;   /* a name without '=' */
+    char *target; /* of weights: the target that they are of; else NULL */
 } keel_choice;
 
 /* Parse a whole list; the caller frees it with keel_choices_free, which takes NULL too. KEEL_EARG:
@@ -23,5 +24,11 @@ void keel_choices_free(keel_choice *c, int n);
 /* The same for the targets of `o`: its list, or without one "y=label" if a label is given, whose
  * name may have any letters. */
 keel_status keel_choices_targets(keel_choice **out, int *n, const keel_dataset_options *o);
+
+/* The same for the weights of `o` that are given for each target, with one part each; their fields
+ * are called sample_weight_TARGET. KEEL_EARG also: an entry names no target. */
+keel_status keel_choices_weights(keel_choice **out, const keel_dataset_options *o);
+/* KEEL_EARG: weights are given for what is no target of the rows of `what`. */
+keel_status keel_choice_no_target(const keel_choice *c, const char *what);
 
 #endif

@@ -109,6 +109,23 @@ static keel_status choose_role(keel_named *c, const names *s, const keel_choice 
                                                 : KEEL_OK;
 }
 
+/* The weights that were asked for target by target. */
+static keel_status choose_each_weight(keel_named *c, const names *s, const keel_choice *w, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const char *target = NULL;
+        for (int k = 0; k < c->n; k++)
+            if (c->field[k].role == KEEL_ROLE_TARGET && !strcmp(c->field[k].path, w[i].target))
+                target = c->field[k].path;
+        const int64_t at = find(s, w[i].part[0]);
+        if (!target) return keel_choice_no_target(&w[i], s->what);
+        if (at < 0) return no_array(s, w[i].part[0], "");
+        KEEL_TRY(add(c, at, w[i].name, KEEL_ROLE_WEIGHT, -1, s->what));
+        c->field[c->n - 1].target = target;
+    }
+    return KEEL_OK;
+}
+
 /* The weights that were asked for, else sample_weight, or sample_weight_ and the number or name of
  * a target. */
 static keel_status choose_weights(keel_named *c, const names *s, const char *asked)
@@ -156,7 +173,7 @@ keel_status keel_named_choose(keel_named *out, const char *const *list, int64_t 
 {
     keel_named c = { .n = 0 };
     names s = { list, n, what, "" };
-    keel_choice *inputs = NULL, *targets = NULL;
+    keel_choice *inputs = NULL, *targets = NULL, *weights = NULL;
     int n_target = 0;
     const bool wants = o->subset == KEEL_SUBSET_VALIDATION && o->validation_split == 0;
     c.held_out = wants && find(&s, "x_test") >= 0;
@@ -168,10 +185,14 @@ keel_status keel_named_choose(keel_named *out, const char *const *list, int64_t 
     if (r >= 0) r = keel_choices_targets(&targets, &n_target, o);
     if (r >= 0) r = choose_role(&c, &s, inputs, o->n_input, "x", KEEL_ROLE_INPUT);
     if (r >= 0) r = choose_role(&c, &s, targets, n_target, "y", KEEL_ROLE_TARGET);
-    if (r >= 0 && !c.held_out) r = choose_weights(&c, &s, o->sample_weight);
+    if (r >= 0) r = keel_choices_weights(&weights, o);
+    if (r >= 0 && !c.held_out)
+        r = o->n_sample_weight ? choose_each_weight(&c, &s, weights, o->n_sample_weight)
+                               : choose_weights(&c, &s, o->sample_weight);
     if (r >= 0 && !c.held_out) r = check_weights(&c, &s);
     keel_choices_free(inputs, o->n_input);
     keel_choices_free(targets, n_target);
+    keel_choices_free(weights, o->n_sample_weight);
     if (r < 0)
         keel_named_free(&c);
     else

@@ -76,6 +76,7 @@ static keel_status copy_all(keel_options_copy *c, keel_dataset_options *o)
     o->note_context = NULL;
     KEEL_TRY(text(c, &o->label));
     KEEL_TRY(text(c, &o->sample_weight));
+    KEEL_TRY(texts(c, &o->sample_weights, o->n_sample_weight));
     KEEL_TRY(texts(c, &o->inputs, o->n_input));
     KEEL_TRY(texts(c, &o->targets, o->n_target));
     KEEL_TRY(texts(c, &o->class_names, o->class_name_count));

@@ -104,6 +104,18 @@ static keel_status add_role(keel_record_fields *f, const keel_record_parts *p, c
     return input && n < 2 ? no_part(p, stem ? stem : name, advice) : KEEL_OK;
 }
 
+/* The weights that were asked for target by target. */
+static keel_status add_each_weight(keel_record_fields *f, const keel_record_parts *p,
+                                   const keel_choice *c, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (!p->has(p->arg, c[i].part[0])) return no_part(p, c[i].part[0], "");
+        KEEL_TRY(add(f, p, c[i].part[0], c[i].name, KEEL_ROLE_WEIGHT, 0));
+        if (!(f->at[f->n - 1].field.target = keel_strdup(c[i].target))) return KEEL_ENOMEM;
+    }
+    return KEEL_OK;
+}
+
 /* The weights that were asked for, else sample_weight, or sample_weight_ and the name or number of
  * a target. */
 static keel_status add_weights(keel_record_fields *f, const keel_record_parts *p, const char *asked)
@@ -130,16 +142,20 @@ static keel_status add_weights(keel_record_fields *f, const keel_record_parts *p
 keel_status keel_records_choose(keel_record_fields *f, const keel_dataset_options *o,
                                 const keel_record_parts *p)
 {
-    keel_choice *inputs = NULL, *targets = NULL;
+    keel_choice *inputs = NULL, *targets = NULL, *weights = NULL;
     int n_target = 0;
     keel_status s = keel_choices_read(&inputs, o->inputs, o->n_input, "inputs");
     if (s >= 0) s = keel_choices_targets(&targets, &n_target, o);
     if (s >= 0) s = add_role(f, p, inputs, o->n_input, KEEL_ROLE_INPUT);
     if (s >= 0 && o->label_mode != KEEL_LABEL_NONE)
         s = add_role(f, p, targets, n_target, KEEL_ROLE_TARGET);
-    if (s >= 0 && o->label_mode != KEEL_LABEL_NONE) s = add_weights(f, p, o->sample_weight);
+    if (s >= 0) s = keel_choices_weights(&weights, o);
+    if (s >= 0 && o->label_mode != KEEL_LABEL_NONE)
+        s = o->n_sample_weight ? add_each_weight(f, p, weights, o->n_sample_weight)
+                               : add_weights(f, p, o->sample_weight);
     keel_choices_free(inputs, o->n_input);
     keel_choices_free(targets, n_target);
+    keel_choices_free(weights, o->n_sample_weight);
     return s;
 }
 

@@ -25,6 +25,7 @@ typedef struct keel_table_field {
     const char *path;   /* borrowed until the dataset is made, as the next one */
     const char *column; /* its first one */
     keel_data_role role;
+    const char *target; /* of weights, borrowed as `path`; NULL: all */
     keel_cells cells;
     keel_shape shape; /* of a row */
     int64_t width;    /* elements of a row */

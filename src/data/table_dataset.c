@@ -84,7 +84,9 @@ static keel_status make(keel_dataset **out, keel_table *t)
         for (int i = 0, target = 0; s >= 0 && i < t->n_field; i++) {
             if ((int)t->field[i].role != role) continue;
             if (role != KEEL_ROLE_INPUT && t->o->label_mode == KEEL_LABEL_NONE) continue;
-            f[n] = (keel_array_field){ .path = t->field[i].path, .role = t->field[i].role };
+            f[n] = (keel_array_field){ .path = t->field[i].path,
+                                       .role = t->field[i].role,
+                                       .target = t->field[i].target };
             s = take_field(t, i, target++, &f[n].array, &classes);
             n += s >= 0;
         }

@@ -146,14 +146,25 @@ static keel_status choose_targets(chosen *c, const char *label, const keel_choic
     return take_part(c, label, r->n_group - 1);
 }
 
-static keel_status choose_weights(chosen *c)
+static keel_status add_weights(chosen *c, const char *path, const char *column, const char *target)
 {
     keel_csv_reader *r = c->r;
-    if (!r->o->sample_weight) return KEEL_OK;
-    KEEL_TRY(add_group(r, "sample_weight", KEEL_ROLE_WEIGHT, false));
-    KEEL_TRY(take_part(c, r->o->sample_weight, r->n_group - 1));
+    KEEL_TRY(add_group(r, path, KEEL_ROLE_WEIGHT, false));
+    KEEL_TRY(take_part(c, column, r->n_group - 1));
+    r->group[r->n_group - 1].target = target;
     if (r->group[r->n_group - 1].width == 1) return KEEL_OK;
     return keel_fail(KEEL_EARG, "%s: the weight of a row is one column, not several", r->first);
+}
+
+static keel_status choose_weights(chosen *c)
+{
+    const keel_csv_reader *r = c->r;
+    if (r->o->sample_weight) return add_weights(c, "sample_weight", r->o->sample_weight, NULL);
+    for (int i = 0; i < r->o->n_sample_weight; i++) {
+        const keel_choice *w = &r->weights[i];
+        KEEL_TRY(add_weights(c, w->name, w->part[0], w->target));
+    }
+    return KEEL_OK;
 }
 
 static keel_status choose_inputs(chosen *c, const keel_choice *inputs)
@@ -183,6 +194,7 @@ static keel_status add_fields(keel_csv_reader *r)
             &(keel_table_field){ .path = g->path,
                                  .column = r->name[g->column],
                                  .role = g->role,
+                                 .target = g->target,
                                  .cells = g->labels ? KEEL_CELLS_LABELS : KEEL_CELLS_NUMBERS,
                                  .shape = single ? number : row,
                                  .width = g->width }));

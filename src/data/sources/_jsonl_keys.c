@@ -109,14 +109,24 @@ static keel_status choose_targets(keel_jsonl_reader *r, const char *label, const
     return add_part(r, label ? label : "y");
 }
 
-static keel_status choose_weights(keel_jsonl_reader *r)
+static keel_status add_weights(keel_jsonl_reader *r, const char *path, const char *key,
+                               const char *target)
 {
-    const char *key = r->o->sample_weight;
-    if (!key) return KEEL_OK;
     if (is_taken(r, key, KEEL_ROLE_TARGET, r->n_part))
         return keel_fail(KEEL_EARG, "%s: key '%s' is requested twice", r->table.name, key);
-    KEEL_TRY(add_field(r, "sample_weight", KEEL_ROLE_WEIGHT));
+    KEEL_TRY(add_field(r, path, KEEL_ROLE_WEIGHT));
+    r->field[r->n_field - 1].target = target;
     return add_part(r, key);
+}
+
+static keel_status choose_weights(keel_jsonl_reader *r)
+{
+    if (r->o->sample_weight) return add_weights(r, "sample_weight", r->o->sample_weight, NULL);
+    for (int i = 0; i < r->o->n_sample_weight; i++) {
+        const keel_choice *w = &r->weights[i];
+        KEEL_TRY(add_weights(r, w->name, w->part[0], w->target));
+    }
+    return KEEL_OK;
 }
 
 /* All keys that are not taken; copied, since the first object does not last. */

@@ -90,7 +90,8 @@ static keel_status init(keel_csv_reader *r, const keel_dataset_options *o, const
     *r = (keel_csv_reader){ .o = o, .n_threads = 1, .part_bytes = KEEL_CSV_PART };
     KEEL_TRY(keel_table_init(&r->table, o, name, "column"));
     KEEL_TRY(keel_choices_read(&r->inputs, o->inputs, o->n_input, "inputs"));
-    return keel_choices_read(&r->targets, o->targets, o->n_target, "label");
+    KEEL_TRY(keel_choices_read(&r->targets, o->targets, o->n_target, "label"));
+    return keel_choices_weights(&r->weights, o);
 }
 
 static void reader_free(keel_csv_reader *r)
@@ -99,6 +100,7 @@ static void reader_free(keel_csv_reader *r)
     keel_csv_free(&r->cut);
     keel_choices_free(r->inputs, r->o->n_input);
     keel_choices_free(r->targets, r->o->n_target);
+    keel_choices_free(r->weights, r->o->n_sample_weight);
     keel_free(r->name);
     keel_free(r->names);
     keel_free(r->use);

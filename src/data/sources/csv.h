@@ -10,9 +10,10 @@ typedef struct keel_csv_group { /* the columns that become one field */
     const char *path;
     keel_data_role role;
     int32_t width;
-    int64_t column;   /* its first column */
-    bool labels;      /* one column of labels: numbers or class names */
-    bool may_be_text; /* requested by name */
+    int64_t column;     /* its first column */
+    bool labels;        /* one column of labels: numbers or class names */
+    bool may_be_text;   /* requested by name */
+    const char *target; /* of weights; NULL: all */
 } keel_csv_group;
 
 typedef struct keel_csv_use { /* a column that is read */
@@ -28,7 +29,7 @@ typedef struct keel_csv_reader {
     keel_csv cut;
     keel_table table;
     const char *first; /* path of the first file */
-    keel_choice *inputs, *targets;
+    keel_choice *inputs, *targets, *weights;
     char **name; /* [n_columns] */
     char *names; /* their storage */
     int64_t n_columns;

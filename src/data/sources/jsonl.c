@@ -256,6 +256,7 @@ static keel_status read_all(keel_dataset **out, keel_jsonl_reader *r, const inpu
     KEEL_TRY(keel_table_init(&r->table, r->o, name, "key"));
     KEEL_TRY(keel_choices_read(&r->inputs, r->o->inputs, r->o->n_input, "inputs"));
     KEEL_TRY(keel_choices_read(&r->targets, r->o->targets, r->o->n_target, "label"));
+    KEEL_TRY(keel_choices_weights(&r->weights, r->o));
     KEEL_TRY(for_each(r, in, decide, label));
     if (!r->n_field) return keel_fail(KEEL_EDATA, "%s: no rows", name);
     KEEL_TRY(keel_jsonl_add_fields(r));
@@ -271,6 +272,7 @@ static keel_status read_input(keel_dataset **out, const input *in, const char *l
     keel_table_free(&r.table);
     keel_choices_free(r.inputs, o->n_input);
     keel_choices_free(r.targets, o->n_target);
+    keel_choices_free(r.weights, o->n_sample_weight);
     keel_free(r.default_keys);
     keel_free(r.part);
     return s;

@@ -21,7 +21,7 @@ typedef struct keel_jsonl_part { /* a key that is read */
 typedef struct keel_jsonl_reader {
     const keel_dataset_options *o;
     keel_table table;
-    keel_choice *inputs, *targets;
+    keel_choice *inputs, *targets, *weights;
     char *default_keys; /* storage of keys that were not named */
     int n_field;
     keel_table_field field[KEEL_FIELDS_MAX]; /* as they are added to the table */

@@ -174,6 +174,22 @@ static keel_status add_role(archive *a, const keel_choice *c, int n, const char 
                                                           : KEEL_OK;
 }
 
+/* Read the weights that were asked for target by target. */
+static keel_status add_each_weight(archive *a, const keel_choice *c, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const char *target = NULL;
+        for (int k = 0; k < a->n; k++)
+            if (a->field[k].role == KEEL_ROLE_TARGET && !strcmp(a->field[k].path, c[i].target))
+                target = a->field[k].path;
+        if (!target) return keel_choice_no_target(&c[i], a->path);
+        if (!keel_npz_has(a->zip, c[i].part[0])) return no_array(a, c[i].part[0], KEEL_ROLE_WEIGHT);
+        KEEL_TRY(add(a, c[i].part[0], c[i].name, KEEL_ROLE_WEIGHT, 0));
+        a->field[a->n - 1].target = target;
+    }
+    return KEEL_OK;
+}
+
 /* Read the weights that were asked for, else sample_weight, or sample_weight_ and the number or
  * name of a target. */
 static keel_status add_weights(archive *a, const char *asked)
@@ -265,7 +281,7 @@ static keel_status read_arrays(keel_dataset **out, const char *path, const keel_
                                bool held_out, bool *was_there)
 {
     archive a = { .path = path, .part = "" };
-    keel_choice *inputs = NULL, *targets = NULL;
+    keel_choice *inputs = NULL, *targets = NULL, *weights = NULL;
     keel_classes classes = { 0 };
     int n_target = 0;
     keel_status s = keel_zip_open(&a.zip, path);
@@ -279,12 +295,16 @@ static keel_status read_arrays(keel_dataset **out, const char *path, const keel_
     if (s >= 0) s = keel_choices_targets(&targets, &n_target, o);
     if (s >= 0) s = add_role(&a, inputs, o->n_input, "x", KEEL_ROLE_INPUT);
     if (s >= 0) s = add_role(&a, targets, n_target, "y", KEEL_ROLE_TARGET);
-    if (s >= 0 && !test) s = add_weights(&a, o->sample_weight);
+    if (s >= 0) s = keel_choices_weights(&weights, o);
+    if (s >= 0 && !test)
+        s = o->n_sample_weight ? add_each_weight(&a, weights, o->n_sample_weight)
+                               : add_weights(&a, o->sample_weight);
     if (s >= 0 && !test) s = check_weights(&a);
     if (s >= 0) s = check_rows(&a);
     if (s >= 0) s = set_labels(&a, &classes, o);
     keel_choices_free(inputs, o->n_input);
     keel_choices_free(targets, n_target);
+    keel_choices_free(weights, o->n_sample_weight);
     keel_zip_close(a.zip);
     if (s >= 0) {
         s = keel_dataset_adopt_fields(out, a.field, a.n, classes.n, classes.name, path);
