@@ -71,27 +71,60 @@ typedef struct heap { /* the names in one group */
     size_t n_bytes;
 } heap;
 
-static keel_status add_object(keel_h5_walk *w, const heap *names, uint64_t offset, size_t parent,
-                              uint64_t at)
+/* Adds a path to the names: `name` in a group, or from the root. */
+static keel_status add_path(keel_h5_walk *w, const heap *names, size_t parent, const char *name,
+                            size_t n, size_t *out)
 {
-    if (offset >= names->n_bytes) return keel_h5_bad(w, names->at, "a name outside its heap");
-    const char *name = names->bytes + offset;
-    const size_t n = strnlen(name, names->n_bytes - offset);
-    if (n == 0 || n == names->n_bytes - offset || memchr(name, '/', n))
-        return keel_h5_bad(w, names->at + offset, "a wrong name");
     const size_t above = strlen(w->d->names + w->objects[parent].name), slash = above > 0;
-    if (w->n_objects == OBJECTS_MAX || w->names_bytes + above + n + 2 > NAMES_BYTES_MAX)
+    if (w->n_objects + w->n_links >= OBJECTS_MAX ||
+        w->names_bytes + above + n + 2 > NAMES_BYTES_MAX)
         return keel_h5_bad(w, names->at, "more than 131072 groups and arrays, or 16 MiB of names");
     KEEL_TRY(reserve((void **)&w->d->names, &w->names_capacity, w->names_bytes, above + n + 2, 1));
-    KEEL_TRY(
-        reserve((void **)&w->objects, &w->objects_capacity, w->n_objects, 1, sizeof *w->objects));
     char *path = w->d->names + w->names_bytes;
     memcpy(path, w->d->names + w->objects[parent].name, above);
     if (slash) path[above] = '/';
     memcpy(path + above + slash, name, n);
     path[above + slash + n] = 0;
-    w->objects[w->n_objects++] = (struct object){ at, w->names_bytes };
+    *out = w->names_bytes;
     w->names_bytes += above + slash + n + 1;
+    return KEEL_OK;
+}
+
+static keel_status add_object(keel_h5_walk *w, const heap *names, uint64_t offset, size_t parent,
+                              uint64_t at)
+{
+    size_t path;
+    if (offset >= names->n_bytes) return keel_h5_bad(w, names->at, "a name outside its heap");
+    const char *name = names->bytes + offset;
+    const size_t n = strnlen(name, names->n_bytes - offset);
+    if (n == 0 || n == names->n_bytes - offset || memchr(name, '/', n))
+        return keel_h5_bad(w, names->at + offset, "a wrong name");
+    KEEL_TRY(add_path(w, names, parent, name, n, &path));
+    KEEL_TRY(
+        reserve((void **)&w->objects, &w->objects_capacity, w->n_objects, 1, sizeof *w->objects));
+    w->objects[w->n_objects++] = (struct object){ at, path };
+    return KEEL_OK;
+}
+
+/* A soft link: another name for what is at a path, which is followed once all names are known. */
+static keel_status add_link(keel_h5_walk *w, const heap *names, const unsigned char *symbol,
+                            size_t parent)
+{
+    const uint64_t offset = keel_h5_get(symbol, 8), to = keel_h5_get(symbol + 24, 4);
+    struct link l;
+    if (offset >= names->n_bytes || to >= names->n_bytes)
+        return keel_h5_bad(w, names->at, "a name outside its heap");
+    const char *name = names->bytes + offset, *target = names->bytes + to;
+    const size_t n = strnlen(name, names->n_bytes - offset);
+    const size_t n_target = strnlen(target, names->n_bytes - to);
+    if (n == 0 || n == names->n_bytes - offset || memchr(name, '/', n) || n_target == 0 ||
+        n_target == names->n_bytes - to)
+        return keel_h5_bad(w, names->at + offset, "a wrong name");
+    const size_t root = strspn(target, "/");
+    KEEL_TRY(add_path(w, names, parent, name, n, &l.name));
+    KEEL_TRY(add_path(w, names, root ? 0 : parent, target + root, n_target - root, &l.target));
+    KEEL_TRY(reserve((void **)&w->links, &w->links_capacity, w->n_links, 1, sizeof *w->links));
+    w->links[w->n_links++] = l;
     return KEEL_OK;
 }
 
@@ -105,8 +138,9 @@ static keel_status read_symbols(keel_h5_walk *w, const heap *names, size_t paren
         s = keel_h5_bad(w, at, "not a list of names");
     for (unsigned i = 0; s >= 0 && i < used; i++) {
         const unsigned char *symbol = p + 8 + SYMBOL_BYTES * i;
-        if (keel_h5_get(symbol + 16, 4) == 2) continue; /* a soft link */
-        s = add_object(w, names, keel_h5_get(symbol, 8), parent, keel_h5_get(symbol + 8, 8));
+        s = keel_h5_get(symbol + 16, 4) == 2
+                ? add_link(w, names, symbol, parent)
+                : add_object(w, names, keel_h5_get(symbol, 8), parent, keel_h5_get(symbol + 8, 8));
     }
     keel_free(p);
     return s;
@@ -328,6 +362,41 @@ static int by_path(const void *a, const void *b)
                   sorted_names + ((const keel_h5_array *)b)->name);
 }
 
+static void sort_arrays(keel_h5_data *d)
+{
+    sorted_names = d->names;
+    if (d->count) qsort(d->arrays, d->count, sizeof *d->arrays, by_path);
+}
+
+/* Each link to an array becomes an array with the same elements. Links to links are followed so
+ * many times; what then leads to no array is left out, as are links to groups. */
+static keel_status follow_links(keel_h5_walk *w)
+{
+    enum { TIMES = 16 };
+    keel_h5_data *d = w->d;
+    for (int time = 0; time < TIMES; time++) {
+        const size_t known = d->count;
+        for (size_t i = 0; i < w->n_links; i++) {
+            struct link *l = &w->links[i];
+            if (l->target == SIZE_MAX) continue;
+            const keel_h5_array of = { .name = l->target };
+            const keel_h5_array *to = bsearch(&of, d->arrays, known, sizeof of, by_path);
+            if (!to) continue;
+            if (d->count == ARRAYS_MAX)
+                return keel_fail(KEEL_EFORMAT, "%s: more than %d arrays", d->file.path, ARRAYS_MAX);
+            keel_h5_array copy = *to;
+            copy.name = l->name;
+            KEEL_TRY(
+                reserve((void **)&d->arrays, &w->arrays_capacity, d->count, 1, sizeof *d->arrays));
+            d->arrays[d->count++] = copy;
+            l->target = SIZE_MAX;
+        }
+        if (d->count == known) break;
+        sort_arrays(d);
+    }
+    return KEEL_OK;
+}
+
 static keel_status read_structure(keel_h5_data *d)
 {
     keel_h5_walk w = { .d = d, .size = d->file.n_bytes };
@@ -340,11 +409,11 @@ static keel_status read_structure(keel_h5_data *d)
         w.objects[w.n_objects++] = (struct object){ root, 0 };
     }
     for (size_t i = 0; s >= 0 && i < w.n_objects; i++) s = read_object(&w, i);
+    if (s >= 0) sort_arrays(d);
+    if (s >= 0 && d->count) s = follow_links(&w);
     keel_free(w.objects);
-    if (s < 0) return s;
-    sorted_names = d->names;
-    if (d->count) qsort(d->arrays, d->count, sizeof *d->arrays, by_path);
-    return KEEL_OK;
+    keel_free(w.links);
+    return s;
 }
 
 keel_status keel_h5_data_open(keel_h5_data **out, const char *path)

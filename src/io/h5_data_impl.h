@@ -20,7 +20,11 @@ typedef struct keel_h5_walk {
         uint64_t header;
         size_t name;
     } * objects;
+    struct link {
+        size_t name, target; /* in d->names, as paths from the root; target SIZE_MAX: followed */
+    } * links;
     size_t n_objects, objects_capacity, arrays_capacity, names_bytes, names_capacity;
+    size_t n_links, links_capacity;
 } keel_h5_walk;
 
 typedef struct keel_h5_header { /* what an object header says */

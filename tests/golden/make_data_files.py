@@ -44,6 +44,12 @@ with h5py.File(os.path.join(HERE, "data_kinds.h5"), "w") as f:
     b.create_dataset("holes", shape=(rows, 2), dtype="f4", chunks=(5, 2))
     b["pair"] = np.zeros(rows, dtype=[("a", "f4"), ("b", "i4")])
     f["soft"] = h5py.SoftLink("/x")
+    f["links/chain"] = h5py.SoftLink("/soft")
+    f["links/beside"] = h5py.SoftLink("chain")
+    f["links/deep"] = h5py.SoftLink("/chunks/gzip")
+    f["links/nowhere"] = h5py.SoftLink("/nothing")
+    f["links/circle"] = h5py.SoftLink("/links/circle")
+    f["links/group"] = h5py.SoftLink("/chunks")
     f["x"].attrs["units"] = "m"
 
 with h5py.File(os.path.join(HERE, "data_newer.h5"), "w", libver="latest") as f:
