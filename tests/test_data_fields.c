@@ -81,6 +81,18 @@ static void columns_of_a_csv_become_several_fields(void **state)
     o.targets = LIST("kind");
     o.n_target = 1;
     refused("t.csv", &o, KEEL_EARG, "either a label or a list of targets");
+
+    o = options();
+    o.label = "k";
+    files_text("twice.csv", "a,b,a,k\n1,2,3,0\n4,5,6,1\n");
+    refused("twice.csv", &o, KEEL_EARG, "two columns are called 'a', and both would be inputs");
+    o.inputs = LIST("x=a,b");
+    o.n_input = 1;
+    refused("twice.csv", &o, KEEL_EARG, "two columns are called 'a'");
+    o.inputs = LIST("x=b");
+    d = opened("twice.csv", &o);
+    check_named(d, 0, "x", KEEL_ROLE_INPUT, KEEL_FLOAT32, (double[]){ 2, 5 }, 2);
+    keel_dataset_destroy(d);
     files_end();
 }
 

@@ -167,6 +167,34 @@ static keel_status choose_weights(chosen *c)
     return KEEL_OK;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Of the columns that nobody has named, two of one name would both be taken: mostly one of them was
+ * left in by mistake. */
+static keel_status check_rest(const chosen *c)
+{
+    const keel_csv_reader *r = c->r;
+    const char **name = keel_calloc((size_t)r->n_columns, sizeof *name);
+    keel_status s = KEEL_OK;
+    int64_t n = 0;
+    char shown[80];
+    if (!name) return KEEL_ENOMEM;
+    for (int64_t i = 0; i < r->n_columns; i++)
+        if (c->group[AS_TARGET][i] < 0) name[n++] = r->name[i];
+    qsort(name, (size_t)n, sizeof *name, by_name);
+    for (int64_t i = 1; s >= 0 && i < n; i++)
+        if (!strcmp(name[i - 1], name[i]))
+            s = keel_fail(KEEL_EARG,
+                          "%s: two columns are called '%s', and both would be inputs: rename one, "
+                          "or name the inputs",
+                          r->first, keel_printable(shown, sizeof shown, name[i]));
+    keel_free(name);
+    return s;
+}
+
 static keel_status choose_inputs(chosen *c, const keel_choice *inputs)
 {
     keel_csv_reader *r = c->r;
@@ -176,6 +204,7 @@ static keel_status choose_inputs(chosen *c, const keel_choice *inputs)
     if (r->o->n_input > 1)
         return keel_fail(KEEL_EARG, "%s: %d inputs; give the columns of each, as %s=COLUMN,COLUMN",
                          r->first, r->o->n_input, inputs[0].name);
+    if (!r->o->no_header) KEEL_TRY(check_rest(c));
     KEEL_TRY(add_group(r, r->o->n_input ? inputs[0].name : "x", KEEL_ROLE_INPUT, false));
     for (int64_t i = 0; i < r->n_columns; i++)
         if (c->group[AS_TARGET][i] < 0) KEEL_TRY(take_column(c, i, r->n_group - 1));
