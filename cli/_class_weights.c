@@ -43,10 +43,31 @@ int keel_class_weights_check(const keel_class_weights *c, const keel_model *m)
                          classes == 1 ? "class" : "classes");
 }
 
+/* Refused before anything is printed: as in Keras they are of the classes of one target. */
+static int check_single(const keel_model *m)
+{
+    const char *first = NULL;
+    char a[80], b[80];
+    for (int k = 0; k < keel_model_output_count(m); k++) {
+        const char *name = keel_model_output_name(m, k);
+        if (!keel_model_loss_name(m, k)) continue;
+        if (first)
+            return keel_complain(EXIT_USAGE,
+                                 "--class-weight is for one target, but outputs '%s' and '%s' have "
+                                 "losses; give weights of the rows by --sample-weight",
+                                 keel_printable(a, sizeof a, first),
+                                 keel_printable(b, sizeof b, name));
+        first = name;
+    }
+    return -1;
+}
+
 int keel_class_weights_balance(keel_class_weights *c, const keel_model *m, const keel_dataset *data)
 {
     enum { SHOWN = 16 };
     const int64_t classes = class_count(m);
+    const int code = c->is_auto || c->n ? check_single(m) : -1;
+    if (code >= 0) return code;
     if (!c->is_auto) return -1;
     if (!classes)
         return keel_complain(EXIT_USAGE, "--class-weight auto: the model does not say how many "

@@ -16,7 +16,8 @@ int keel_class_weights_read(keel_class_weights *out, const char *text);
 /* Require a weight for each class of the model: a missing one would silently be 1. */
 int keel_class_weights_check(const keel_class_weights *c, const keel_model *m);
 
-/* auto: weights that give each class the same sum over `data`, which are printed. */
+/* Of a compiled model: require one target. auto: weights that give each class the same sum over
+ * `data`, which are printed. */
 int keel_class_weights_balance(keel_class_weights *c, const keel_model *m,
                                const keel_dataset *data);
 

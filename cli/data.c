@@ -23,13 +23,17 @@ static const char *cardinality_text(char *out, size_t size, const keel_dataset *
 {
     char text[KEEL_NUMBER_MAX];
     const int64_t n = keel_dataset_cardinality(d);
-    const char *what = keel_dataset_is_batched(d) ? "batches" : "rows";
+    const bool batched = keel_dataset_is_batched(d);
+    const char *what = batched ? "batches" : "rows";
     if (n == KEEL_CARDINALITY_INFINITE)
         snprintf(out, size, "%s without end", what);
     else if (n == KEEL_CARDINALITY_UNKNOWN)
         snprintf(out, size, "an unknown number of %s", what);
     else
-        snprintf(out, size, "%s %s", keel_grouped(text, n), what);
+        snprintf(out, size, "%s %s", keel_grouped(text, n),
+                 n != 1    ? what
+                 : batched ? "batch"
+                           : "row");
     return out;
 }
 
@@ -224,7 +228,8 @@ static int verify(const keel_dataset *d, const keel_reader_options *r, int64_t b
     keel_reader_destroy(reader);
     if (keel_dataset_warnings(d, text, sizeof text)) printf("%s\n", text);
     if (failed > SHOWN) printf("and more\n");
-    const char *what = keel_dataset_is_batched(d) ? "batches" : "rows";
+    const bool batched = keel_dataset_is_batched(d);
+    const char *what = n != 1 ? (batched ? "batches" : "rows") : batched ? "batch" : "row";
     keel_grouped(good, n);
     keel_grouped(bad, failed);
     if (failed)

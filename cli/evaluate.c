@@ -4,6 +4,7 @@
 #include "setup.h"
 #include "shapes.h"
 #include <math.h>
+#include <string.h>
 
 typedef struct options {
     const char *weights, *plugin, *input_memory;
@@ -51,6 +52,43 @@ static int prepare(job *j, const options *o, const char *path)
     return s < 0 ? keel_complain_status(s) : keel_setup_devices(&j->strategy, &o->devices);
 }
 
+/* A weight that has an element that is not finite; NULL: none. */
+static const char *broken_weight(const keel_model *m)
+{
+    for (int i = 0; i < keel_model_weight_count(m); i++) {
+        const char *name = keel_model_weight_name(m, i);
+        keel_tensor t;
+        bool finite = true;
+        if (keel_model_get_weight(m, name, &t) < 0) continue;
+        int64_t n = t.data ? 1 : 0;
+        for (int d = 0; d < t.shape.rank; d++) n *= t.shape.dim[d];
+        for (int64_t k = 0; finite && k < n; k++)
+            finite = t.dtype == KEEL_FLOAT32   ? isfinite(((const float *)t.data)[k])
+                     : t.dtype == KEEL_FLOAT64 ? isfinite(((const double *)t.data)[k])
+                                               : true;
+        keel_tensor_free(&t);
+        if (!finite) return name;
+    }
+    return NULL;
+}
+
+/* keel fit stops at such a loss; an evaluation has its numbers, as in Keras, and says why. */
+static void tell_broken_loss(const keel_model *m, const keel_logs *logs)
+{
+    char shown[256];
+    bool broken = false;
+    for (int i = 0; i < logs->count; i++)
+        broken = broken || (!strcmp(logs->name[i], "loss") && !isfinite(logs->value[i]));
+    if (!broken) return;
+    const char *weight = broken_weight(m);
+    if (weight)
+        printf("the loss is not finite, since weight '%s' of the model is not\n",
+               keel_printable(shown, sizeof shown, weight));
+    else
+        puts("the loss is not finite, and all weights are: a row has NaN or infinity, or its "
+             "values became too large");
+}
+
 static int evaluate(job *j, const options *o)
 {
     keel_meter meter;
@@ -84,6 +122,7 @@ static int evaluate(job *j, const options *o)
     }
     printf("%-24s %s in %s\n", "rows", keel_grouped(a, meter.rows),
            keel_seconds_text(b, keel_now() - start));
+    tell_broken_loss(j->model, &logs);
     keel_programs_print(&j->counts, &o->pad);
     keel_setup_warnings(j->whole);
     return EXIT_OK;

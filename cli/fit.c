@@ -430,17 +430,22 @@ static int train(job *j)
         .input_report = keel_processes_first() ? o->input_report : NULL,
     };
     const int64_t count = keel_dataset_cardinality(j->data);
-    const char *what = keel_dataset_is_batched(j->data) ? "batches" : "rows";
+    const bool batched = keel_dataset_is_batched(j->data);
+    const char *what = batched ? "batches" : "rows";
     const int n = keel_strategy_devices(j->strategy);
     printf("%s: ", keel_dataset_name(j->data));
     if (count == KEEL_CARDINALITY_INFINITE)
         printf("%s without end", what);
     else
-        printf("%s %s", count < 0 ? "an unknown number of" : keel_grouped(a, count), what);
+        printf("%s %s", count < 0 ? "an unknown number of" : keel_grouped(a, count),
+               count != 1 ? what
+               : batched  ? "batch"
+                          : "row");
     if (j->validation)
         printf(", %s for validation", keel_grouped(a, keel_dataset_rows(j->validation)));
     if (keel_dataset_class_count(j->data))
-        printf(", %s classes", keel_grouped(a, keel_dataset_class_count(j->data)));
+        printf(", %s class%s", keel_grouped(a, keel_dataset_class_count(j->data)),
+               keel_dataset_class_count(j->data) == 1 ? "" : "es");
     say_devices(j, n);
     if (strcmp(keel_model_dtype_policy(j->model), "float32"))
         printf(", %s", keel_model_dtype_policy(j->model));
@@ -449,10 +454,10 @@ static int train(job *j)
         puts("these processes do not act as one, which would be faster: they were started with "
              "different command lines, or cannot use each other's cores");
     if (!o->no_shuffle && !o->resume && !o->initial_epoch && keel_model_steps_done(j->model) > 0)
-        printf(
-            "the model was trained before, for %s steps; the order of the rows begins again as in "
-            "its first epoch: --initial-epoch N goes on behind N epochs\n",
-            keel_grouped(a, keel_model_steps_done(j->model)));
+        printf("the model was trained before, for %s step%s; the order of the rows begins again as "
+               "in its first epoch: --initial-epoch N goes on behind N epochs\n",
+               keel_grouped(a, keel_model_steps_done(j->model)),
+               keel_model_steps_done(j->model) == 1 ? "" : "s");
     if (!o->resume && keel_model_state_left_out(j->model))
         puts("the optimizer begins anew: its state in the file is of other weights than are "
              "trained now, since layers were frozen or are trained again");

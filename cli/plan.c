@@ -199,8 +199,9 @@ static void print_cost(keel_plan *p, keel_model *m, keel_strategy *s, const keel
     char a[KEEL_NUMBER_MAX];
     if (!shards) return;
     const int64_t rows = p->batch_size < p->rows ? p->batch_size : p->rows;
-    printf("\nreproducible  %d shards, of at most %s rows each\n", shards,
-           keel_grouped(a, (rows + shards - 1) / shards));
+    const int64_t most = (rows + shards - 1) / shards;
+    printf("\nreproducible  %d shard%s, of at most %s row%s each\n", shards, shards == 1 ? "" : "s",
+           keel_grouped(a, most), most == 1 ? "" : "s");
     if (keel_plan_measure(p, m, s, shapes) < 0)
         printf("cost          not measured: %s\n", keel_error());
     else
@@ -245,8 +246,9 @@ static int plan(const options *o, keel_model *m, const char *path)
     }
     printf("model      %s, %s parameters\n", path,
            keel_grouped(a, keel_model_count_params(m, NULL)));
-    printf("epoch      %s rows in %s %s of %s\n", keel_grouped(a, p.rows), keel_grouped(b, p.steps),
-           p.steps == 1 ? "step" : "steps", keel_grouped(c, p.batch_size));
+    printf("epoch      %s %s in %s %s of %s\n", keel_grouped(a, p.rows),
+           p.rows == 1 ? "row" : "rows", keel_grouped(b, p.steps), p.steps == 1 ? "step" : "steps",
+           keel_grouped(c, p.batch_size));
     printf("devices    %d, run by %d %s\n", p.devices, p.workers,
            p.workers == 1 ? "worker" : "workers");
     print_split(&p, s);

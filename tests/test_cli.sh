@@ -292,6 +292,9 @@ want 0 '^rows' "${both[@]}" --data weighted.csv --sample-weight 'size=w'
 awk '/_loss/ { print $1, $2 }' out.txt | paste each.txt - |
     awk '{ r = $4 / $2; want = $1 == "size_loss" ? 0.5 : 1; if (r / want < 0.9999 || r / want > 1.0001) exit 1 }' ||
     fail "weights of one output: $(paste each.txt out.txt)"
+want 2 "class-weight is for one target, but outputs 'kind' and 'size' have losses" fit both.keras --data both.csv \
+    --inputs 'a=a,b,c,d,e,f b=x,y,z' --label 'kind=kind size=s,t' --class-weight auto -o m.keras
+! grep -q 'class weights' out.txt || fail "class weights are told and refused"
 want 2 "weights for 'age', but there is no such target" "${both[@]}" --data weighted.csv --sample-weight 'age=w'
 
 # one device and four: the same weights, so the same file of predictions to six digits
@@ -306,6 +309,11 @@ paste one.txt four.txt | awk '{ d = $1 - $2; if (d * d > 1e-10) exit 1 }' || fai
 # the outputs are data again
 want 0 'parameters' new mlp --input 2 --classes 2 --loss mse --metrics mae -o mse.keras
 want 0 'mae ' fit mse.keras --data p.npy,p.npy -o mse.keras
+# fit stops at a loss that is not finite; evaluate says why it is not
+printf '\0\0\300\177%12s' '' | tr ' ' '\0' >nan.bin
+want 1 'the loss of row 0 of nan.bin, .* is not finite' fit mse.keras --data 'raw(x=float32(2),y=float32(2)):nan.bin' -o m.keras
+want 0 'the loss is not finite, and all weights are: a row has NaN' evaluate mse.keras --data 'raw(x=float32(2),y=float32(2)):nan.bin'
+want 0 '^synthetic: 1 row; ' fit mse.keras --data 'synthetic(x=float32(2),y=float32(2),rows=1)' -o m.keras
 
 # programs, records and drawn rows
 want 0 'saved' fit mse.keras --data 'exec:cat p.npy p.npy' --epochs 2 -o mse.keras
@@ -727,7 +735,7 @@ wait $pid
 code=$?
 [[ $code == 130 ]] || fail "after Ctrl-C: exit code $code, not 130: $(cat err.txt)"
 grep -q 'stopped by Ctrl-C' out.txt || fail "after Ctrl-C the report does not say so"
-want 0 'steps done' inspect stopped.keras
+want 0 'steps? done' inspect stopped.keras
 
 ((failed == 0)) || { echo "$failed failed"; exit 1; }
 echo "every command does what it should"

@@ -82,7 +82,7 @@ looks() # MPI FAULT: at what a run has left
         file=$folder/x.interrupted.keras
         [[ -e $file ]] || file=$folder/x.keras
         [[ $2 != *" in parts" ]] || grep -q "without the optimizer's state, .* --resume goes on from the last checkpoint" "$folder/err.txt" ||
-            "$KEEL" inspect "$file" | grep -q ' [1-3] steps done' ||
+            "$KEEL" inspect "$file" | grep -q ' [1-3] steps* done' ||
             fail "$what: it is not said that the state is lost: $(head -c 900 "$folder/err.txt")"
     fi
     for file in "$folder"/*.keras "$folder"/ck/*.keras; do

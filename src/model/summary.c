@@ -1,6 +1,7 @@
 /* Text about models and layers: the table of a model's layers, and the page about a layer class.
  * Both come from the tables that read files and calls. */
 #include "base/memory.h"
+#include "base/plural.h"
 #include "base/text.h"
 #include "base/type_help.h"
 #include "model/parts.h"
@@ -96,8 +97,9 @@ static void optimizer_lines(keel_text *t, const keel_model *m)
             keel_text_add(t, "%.7g", o->learning_rate);
         if (i + 1 < c->n_optimizer) keel_text_add(t, "; ");
     }
-    keel_text_add(t, ", %s steps done, %s numbers of state\n",
-                  keel_group_digits(steps, c->iterations), keel_group_digits(numbers, n));
+    keel_text_add(t, ", %s step%s done, %s number%s of state\n",
+                  keel_group_digits(steps, c->iterations), keel_s(c->iterations),
+                  keel_group_digits(numbers, n), keel_s(n));
     if (c->state_left_out)
         keel_text_add(t, "The file's state of the optimizer is of other weights and not used\n");
     for (int i = 0; i < m->n_output && i < KEEL_OUTPUTS_MAX; i++) {
