@@ -385,6 +385,34 @@ static void say_devices(const job *j, int n)
     if (*keel_share_text(j->strategy, share)) printf(" with shares %s", share);
 }
 
+/* What --weights has read: as in Keras the optimizer's state may be part of it. */
+static void tell_weights(const keel_model *m, const char *path)
+{
+    char shown[256], steps[KEEL_NUMBER_MAX], rate[64] = "";
+    double r;
+    keel_printable(shown, sizeof shown, path);
+    const int64_t n = keel_model_steps_done(m);
+    if (keel_model_learning_rate(m, &r) >= 0 && !keel_model_schedule(m))
+        snprintf(rate, sizeof rate, ", learning rate %.7g", r);
+    switch (keel_model_state_loaded(m)) {
+    case KEEL_STATE_TAKEN:
+        printf("%s: weights and the optimizer's state: %s step%s done%s\n", shown,
+               keel_grouped(steps, n), n == 1 ? "" : "s", rate);
+        break;
+    case KEEL_STATE_ABSENT:
+        printf("%s: weights only; the optimizer goes on with the state of the model%s\n", shown,
+               rate);
+        break;
+    case KEEL_STATE_OTHER:
+        printf("%s: weights; its state is of another optimizer or of other weights, so the "
+               "optimizer goes on with that of the model%s\n",
+               shown, rate);
+        break;
+    default:
+        printf("%s: weights; the optimizer begins anew%s\n", shown, rate);
+    }
+}
+
 static int train(job *j)
 {
     const options *o = j->o;
@@ -458,6 +486,7 @@ static int train(job *j)
                "in its first epoch: --initial-epoch N goes on behind N epochs\n",
                keel_grouped(a, keel_model_steps_done(j->model)),
                keel_model_steps_done(j->model) == 1 ? "" : "s");
+    if (o->weights && !o->resume) tell_weights(j->model, o->weights);
     if (!o->resume && keel_model_state_left_out(j->model))
         puts("the optimizer begins anew: its state in the file is of other weights than are "
              "trained now, since layers were frozen or are trained again");

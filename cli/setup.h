@@ -77,9 +77,12 @@ int keel_setup_plugin(const char *file);
 int keel_setup_model(keel_model **out, const char *path, const char *weights, int dtype);
 
 #define KEEL_WEIGHTS_ROW(T, member)                                                                \
-    KEEL_OPTION_ROW(T, member, "weights", 0, false, KEEL_OPTION_TEXT, "FILE", NULL,                \
-                    "read the weights from this file: .weights.h5, .keras, or .h5 of Keras 2 "     \
-                    "and 3, where they are found by the names of layers (default: the model's)")
+    KEEL_OPTION_ROW(                                                                               \
+        T, member, "weights", 0, false, KEEL_OPTION_TEXT, "FILE", NULL,                            \
+        "read the weights from this file: .weights.h5, .keras, or .h5 of Keras 2 "                 \
+        "and 3, where they are found by the names of layers (default: the model's). "              \
+        "keel fit goes on with the optimizer's state in it, as Keras does, if it has one "         \
+        "that fits")
 
 #define KEEL_DTYPE_ROW(T, member)                                                                  \
     KEEL_OPTION_ROW(T, member, "dtype", 0, false, KEEL_OPTION_CHOICE,                              \

@@ -309,6 +309,15 @@ paste one.txt four.txt | awk '{ d = $1 - $2; if (d * d > 1e-10) exit 1 }' || fai
 # the outputs are data again
 want 0 'parameters' new mlp --input 2 --classes 2 --loss mse --metrics mae -o mse.keras
 want 0 'mae ' fit mse.keras --data p.npy,p.npy -o mse.keras
+# --weights may have the state of the optimizer, which fit goes on with as Keras does
+state=$here/golden/weights_state
+into=(fit "${state}_adam.keras" --data 'synthetic(x=float32(3),y=float32(2),rows=8)' -o m.keras)
+want 0 "weights and the optimizer's state: 4 steps done, learning rate 0.01$" "${into[@]}" --weights "$state.weights.h5"
+want 0 "weights and the optimizer's state: 4 steps done, learning rate 0.25$" "${into[@]}" --weights "$state.weights.h5" --learning-rate 0.25
+want 0 'weights; the optimizer begins anew, learning rate 0.01$' "${into[@]}" --weights "$state.weights.h5" --optimizer sgd
+want 0 'weights only; the optimizer goes on with the state of the model, learning rate 0.5$' "${into[@]}" --weights "${state}_none.weights.h5"
+want 0 'another optimizer or of other weights, so the optimizer goes on' fit "${state}_sgd.keras" \
+    --weights "$state.weights.h5" --data 'synthetic(x=float32(3),y=float32(2),rows=8)' -o m.keras
 # fit stops at a loss that is not finite; evaluate says why it is not
 printf '\0\0\300\177%12s' '' | tr ' ' '\0' >nan.bin
 want 1 'the loss of row 0 of nan.bin, .* is not finite' fit mse.keras --data 'raw(x=float32(2),y=float32(2)):nan.bin' -o m.keras

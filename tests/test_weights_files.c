@@ -150,6 +150,81 @@ static void idf_weights_are_those_of_the_file(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+/* The loss of an epoch of the 20 rows of make_weights_state.py. */
+static double train(keel_model *m)
+{
+    static float x[60], y[40];
+    const keel_tensor tx = { KEEL_FLOAT32, { 2, { 20, 3 } }, x };
+    const keel_tensor ty = { KEEL_FLOAT32, { 2, { 20, 2 } }, y };
+    const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = 5, .no_shuffle = true };
+    keel_strategy *s = NULL;
+    keel_dataset *d = NULL;
+    keel_history h = { 0 };
+    for (int i = 0; i < 60; i++) x[i] = (float)((i * 37 + 11) % 101 - 50) / 32;
+    for (int i = 0; i < 40; i++) y[i] = 1;
+    must(keel_strategy_create(&s, "cpu:0"));
+    must(keel_dataset_from_arrays(&d, &tx, &ty, NULL));
+    must(keel_fit(m, s, d, &o, &h));
+    const double loss = h.value[0];
+    keel_history_free(&h);
+    keel_dataset_destroy(d);
+    keel_strategy_destroy(s);
+    return loss;
+}
+
+/* Where Keras takes over the state of the optimizer, training goes on as in the file. */
+static void the_optimizer_goes_on_as_in_keras(void **state)
+{
+    static const keel_state_loaded loaded[] = { KEEL_STATE_TAKEN, KEEL_STATE_ABSENT,
+                                                KEEL_STATE_OTHER, KEEL_STATE_ABSENT };
+    json_t *golden = golden_load("weights_state.json"), *c;
+    size_t i;
+    (void)state;
+    assert_int_equal(json_array_size(golden), 4);
+    json_array_foreach(golden, i, c)
+    {
+        keel_model *m;
+        double rate;
+        must(keel_model_load(&m, golden_path("%s", golden_text(c, "model"))));
+        assert_int_equal(keel_model_state_loaded(m), KEEL_STATE_UNREAD);
+        must(keel_model_load_weights(m, golden_path("%s", golden_text(c, "file"))));
+        assert_int_equal(keel_model_state_loaded(m), loaded[i]);
+        must(keel_model_learning_rate(m, &rate));
+        const double loss = train(m);
+        if (!golden_near(loss, golden_number(c, "loss"), 1e-5) ||
+            (double)keel_model_steps_done(m) != golden_number(c, "steps") ||
+            !golden_near(rate, golden_number(c, "rate"), 1e-6))
+            fail_msg("%s into %s: loss %.7g after %lld steps at %g, in Keras %.7g",
+                     golden_text(c, "file"), golden_text(c, "model"), loss,
+                     (long long)keel_model_steps_done(m), rate, golden_number(c, "loss"));
+        keel_model_destroy(m);
+    }
+    json_decref(golden);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+/* In Keras it has no variables yet, so those of a file are passed over: the rate that a program has
+ * chosen stays, until it has trained. */
+static void a_new_optimizer_keeps_its_own_state(void **state)
+{
+    const char *file = golden_path("weights_state.weights.h5");
+    keel_model *m;
+    double rate;
+    (void)state;
+    must(keel_model_load(&m, golden_path("weights_state_adam.keras")));
+    must(keel_model_recompile(m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "adam" } }));
+    must(keel_model_load_weights(m, file));
+    assert_int_equal(keel_model_state_loaded(m), KEEL_STATE_OTHER);
+    must(keel_model_learning_rate(m, &rate));
+    assert_true(rate > 0.00099 && rate < 0.00101 && keel_model_steps_done(m) == 0);
+    train(m);
+    must(keel_model_load_weights(m, file));
+    assert_int_equal(keel_model_state_loaded(m), KEEL_STATE_TAKEN);
+    assert_int_equal(keel_model_steps_done(m), 4);
+    keel_model_destroy(m);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +232,8 @@ int main(void)
         cmocka_unit_test(a_file_that_does_not_fit_changes_nothing),
         cmocka_unit_test(a_layer_of_a_file_with_more_weights_is_refused),
         cmocka_unit_test(idf_weights_are_those_of_the_file),
+        cmocka_unit_test(the_optimizer_goes_on_as_in_keras),
+        cmocka_unit_test(a_new_optimizer_keeps_its_own_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,8 +35,12 @@ keel_status keel_model_set_weight(keel_model *m, const char *name, const keel_te
 keel_status keel_model_save_weights(const keel_model *m, const char *path);
 
 /* Read all weights from a file: .weights.h5 or .keras of Keras 3, by their paths; .h5 of Keras 2
- * and 3 (weights or a whole model), by the names of layers and weights. The optimizer's state
- * stays.
+ * and 3 (weights or a whole model), by the names of layers and weights.
+ *
+ * The optimizer goes on with its state in the file, its steps and learning rate included, where
+ * Keras does so: this model was read from a file with its optimizer, or has trained, and a file of
+ * Keras 3 has as many variables of an optimizer, of the same shapes. Else the optimizer keeps its
+ * own state, as in a callback of a fit; keel_model_state_loaded tells which.
  *
  * Returns  KEEL_OK; KEEL_EARG: the model is not finished; KEEL_EIO; KEEL_EFORMAT: damaged, or a
  *          weight is missing, or a layer has more of them there; KEEL_ESHAPE: a weight does not
@@ -45,6 +49,18 @@ keel_status keel_model_save_weights(const keel_model *m, const char *path);
  * Threads  one at a time on one model; while it trains, only in a callback
  * Source   Keras: Model.load_weights */
 keel_status keel_model_load_weights(keel_model *m, const char *path);
+
+/* What the last keel_model_load_weights made of the optimizer's state in its file. */
+typedef enum keel_state_loaded {
+    KEEL_STATE_UNREAD, /* nothing: no file was loaded since the model was compiled, or it is not */
+    KEEL_STATE_TAKEN,  /* the optimizer goes on with it */
+    KEEL_STATE_ABSENT, /* the file has none */
+    KEEL_STATE_OTHER   /* it is of another optimizer or other weights, or this optimizer is new */
+} keel_state_loaded;
+
+/* Returns  the answer
+ * Threads  any, not while the model is changed */
+keel_state_loaded keel_model_state_loaded(const keel_model *m);
 
 /* Freeze or unfreeze a layer (NULL: all layers) and all layers inside it. A frozen
  * BatchNormalization uses its moving statistics. A frozen model freezes all its layers, whatever

@@ -142,6 +142,11 @@ int64_t keel_model_state_left_out(const keel_model *m)
     return m->compiled.state_left_out;
 }
 
+keel_state_loaded keel_model_state_loaded(const keel_model *m)
+{
+    return m->compiled.state_loaded;
+}
+
 /* ---- a C call as a compile_config ------------------------------------------------------------ */
 
 /* "mse", or an object if there are arguments or Keras needs one: of an optimizer, and of a class of
@@ -463,6 +468,8 @@ keel_status keel_model_recompile(keel_model *m, const keel_compile *c)
         m->compiled.state = fresh;
         made.stateless = m->compiled.stateless;
         made.state_left_out = m->compiled.state_left_out;
+        made.state_loaded = m->compiled.state_loaded;
+        made.built = m->compiled.built;
         made.iterations = m->compiled.iterations;
         made.loss_scale = m->compiled.loss_scale;
         made.good_steps = m->compiled.good_steps;

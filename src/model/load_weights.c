@@ -7,6 +7,7 @@
 #include "io/weights_h5.h"
 #include "io/zip.h"
 #include "model/parts.h"
+#include "model/state.h"
 #include <string.h>
 
 enum { FILE_BYTES_MAX = INT32_MAX }; /* the largest of keras.applications has 1.4 GB */
@@ -71,6 +72,7 @@ keel_status keel_model_load_weights(keel_model *m, const char *path)
     size_t n_bytes = 0;
     if (!m->finished) return keel_fail(KEEL_EARG, "the model is not finished: it has no outputs");
     keel_model_change(m, KEEL_LIVE_WEIGHTS);
+    m->compiled.state_loaded = m->compiled.given ? KEEL_STATE_ABSENT : KEEL_STATE_UNREAD;
     keel_status s = keel_model_fill_weights(m);
     if (s >= 0) s = read_image(path, &image, &n_bytes);
     if (s >= 0) s = keel_weights_decode(&file, image, n_bytes);
@@ -78,6 +80,7 @@ keel_status keel_model_load_weights(keel_model *m, const char *path)
         s = keel_legacy_weights(m, file, &legacy);
     if (s >= 0 && !legacy) s = keel_model_check_counts(m, file);
     if (s >= 0) s = read_all(m, legacy ? legacy : file, legacy != NULL);
+    if (s >= 0 && !legacy) s = keel_compiled_state_replace(m, file);
     keel_weights_destroy(legacy);
     keel_weights_destroy(file);
     keel_free(image);

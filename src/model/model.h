@@ -125,6 +125,8 @@ typedef struct keel_model_compiled {
 
     /* Variables of the file's optimizer, which moved other weights; 0: none are left out. */
     int64_t state_left_out;
+    bool built; /* in Keras the optimizer has its slots before it trains: it was read from a file */
+    keel_state_loaded state_loaded; /* by load_weights */
 
     float loss_scale;   /* where keel_model_scales_loss */
     int64_t good_steps; /* since it last moved */

@@ -383,6 +383,58 @@ keel_status keel_compiled_state_read(keel_model *m, const keel_weights *file)
     return KEEL_OK;
 }
 
+static const keel_weight *scalar_at(const keel_weights *file, const char *of, int64_t i)
+{
+    char path[PATH];
+    const keel_weight *w = keel_weights_find(file, variable(path, of, i));
+    return w && w->shape.rank == 0 ? w : NULL;
+}
+
+/* Whether the variables from *at on have the shapes of those of an optimizer with its slots. */
+static keel_status compare_one(const keel_model *m, const keel_weights *file, const char *of,
+                               int optimizer, int64_t *at, bool *same)
+{
+    const keel_model_optimizer *o = &m->compiled.optimizer[optimizer];
+    const bool scaled = of == inside;
+    const bool numbered = !scaled && keeps_number(m, o) && is_built(m, &m->compiled, optimizer);
+    place *list = NULL;
+    char path[PATH];
+    int n = 0;
+    KEEL_TRY(list_places(m, &m->compiled, optimizer, scaled, &list, &n));
+    for (int i = 0; i < first_slot(o); i++) *same = *same && scalar_at(file, of, (*at)++);
+    for (int i = 0; i < n; i++, (*at)++) {
+        const keel_weight *w = keel_weights_find(file, variable(path, of, *at));
+        const keel_shape none = { 0 };
+        const keel_shape *want = list[i].mark ? &none : &m->compiled.state[list[i].state].shape;
+        *same = *same && w && keel_shape_equal(&w->shape, want);
+    }
+    if (numbered) *same = *same && scalar_at(file, of, (*at)++);
+    keel_free(list);
+    return KEEL_OK;
+}
+
+keel_status keel_compiled_state_replace(keel_model *m, const keel_weights *file)
+{
+    keel_model_compiled *c = &m->compiled;
+    char path[PATH];
+    bool same = true;
+    int64_t at = c->multi ? MULTI : 0, count = 0;
+    const char *of = keel_weights_find(file, variable(path, inside, 0)) ? inside : outer;
+    if (!c->given || keel_model_outermost(m)->live) return KEEL_OK;
+    c->state_loaded = KEEL_STATE_ABSENT;
+    while (keel_weights_find(file, variable(path, of, count))) count++;
+    if (count == 0) return KEEL_OK;
+    c->state_loaded = KEEL_STATE_OTHER;
+    if (!c->built && c->iterations == 0) return KEEL_OK;
+    if (c->stateless) KEEL_TRY(keel_compiled_state_return(m, c));
+    for (int k = 0; k < c->n_optimizer; k++) KEEL_TRY(compare_one(m, file, of, k, &at, &same));
+    if (!same || at != count) return KEEL_OK;
+    KEEL_TRY(keel_compiled_state_read(m, file));
+    c->state_loaded = KEEL_STATE_TAKEN;
+    c->state_left_out = 0;
+    return KEEL_OK;
+}
+
 typedef struct writing {
     const keel_model *m;
     keel_weights *file;

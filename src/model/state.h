@@ -8,6 +8,10 @@
  * keel_compiled_state_create has made. KEEL_EFORMAT: they belong to another optimizer. */
 keel_status keel_compiled_state_read(keel_model *m, const keel_weights *file);
 
+/* Reads them into an optimizer that has its state, if they are as many and of the same shapes, and
+ * notes in m->compiled.state_loaded what became of them. */
+keel_status keel_compiled_state_replace(keel_model *m, const keel_weights *file);
+
 /* The name of each variable of a slot of the last optimizer, in the order of the file: *out [*n],
  * to free by keel_free.
  */

@@ -91,6 +91,7 @@ keel_status keel_model_take_weights(keel_model *m, keel_weights *file)
     /* Only now, because the weights, whose size the state has, have been found in the file. */
     if (!m->compiled.given) return KEEL_OK;
     KEEL_TRY(keel_compiled_state_create(m, &m->compiled));
+    m->compiled.built = true;
     return keel_compiled_state_read(m, file);
 }
 
