@@ -58,7 +58,10 @@ typedef enum keel_state_loaded {
     KEEL_STATE_OTHER   /* it is of another optimizer or other weights, or this optimizer is new */
 } keel_state_loaded;
 
-/* Returns  the answer
+/* The same of a model.
+ *
+ * Returns  the answer
+ * Owns     nothing changes hands
  * Threads  any, not while the model is changed */
 keel_state_loaded keel_model_state_loaded(const keel_model *m);
 

@@ -8,8 +8,8 @@
  * chunks are kept in a cache of bounded size.
  *
  * A soft link to an array of the file is that array under another name. What another program may
- * have put into a file (texts, links elsewhere, other filters) does not stop it from being read: only
- * the array that is asked for must be one that Keel reads.
+ * have put into a file (texts, links elsewhere, other filters) does not stop it from being read:
+ * only the array that is asked for must be one that Keel reads.
  * Source: HDF5 File Format Specification, version 3.0. */
 #ifndef KEEL_IO_H5_DATA_H
 #define KEEL_IO_H5_DATA_H
