@@ -17,9 +17,9 @@ enum { CONFIG_BYTES_MAX = 64 << 20, MEMBERS_MAX = 4096 };
 
 #define A_MODEL_IS "a model is a .keras file as Keras 3 saves it, or a whole model in an .h5 file"
 
-/* The largest size that model.weights.h5 may have for this model: 8 bytes for each number, 8 slots
- * of an optimizer, which may be one that Keel does not have, and what HDF5 writes around them. */
-static uint64_t weights_bytes_max(const keel_model *m, int64_t idf)
+/* 8 bytes for each number, 8 slots of an optimizer, which may be one that Keel does not have, and
+ * what HDF5 writes around them. */
+uint64_t keel_model_weights_bytes_max(const keel_model *m, int64_t idf)
 {
     enum { SLOTS = 8, AROUND = 16 << 10 };
     uint64_t numbers =
@@ -45,7 +45,7 @@ static keel_status read_image(const keel_model *m, keel_zip *zip, void **image, 
     int64_t idf;
     keel_zip_stream *stream = NULL;
     KEEL_TRY(keel_model_count_idf(m, &idf));
-    const uint64_t most = weights_bytes_max(m, idf);
+    const uint64_t most = keel_model_weights_bytes_max(m, idf);
     if (size > most)
         return keel_fail(
             KEEL_EFORMAT,

@@ -10,7 +10,16 @@
 #include "model/state.h"
 #include <string.h>
 
-enum { FILE_BYTES_MAX = INT32_MAX }; /* the largest of keras.applications has 1.4 GB */
+/* The largest file that is read. One of another model may have more weights than this one; the
+ * largest of keras.applications has 1.4 GB. */
+static keel_status most_bytes(const keel_model *m, size_t *out)
+{
+    int64_t idf;
+    KEEL_TRY(keel_model_count_idf(m, &idf));
+    const uint64_t own = keel_model_weights_bytes_max(m, idf);
+    *out = own > INT32_MAX ? (size_t)own : INT32_MAX;
+    return KEEL_OK;
+}
 
 /* *out NULL: it begins anew (keel_weight_decl.besides). */
 static keel_status find(const keel_model *m, int i, const keel_weights *file,
@@ -47,7 +56,7 @@ static keel_status read_all(keel_model *m, keel_weights *file, bool legacy)
     return s;
 }
 
-static keel_status read_image(const char *path, void **image, size_t *n_bytes)
+static keel_status read_image(const char *path, size_t most, void **image, size_t *n_bytes)
 {
     keel_zip *zip = NULL;
     char begin[4] = "";
@@ -56,11 +65,11 @@ static keel_status read_image(const char *path, void **image, size_t *n_bytes)
     keel_status s = f.n_bytes >= 4 ? keel_file_read_at(&f, 0, begin, 4) : KEEL_OK;
     keel_file_close(&f);
     if (s < 0) return s;
-    if (memcmp(begin, "PK\3\4", 4)) return keel_file_read(path, FILE_BYTES_MAX, image, n_bytes);
+    if (memcmp(begin, "PK\3\4", 4)) return keel_file_read(path, most, image, n_bytes);
     KEEL_TRY(keel_zip_open(&zip, path));
     s = keel_zip_find(zip, "model.weights.h5") < 0
             ? keel_fail(KEEL_EFORMAT, "no model.weights.h5 in it")
-            : keel_zip_read(zip, "model.weights.h5", FILE_BYTES_MAX, image, n_bytes);
+            : keel_zip_read(zip, "model.weights.h5", most, image, n_bytes);
     keel_zip_close(zip);
     return s;
 }
@@ -69,12 +78,13 @@ keel_status keel_model_load_weights(keel_model *m, const char *path)
 {
     keel_weights *file = NULL, *legacy = NULL;
     void *image = NULL;
-    size_t n_bytes = 0;
+    size_t n_bytes = 0, most;
     if (!m->finished) return keel_fail(KEEL_EARG, "the model is not finished: it has no outputs");
+    KEEL_TRY(most_bytes(m, &most));
     keel_model_change(m, KEEL_LIVE_WEIGHTS);
     m->compiled.state_loaded = m->compiled.given ? KEEL_STATE_ABSENT : KEEL_STATE_UNREAD;
     keel_status s = keel_model_fill_weights(m);
-    if (s >= 0) s = read_image(path, &image, &n_bytes);
+    if (s >= 0) s = read_image(path, most, &image, &n_bytes);
     if (s >= 0) s = keel_weights_decode(&file, image, n_bytes);
     if (s >= 0 && !keel_weights_has_group(file, "layers"))
         s = keel_legacy_weights(m, file, &legacy);

@@ -197,6 +197,10 @@ keel_status keel_model_read_root(keel_model *m);
 /* Parses the text of a configuration; `what` names it in errors. */
 keel_status keel_model_parse(const char *text, size_t n_bytes, const char *what, json_t **out);
 
+/* file.c. The largest size that model.weights.h5 may have for this model, with `idf` numbers of
+ * keel_model_count_idf. */
+uint64_t keel_model_weights_bytes_max(const keel_model *m, int64_t idf);
+
 /* stored_weights.c. The weight of a file for weight i; *out NULL: there is none. */
 keel_status keel_model_stored_weight(const keel_model *m, const keel_weights *file, int i,
                                      const keel_weight **out);
