@@ -277,13 +277,17 @@ keel_status loop_compare(void *context, keel_trace *t)
 static void create_penalty(loop *l)
 {
     keel_model *m = loop_net(l->dtype, "critic", "[8, 8, 1]");
+    loop_add(m, "ZeroPadding2D", KEEL_ARGS(KEEL_ARG_JSON("padding", "[[1, 0], [2, 1]]")));
     loop_add(m, "Conv2D", CONV(4, 3, 2, "same"));
     loop_add(m, "LeakyReLU", LEAKY);
     loop_add(m, "Conv2D", CONV(5, 3, 1, "valid"));
-    loop_add(m, "Activation", KEEL_ARGS(KEEL_ARG_STR("activation", "tanh")));
+    loop_add(m, "Activation", KEEL_ARGS(KEEL_ARG_STR("activation", "silu")));
     loop_add(m, "Flatten", NULL);
     loop_add(m, "Dense", UNITS(3));
     loop_add(m, "ReLU", NULL);
+    loop_add(m, "Dense", UNITS(4));
+    loop_add(m, "Activation", KEEL_ARGS(KEEL_ARG_STR("activation", "elu")));
+    loop_add(m, "Dropout", KEEL_ARGS(KEEL_ARG_FLOAT("rate", 0)));
     loop_add(m, "Dense", UNITS(1));
     l->model[0] = m;
     l->n_golden = 1;

@@ -139,7 +139,9 @@ keel_status keel_trace_call(keel_trace *t, const char *layer, const keel_arg *ar
  * Shapes   out: that of x
  * Returns  KEEL_OK; KEEL_EARG: y does not depend on x; KEEL_EUNSUP: between them is an op whose
  *          gradient cannot be differentiated, which the text names. These can: Dense, Conv2D,
- *          ReLU, LeakyReLU, tanh, sigmoid, reshapes, sums and means, +, -, *, /, square, sqrt
+ *          Dropout, noise, GlobalAveragePooling2D, ReLU, LeakyReLU, elu, silu, softplus, tanh,
+ *          sigmoid, exp, log, sin, cos, square, sqrt, +, -, *, /, sums and means, reshapes,
+ *          padding, slices, Permute, Concatenate
  * Owns     nothing changes hands
  * Threads  that of the trace
  * Source   Keras on TensorFlow: tape.gradient(y, x) inside of another tape */

@@ -75,6 +75,8 @@ static keel_status derive_node(walk *w, int i)
                          "layer '%s': the gradient of op %s cannot be differentiated itself", layer,
                          op->name);
     w->g->layer = layer;
+    w->g->stream = w->g->node[i].node.stream;
+    w->g->training = w->g->node[i].node.training;
     for (int k = 0; k < n_in; k++) {
         const keel_graph_node *n = &w->g->node[i]; /* nodes move when others are added */
         const keel_node node = n->node;
@@ -111,6 +113,8 @@ keel_status keel_graph_derive(keel_graph *g, keel_value y, keel_value x, keel_va
     const int n_value = g->n_value, n_node = g->n_node;
     const char *const layer = g->layer;
     const keel_dtype held = g->held;
+    const uint16_t stream = g->stream;
+    const bool training = g->training;
     walk w = { .g = g };
     keel_status s = KEEL_ENOMEM;
     w.behind = keel_calloc((size_t)n_value, sizeof *w.behind);
@@ -129,6 +133,8 @@ keel_status keel_graph_derive(keel_graph *g, keel_value y, keel_value x, keel_va
 out:
     g->layer = layer;
     g->held = held;
+    g->stream = stream;
+    g->training = training;
     keel_free(w.behind);
     keel_free(w.grad);
     return s;

@@ -1,6 +1,7 @@
 /* Inputs joined along one axis; the other dims are equal. */
 #ifndef REAL
 #include "ops/axis.h"
+#include "ops/derive.h"
 #include <string.h>
 
 static keel_status infer(keel_node *n)
@@ -30,12 +31,27 @@ static keel_status infer(keel_node *n)
 #define REAL_FILE "ops/concatenate.c"
 #include "ops/real.h"
 
+static keel_status derive(const keel_derivation *d, int k, int *out)
+{
+    const keel_shape *in = &d->node->in[k].shape;
+    keel_slice_args part = { 0 };
+    int axis;
+    KEEL_TRY(keel_infer_axis(d->node, ((const keel_axis_args *)d->node->args)->axis, &axis));
+    for (int i = 0; i < in->rank; i++) {
+        part.step[i] = 1;
+        part.count[i] = in->dim[i];
+    }
+    for (int i = 0; i < k; i++) part.begin[axis] += d->node->in[i].shape.dim[axis];
+    return keel_derive_one(d, &keel_op_slice, &part, d->grad, out);
+}
+
 const keel_op keel_op_concatenate = {
     .name = "concatenate",
     .args_size = sizeof(keel_axis_args),
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .cases = (const keel_case[]){ { "4,5,3|4,5,1", NULL, NULL },
                                   { "2,3|1,3|4,3", NULL, "axis 0" },
                                   { "2,1,2|2,3,2", NULL, "axis -2" },

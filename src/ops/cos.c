@@ -1,5 +1,6 @@
 /* y = cos(x). Keras: ops.cos. */
 #include "ops/pointwise.h"
+#include "ops/derive.h"
 
 static double value(NO_ARGS, double x)
 {
@@ -13,11 +14,20 @@ static double slope(NO_ARGS, double x)
 
 POINTWISE_FROM_IN(value, slope)
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    int slope;
+    KEEL_TRY(keel_derive_one(d, &keel_op_sin, NULL, d->in[0], &slope));
+    KEEL_TRY(keel_derive_with(d, &keel_op_multiply, slope, -1, &slope));
+    return keel_derive_times(d, slope, out);
+}
+
 const keel_op keel_op_cos = {
     .name = "cos",
     .infer = keel_infer_like,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .backward_reads = KEEL_READS_IN,
     .inplace = true,
     .costly = true,

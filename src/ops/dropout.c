@@ -6,6 +6,7 @@
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"
+#include "ops/derive.h"
 #include "ops/infer.h"
 #include <string.h>
 
@@ -77,12 +78,21 @@ static void args_for_case(void *args, const char *text)
     a->noise.rank = keel_case_ints(text, "noise", a->noise.dim, KEEL_RANK_MAX);
 }
 
+/* The same numbers are kept: draws depend on the node's stream, which what is emitted has, too. */
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    *out = d->grad;
+    return d->node->training ? keel_derive_one(d, &keel_op_dropout, d->node->args, d->grad, out)
+                             : KEEL_OK;
+}
+
 const keel_op keel_op_dropout = {
     .name = "dropout",
     .args_size = sizeof(keel_dropout_args),
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .backward_reads = KEEL_READS_SAVED,
     .inplace = true,
     .cases = (const keel_case[]){ { "37", NULL, NULL },

@@ -1,5 +1,6 @@
 /* y = x for x > 0, else alpha (exp(x) - 1); dy/dx = y + alpha there. Keras: elu. */
 #include "ops/pointwise.h"
+#include "ops/derive.h"
 
 static double value(const keel_alpha_args *a, double x)
 {
@@ -28,6 +29,18 @@ static void args_for_case(void *args, const char *text)
     keel_case_number(text, "alpha", &a->alpha);
 }
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const double alpha = ((const keel_alpha_args *)d->node->args)->alpha;
+    int above, below, slope;
+    KEEL_TRY(keel_derive_choice(d, 1, 0, &above));
+    KEEL_TRY(keel_derive_choice(d, 0, 1, &below));
+    KEEL_TRY(keel_derive_with(d, &keel_op_plus, d->out[0], alpha, &slope));
+    KEEL_TRY(keel_derive_two(d, &keel_op_multiply, slope, below, &slope));
+    KEEL_TRY(keel_derive_two(d, &keel_op_add, slope, above, &slope));
+    return keel_derive_times(d, slope, out);
+}
+
 const keel_op keel_op_elu = {
     .name = "elu",
     .costly = true,
@@ -35,6 +48,7 @@ const keel_op keel_op_elu = {
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .backward_reads = KEEL_READS_OUT,
     .inplace = true,
     .cases = (const keel_case[]){ { "2,3", NULL, NULL },

@@ -1,5 +1,6 @@
 /* y = exp(x) = dy/dx. Keras: exponential. */
 #include "ops/pointwise.h"
+#include "ops/derive.h"
 
 static double value(NO_ARGS, double x)
 {
@@ -13,12 +14,18 @@ static double slope(NO_ARGS, double y)
 
 POINTWISE_FROM_OUT(value, slope)
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    return keel_derive_times(d, d->out[0], out);
+}
+
 const keel_op keel_op_exponential = {
     .name = "exponential",
     .costly = true,
     .infer = keel_infer_like,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .backward_reads = KEEL_READS_OUT,
     .inplace = true,
     .cases =

@@ -2,6 +2,7 @@
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"
+#include "ops/derive.h"
 #include "ops/infer.h"
 
 static keel_status infer(keel_node *n)
@@ -22,12 +23,25 @@ static void args_for_case(void *args, const char *text)
     ((keel_global_pool2d_args *)args)->keepdims = keel_case_has(text, "keepdims");
 }
 
+/* Each place has its part of the mean's gradient. */
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const int64_t *in = d->node->in[0].shape.dim;
+    const keel_shape one = KEEL_SHAPE(1, 1, in[2]);
+    int ones, spread;
+    KEEL_TRY(keel_derive_choice(d, 1, 1, &ones));
+    KEEL_TRY(keel_derive_reshape(d, d->grad, &one, &spread));
+    KEEL_TRY(keel_derive_two(d, &keel_op_multiply, spread, ones, out));
+    return keel_derive_with(d, &keel_op_multiply, *out, 1 / (double)(in[0] * in[1]), out);
+}
+
 const keel_op keel_op_global_average_pool2d = {
     .name = "global_average_pool2d",
     .args_size = sizeof(keel_global_pool2d_args),
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .cases = (const keel_case[]){ { "4,5,3", NULL, NULL },
                                   { "1,3,70", NULL, "keepdims" },
                                   { NULL, NULL, NULL } },

@@ -4,6 +4,7 @@
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"
+#include "ops/derive.h"
 #include "ops/infer.h"
 #include <string.h>
 
@@ -30,12 +31,23 @@ static void args_for_case(void *args, const char *text)
     a->multiplies = keel_case_has(text, "multiplies");
 }
 
+/* Factors are drawn again, the same: draws depend on the node's stream, which what is emitted has,
+ * too. */
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const keel_noise_args *a = d->node->args;
+    *out = d->grad;
+    return a->multiplies && d->node->training ? keel_derive_one(d, &keel_op_noise, a, d->grad, out)
+                                              : KEEL_OK;
+}
+
 const keel_op keel_op_noise = {
     .name = "noise",
     .args_size = sizeof(keel_noise_args),
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .backward_reads = KEEL_READS_SAVED,
     .costly = true,
     .cases = (const keel_case[]){ { "37", NULL, NULL },

@@ -2,6 +2,7 @@
 #ifndef REAL
 #include "ops/pad.h"
 #include "ops/cases.h"
+#include "ops/derive.h"
 #include "ops/infer.h"
 
 static keel_status infer(keel_node *n)
@@ -43,12 +44,25 @@ static void args_for_case(void *args, const char *text)
     keel_case_number(text, "value", &a->value);
 }
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const keel_pad_args *a = d->node->args;
+    keel_slice_args within = { 0 };
+    for (int i = 0; i < d->node->in[0].shape.rank; i++) {
+        within.begin[i] = a->before[i];
+        within.step[i] = 1;
+        within.count[i] = d->node->in[0].shape.dim[i];
+    }
+    return keel_derive_one(d, &keel_op_slice, &within, d->grad, out);
+}
+
 const keel_op keel_op_pad = {
     .name = "pad",
     .args_size = sizeof(keel_pad_args),
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .cases = (const keel_case[]){ { "6", NULL, "before 1 behind 2" },
                                   { "2,3,4", NULL, "before 0,1,0 behind 2,0,1 value 0.5" },
                                   { NULL, NULL, NULL } },

@@ -2,6 +2,7 @@
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"
+#include "ops/derive.h"
 #include "ops/infer.h"
 
 static keel_status infer(keel_node *n)
@@ -59,12 +60,21 @@ static void args_for_case(void *args, const char *text)
     keel_case_ints(text, "from", a->from, KEEL_RANK_MAX);
 }
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const keel_permute_args *a = d->node->args;
+    keel_permute_args back = { 0 };
+    for (int i = 0; i < d->node->in[0].shape.rank; i++) back.from[a->from[i]] = i;
+    return keel_derive_one(d, &keel_op_permute, &back, d->grad, out);
+}
+
 const keel_op keel_op_permute = {
     .name = "permute",
     .args_size = sizeof(keel_permute_args),
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .cases = (const keel_case[]){ { "4,5", NULL, "from 1,0" },
                                   { "2,3,4", NULL, "from 2,0,1" },
                                   { "9,10", NULL, "from 1,0" },

@@ -3,7 +3,9 @@
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"
+#include "ops/derive.h"
 #include "ops/infer.h"
+#include "ops/pad.h"
 #include <string.h>
 
 static keel_status infer(keel_node *n)
@@ -64,12 +66,28 @@ static void args_for_case(void *args, const char *text)
     keel_case_ints(text, "count", a->count, KEEL_RANK_MAX);
 }
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const keel_slice_args *a = d->node->args;
+    const keel_shape *in = &d->node->in[0].shape;
+    keel_pad_args around = { .value = 0 };
+    for (int i = 0; i < in->rank; i++) {
+        if (a->step[i] != 1 && a->count[i] > 1)
+            return keel_fail(KEEL_EUNSUP, "slice: its gradient cannot be differentiated with a "
+                                          "step other than 1");
+        around.before[i] = a->begin[i];
+        around.behind[i] = in->dim[i] - a->begin[i] - a->count[i];
+    }
+    return keel_derive_one(d, &keel_op_pad, &around, d->grad, out);
+}
+
 const keel_op keel_op_slice = {
     .name = "slice",
     .args_size = sizeof(keel_slice_args),
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .cases = (const keel_case[]){ { "6", NULL, "begin 1 step 2 count 2" },
                                   { "4,5", NULL, "begin 3,0 step -1,2 count 4,3" },
                                   { "2,3,4", NULL, "begin 1,0,2 count 1,3,1" },

@@ -2,6 +2,7 @@
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"
+#include "ops/derive.h"
 #include "ops/infer.h"
 #include <string.h>
 
@@ -29,12 +30,24 @@ static void args_for_case(void *args, const char *text)
     keel_case_ints(text, "pad", ((keel_zero_pad2d_args *)args)->pad, 4);
 }
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const keel_zero_pad2d_args *a = d->node->args;
+    keel_slice_args within = { .begin = { a->pad[0], a->pad[2] } };
+    for (int i = 0; i < 3; i++) {
+        within.step[i] = 1;
+        within.count[i] = d->node->in[0].shape.dim[i];
+    }
+    return keel_derive_one(d, &keel_op_slice, &within, d->grad, out);
+}
+
 const keel_op keel_op_zero_pad2d = {
     .name = "zero_pad2d",
     .args_size = sizeof(keel_zero_pad2d_args),
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .cases = (const keel_case[]){ { "2,3,4", NULL, "pad 1,2,0,3" },
                                   { "3,3,1", NULL, "pad 1,1,1,1" },
                                   { "2,2,2", NULL, NULL },

@@ -194,11 +194,12 @@ class Penalty(keras.Model):
 
 
 def penalty():
-    critic = keras.Sequential([layers.Input((8, 8, 1)),
+    critic = keras.Sequential([layers.Input((8, 8, 1)), layers.ZeroPadding2D(((1, 0), (2, 1))),
                                layers.Conv2D(4, 3, strides=2, padding="same"),
                                layers.LeakyReLU(0.25), layers.Conv2D(5, 3),
-                               layers.Activation("tanh"), layers.Flatten(), layers.Dense(3),
-                               layers.ReLU(), layers.Dense(1)])
+                               layers.Activation("silu"), layers.Flatten(), layers.Dense(3),
+                               layers.ReLU(), layers.Dense(4), layers.Activation("elu"),
+                               layers.Dropout(0.0), layers.Dense(1)])
     start(critic)
     data = (rows(64, 7).reshape(-1, 8, 8, 1), rows(64, 8).reshape(-1, 8, 8, 1),
             (rows(1, 9) + 1) / 2)
