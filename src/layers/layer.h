@@ -113,7 +113,10 @@ typedef struct keel_layer {
     bool by_chance;  /* it draws random numbers: a second call would draw the same */
     bool supports_masking; /* as in Keras: masks pass through it */
     bool takes_masks;      /* calls that Keras runs after it see its inputs without masks */
-    bool operation;        /* of keras.ops: no weights, no policy, no `trainable` */
+    /* Masks in Keras: a call in Python writes those of its inputs into its argument `mask`, and a
+     * run reads it (mask_argument), or a run takes what the values still have (masks_at_run). */
+    bool mask_argument, masks_at_run;
+    bool operation;  /* of keras.ops: no weights, no policy, no `trainable` */
     bool wide_alone; /* an operation that takes its only value as float32, if it is narrow, beside
                         a real number, as Keras's equal does */
     bool places;     /* an operation of places, since bfloat16 counts to 256 only, or one that Keras

@@ -396,6 +396,11 @@ bool keel_model_takes_mask(const keel_model *m, const keel_model_node *n, int i)
     return l->inner->symbol[l->inner->input[i]].taken;
 }
 
+bool keel_model_mask_at_run(const keel_model_layer *l)
+{
+    return keel_model_layer_is_model(l) || l->kind->masks_at_run || l->kind->takes_masks;
+}
+
 keel_status keel_model_new_node(keel_model *m, int layer, const keel_model_call_of *call,
                                 keel_symbol *out)
 {

@@ -224,14 +224,18 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
 typedef struct flow { /* of each symbol */
     keel_value *value, *mask;
     int *taken;  /* the first turn at which a call removes its mask; INT_MAX: none does */
+    bool *gone;  /* its mask was made from one that was removed before: Keras's run has none */
     bool *whole; /* it is bool or whole in Keras, see keel_whole_outputs */
 } flow;
 
-/* Keras's attention removes the masks from the tensors that it is called on, so calls that run
- * after it do not see them: the sum in e + attention(e, e) has no mask. */
+/* Keras's attention removes the masks from the tensors that it is called on, so what reads masks at
+ * run does not see them after it: of the sum in e + attention(e, e) a loss sees no mask. A layer
+ * with an argument `mask` sees it, since the argument was filled in when the layer was called in
+ * Python. */
 static keel_status find_taken(const keel_model *m, flow *f)
 {
     if (!(f->taken = keel_calloc((size_t)m->n_symbol, sizeof *f->taken))) return KEEL_ENOMEM;
+    if (!(f->gone = keel_calloc((size_t)m->n_symbol, sizeof *f->gone))) return KEEL_ENOMEM;
     if (!(f->whole = keel_calloc((size_t)m->n_symbol, sizeof *f->whole))) return KEEL_ENOMEM;
     for (int s = 0; s < m->n_symbol; s++) f->taken[s] = INT_MAX;
     for (int k = 0; k < m->n_node; k++) {
@@ -241,6 +245,24 @@ static keel_status find_taken(const keel_model *m, flow *f)
                 f->taken[n->in[i]] = n->turn;
     }
     return KEEL_OK;
+}
+
+/* The masks of the inputs of call n, which follow the inputs in `in`. Returns whether one of them
+ * was removed before Keras's run comes here. */
+static bool take_masks(const keel_model *m, const keel_model_node *n, const flow *f, keel_value *in)
+{
+    const keel_model_layer *l = &m->layer[n->layer];
+    bool any = false;
+    for (int i = 0; i < n->n_in; i++) {
+        const keel_symbol x = n->in[i];
+        const bool given = i < n->n_mask;
+        const bool gone = !given && (f->gone[x] || f->taken[x] < n->turn);
+        keel_value *mask = &in[n->n_in + i];
+        *mask = given ? f->value[n->in[n->n_in + i]] : f->mask[x];
+        any = any || (gone && *mask >= 0);
+        if (gone && keel_model_mask_at_run(l)) *mask = KEEL_MASK_NONE;
+    }
+    return any && !l->kind->mask_argument;
 }
 
 static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const flow *f,
@@ -259,13 +281,9 @@ static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const fl
     }
     for (int i = 0; i < n->n_in; i++) {
         in[i] = f->value[n->in[i]];
-        in[n->n_in + i] = KEEL_MASK_NONE;
         whole[i] = f->whole[n->in[i]];
-        if (i < n->n_mask)
-            in[n->n_in + i] = f->value[n->in[n->n_in + i]];
-        else if (f->taken[n->in[i]] >= n->turn)
-            in[n->n_in + i] = f->mask[n->in[i]];
     }
+    const bool gone = take_masks(m, n, f, in);
     e.in = in;
     e.mask = in + n->n_in;
     e.whole = whole;
@@ -277,9 +295,12 @@ static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const fl
     g->turn = turn;
     g->training = training;
     if (s < 0) goto out;
+    /* An attention gives the mask of its query on, as it was made. */
+    if (gone && m->layer[n->layer].kind->takes_masks) e.out_mask[0] = f->mask[n->in[0]];
     for (int i = 0; i < n->n_out; i++) {
         f->value[n->out + i] = e.out[i];
         f->mask[n->out + i] = e.out_mask[i];
+        f->gone[n->out + i] = gone;
         f->whole[n->out + i] = keel_emit_gives_whole(&e, i);
     }
 out:
@@ -339,12 +360,13 @@ keel_status keel_model_emit_into(const keel_model *m, keel_graph *g, const keel_
         const keel_symbol y = m->output[i];
         g->layer = m->layer[keel_model_maker(m, y)->layer].name;
         s = keel_graph_cast(g, f.value[y], g->real, &out[i]);
-        out_mask[i] = f.mask[y];
-        if (s >= 0 && f.mask[y] >= 0) s = keel_graph_cast(g, f.mask[y], g->real, &out_mask[i]);
+        out_mask[i] = f.gone[y] ? KEEL_MASK_NONE : f.mask[y];
+        if (s >= 0 && out_mask[i] >= 0) s = keel_graph_cast(g, out_mask[i], g->real, &out_mask[i]);
     }
     g->layer = layer;
     keel_free(f.value);
     keel_free(f.taken);
+    keel_free(f.gone);
     keel_free(f.whole);
     return s;
 }
@@ -357,11 +379,12 @@ static keel_status emit_inner(const keel_model *inner, keel_emit *e, keel_model_
     e->gives = KEEL_WHOLE_ALWAYS;
     for (int i = 0; i < inner->n_output && s >= 0; i++) {
         e->out[i] = f.value[inner->output[i]];
-        e->out_mask[i] = f.mask[inner->output[i]];
+        e->out_mask[i] = f.gone[inner->output[i]] ? KEEL_MASK_NONE : f.mask[inner->output[i]];
         if (!f.whole[inner->output[i]]) e->gives = KEEL_WHOLE_NEVER;
     }
     keel_free(f.value);
     keel_free(f.taken);
+    keel_free(f.gone);
     keel_free(f.whole);
     return s;
 }
@@ -427,8 +450,8 @@ keel_status keel_model_emit(const keel_model *m, keel_model_emission *e)
         g->layer = m->layer[keel_model_maker(m, y)->layer].name;
         s = keel_graph_cast(g, f.value[y], e->real, &e->output[i]);
         if (s >= 0 && e->mask) {
-            e->mask[i] = f.mask[y];
-            if (f.mask[y] >= 0) s = keel_graph_cast(g, f.mask[y], e->real, &e->mask[i]);
+            e->mask[i] = f.gone[y] ? KEEL_MASK_NONE : f.mask[y];
+            if (e->mask[i] >= 0) s = keel_graph_cast(g, e->mask[i], e->real, &e->mask[i]);
         }
         g->layer = NULL;
         if (s < 0) goto out;
@@ -438,6 +461,7 @@ keel_status keel_model_emit(const keel_model *m, keel_model_emission *e)
 out:
     keel_free(f.value);
     keel_free(f.taken);
+    keel_free(f.gone);
     keel_free(f.whole);
     keel_free(chances.drew);
     keel_graph_destroy(g);

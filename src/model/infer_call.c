@@ -14,11 +14,13 @@ typedef struct trial {
 } trial;
 
 /* The mask of input i: the one that the caller gave, or else the one of the input itself. */
-static bool mask_of(const keel_model *m, const keel_model_call_of *call, int i, keel_spec *mask)
+static bool mask_of(const keel_model *m, int layer, const keel_model_call_of *call, int i,
+                    keel_spec *mask)
 {
+    const bool at_run = keel_model_mask_at_run(&m->layer[layer]);
     const keel_model_symbol *from = &m->symbol[call->in[i]];
     *mask = i < call->n_mask ? m->symbol[call->in[call->n_in + i]].spec : from->mask;
-    return i < call->n_mask || (from->masked && !from->taken);
+    return i < call->n_mask || (from->masked && !(from->taken && at_run));
 }
 
 /* The number that another input has in the dim opposite to dim d of rows of rank `rank`, counted
@@ -74,7 +76,7 @@ static keel_status try_call(keel_model *m, keel_model *maker, int layer,
         spec.shape = closed_for(m, call, &spec.shape, t);
         values[n_in + i] = KEEL_MASK_NONE;
         if ((s = keel_graph_input(g, &spec, &values[i])) < 0) goto out;
-        if (!mask_of(m, call, i, &mask)) continue;
+        if (!mask_of(m, layer, call, i, &mask)) continue;
         mask.shape = closed_for(m, call, &mask.shape, t);
         if ((s = keel_graph_input(g, &mask, &values[n_in + i])) < 0) goto out;
     }

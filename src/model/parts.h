@@ -32,6 +32,9 @@ keel_status keel_model_new_node(keel_model *m, int layer, const keel_model_call_
 /* Whether calls that Keras runs after n see its input i without a mask (keel_layer.takes_masks): n
  * calls an attention on it, or a model that does. */
 bool keel_model_takes_mask(const keel_model *m, const keel_model_node *n, int i);
+/* Whether a layer sees the masks that its inputs still have when Keras runs it, of which an
+ * attention may have removed some; else those that they were made with. */
+bool keel_model_mask_at_run(const keel_model_layer *l);
 /* calls.c: a call as the layers read it that have their own arguments: inputs first, then those by
  * name. *out: the caller's; unchanged if the call has none. */
 keel_status keel_model_call_json(const keel_layer *kind, const keel_arg *with, int n_in,

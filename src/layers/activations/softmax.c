@@ -31,5 +31,6 @@ const keel_layer keel_layer_softmax = {
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,
+    .mask_argument = true,
     .emit = emit,
 };

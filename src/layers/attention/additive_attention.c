@@ -43,5 +43,6 @@ const keel_layer keel_layer_additive_attention = {
     .by_arguments = true,
     .by_chance = true,
     .supports_masking = true,
+    .masks_at_run = true,
     .emit = emit,
 };

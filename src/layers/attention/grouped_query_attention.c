@@ -83,6 +83,7 @@ const keel_layer keel_layer_grouped_query_attention = {
     .min_inputs = 2,
     .max_inputs = KEEL_HEADS_INPUTS,
     .by_arguments = true,
+    .masks_at_run = true,
     .supports_masking = true,
     .make =
         make, /* these layers get its activity_regularizer, which it also has itself, as in Keras */

@@ -11,6 +11,7 @@ const keel_layer keel_layer_multiply = {
     .min_inputs = 1,
     .max_inputs = -1,
     .supports_masking = true,
+    .masks_at_run = true,
     .whole = KEEL_WHOLE_KEPT,
     .emit = emit,
 };

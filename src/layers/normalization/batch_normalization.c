@@ -84,6 +84,7 @@ const keel_layer keel_layer_batch_normalization = {
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,
+    .mask_argument = true,
     .uncast = true,
     .emit = emit,
 };

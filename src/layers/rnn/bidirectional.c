@@ -44,7 +44,7 @@ static keel_status merge(keel_emit *e, int mode, const keel_value pair[2], keel_
 
 static keel_status emit(keel_emit *e)
 {
-    const args_t *a = e->args;
+    const int mode = ((const args_t *)e->args)->merge_mode, apart = mode == APART;
     keel_value y[2][OUTS_MAX];
     int n[2];
     if (e->n_in % 2 == 0) return keel_fail(KEEL_EARG, "initial_state: half of it for each way");
@@ -56,8 +56,7 @@ static keel_status emit(keel_emit *e)
     const bool sequences = rank == keel_emit_in(e, 0)->shape.rank;
     keel_value pair[2] = { y[0][0], y[1][0] };
     if (sequences) KEEL_TRY(keel_emit_reversed(e, pair[1], 0, &pair[1])); /* steps as they came */
-    const int apart = a->merge_mode == APART;
-    if (!apart) KEEL_TRY(merge(e, a->merge_mode, pair, &pair[0]));
+    if (!apart) KEEL_TRY(merge(e, mode, pair, &pair[0]));
     KEEL_TRY(keel_emit_outputs(e, 1 + apart + 2 * (n[0] - 1)));
     for (int k = 0; k < e->n_out; k++)
         e->out_mask[k] = sequences && k <= apart ? e->mask[0] : KEEL_MASK_NONE;
@@ -73,6 +72,7 @@ const keel_layer keel_layer_bidirectional = {
     .min_inputs = 1,
     .max_inputs = 1 + 2 * KEEL_STATES_MAX,
     .supports_masking = true,
+    .mask_argument = true,
     .takes_states = true,
     .held = (const char *const[]){ "layer", "backward_layer", NULL },
     .held_as = (const char *const[]){ "forward_layer", "backward_layer", NULL },

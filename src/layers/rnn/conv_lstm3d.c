@@ -15,6 +15,7 @@ const keel_layer keel_layer_conv_lstm3d = {
     .max_inputs = 3,
     .by_chance = true,
     .supports_masking = true,
+    .mask_argument = true,
     .takes_states = true,
     .weights_in = "cell",
     .emit = emit,

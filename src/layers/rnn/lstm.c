@@ -17,6 +17,7 @@ const keel_layer keel_layer_lstm = {
     .min_inputs = 1,
     .max_inputs = 3,
     .supports_masking = true,
+    .mask_argument = true,
     .takes_states = true,
     .make = make,
     .emit = keel_rnn_emit,

@@ -22,6 +22,7 @@ const keel_layer keel_layer_rnn = {
     .min_inputs = 1,
     .max_inputs = 1 + KEEL_STATES_MAX,
     .supports_masking = true,
+    .mask_argument = true,
     .takes_states = true,
     .held = (const char *const[]){ "cell", NULL },
     .emit = emit,

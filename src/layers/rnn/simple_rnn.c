@@ -14,6 +14,7 @@ const keel_layer keel_layer_simple_rnn = {
     .min_inputs = 1,
     .max_inputs = 2,
     .supports_masking = true,
+    .mask_argument = true,
     .takes_states = true,
     .make = make,
     .emit = keel_rnn_emit,

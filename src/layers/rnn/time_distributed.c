@@ -5,10 +5,7 @@
 #include "layers/operations/_values.h"
 #include "ops/args.h"
 
-enum {
-    STEPS_MAX = 1024,    /* each of them is a call */
-    NODES_MAX = 1 << 18, /* calls inside of calls multiply */
-};
+enum { STEPS_MAX = 1024, NODES_MAX = 1 << 18 }; /* each step is a call; those inside multiply */
 
 static const keel_field fields[] = {
     KEEL_IGNORE("layer", "the layer that is called on each step"),
@@ -74,6 +71,7 @@ const keel_layer keel_layer_time_distributed = {
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,
+    .mask_argument = true,
     .held = (const char *const[]){ "layer", NULL },
     .whole = KEEL_WHOLE_KEPT, /* until the layer says what it gives */
     .emit = emit,

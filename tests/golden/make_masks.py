@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Make masks.json: models whose attention removes a mask that later layers were called with, what
+each predicts, and its loss. Weights and targets are made by the arithmetic of test_masks.c. Run
+with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
+"""
+import json
+import os
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+import keras
+import numpy as np
+from keras import layers as L
+
+IDS = np.array([[1, 6, 3, 8], [5, 0, 0, 0], [2, 3, 0, 0], [5, 4, 1, 0]], "int32")
+
+
+def number(shape, k):
+    return ((np.arange(np.prod(shape)) * 37 + 29 * k + 11) % 101 - 50) / 100
+
+
+def attend(x):
+    return L.MultiHeadAttention(2, 3)(x, x)
+
+
+def second(x):
+    x = L.LayerNormalization()(x)
+    return L.Add()([x, attend(x)])
+
+
+CASES = {
+    "a loss behind a sum with an attention": lambda e, x: x,
+    "a GRU behind the sum": lambda e, x: L.GRU(3, return_sequences=True)(x),
+    "an LSTM behind the sum": lambda e, x: L.LSTM(3, return_sequences=True)(x),
+    "a mean over the sum": lambda e, x: L.GlobalAveragePooling1D()(x),
+    "a second attention": lambda e, x: second(x),
+    "a GRU behind a second attention": lambda e, x: L.GRU(3, return_sequences=True)(second(x)),
+    "a mean over a second attention": lambda e, x: L.GlobalAveragePooling1D()(second(x)),
+    "a product with what attention was called on": lambda e, x: L.Multiply()([x, e]),
+    "an attention of the sum to its input": lambda e, x: L.Attention()([x, e]),
+}
+
+
+def case(make):
+    keras.utils.clear_session()
+    ids = keras.Input((4,), dtype="int32")
+    e = L.Embedding(9, 8, mask_zero=True)(ids)
+    m = keras.Model(ids, L.Dense(1)(make(e, L.Add()([attend(e), e]))))
+    for k, w in enumerate(m.weights):
+        w.assign(number(w.shape, k).reshape(w.shape))
+    m.compile(loss="mse")
+    y = m.predict(IDS, verbose=0)
+    return {"loss": m.evaluate(IDS, number(y.shape, 99).reshape(y.shape), verbose=0),
+            "out": y.ravel().tolist()}
+
+
+with open("masks.json", "w") as f:
+    json.dump({k: case(v) for k, v in CASES.items()}, f, allow_nan=False, separators=(",", ":"))
+    f.write("\n")
