@@ -134,7 +134,8 @@ keel_status keel_trace_call(keel_trace *t, const char *layer, const keel_arg *ar
 
 /* The gradient of a value with respect to another, row by row, as a value: for losses that have a
  * gradient in them, as the gradient penalty of a WGAN. y is summed up over its numbers. Its own
- * gradient is the second derivative.
+ * gradient is the second derivative: that of a derivative of Dense layers may be taken again, as
+ * for the residual of a differential equation.
  *
  * Shapes   out: that of x
  * Returns  KEEL_OK; KEEL_EARG: y does not depend on x; KEEL_EUNSUP: between them is an op whose

@@ -2,6 +2,7 @@
  * dx = dy W; dW = dy^T x, over all places of all rows. Keras: ReversibleEmbedding called with
  * reverse=True. */
 #ifndef REAL
+#include "ops/derive.h"
 #include "ops/infer.h"
 
 static keel_status infer(keel_node *n)
@@ -40,11 +41,17 @@ static double flops(const keel_node *n)
 #define REAL_FILE "ops/dense_transposed.c"
 #include "ops/real.h"
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    return d->emit(d, &keel_op_dense, NULL, &d->grad, 1, &d->node->weight[0].shape, out);
+}
+
 const keel_op keel_op_dense_transposed = {
     .name = "dense_transposed",
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .weights = REALS(weights),
     .weights_reads = KEEL_READS_IN,
     .flops = flops,
