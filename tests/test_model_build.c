@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include "base/memory.h"
+#include "keel/train.h"
 #include "model/parts.h"
 #include <stdlib.h>
 #include <string.h>
@@ -146,6 +147,7 @@ static void a_wrong_call_is_refused_by_name_and_changes_nothing(void **state)
     keel_model_destroy(s);
 
     OK(keel_model_create(&m, NULL, KEEL_FLOAT32, 0));
+    SAYS(keel_plan_make(&(keel_plan){ 0 }, m, NULL, 8, 8, KEEL_KEEP, NULL), KEEL_EARG, "model ''");
     SAYS(keel_model_add(m, "Dense", units), KEEL_EARG, "InputLayer");
     OK(keel_model_input(m, KEEL_DIMS(6), NULL, &in));
     OK(keel_model_call(m, "Dense", units, &in, 1, &a));
@@ -179,6 +181,7 @@ static void a_wrong_call_is_refused_by_name_and_changes_nothing(void **state)
     SAYS(keel_model_call(m, "Dense", units, &in, 1, &out), KEEL_EARG, "finished");
     keel_model_destroy(m);
     SAYS(keel_model_create(&m, NULL, KEEL_INT32, 0), KEEL_EUNSUP, "int32");
+    SAYS(keel_model_create(&m, "a/b", KEEL_FLOAT32, 0), KEEL_EARG, "'a/b'");
     assert_int_equal(keel_memory_live(), 0);
 }
 

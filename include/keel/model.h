@@ -19,10 +19,10 @@ typedef struct keel_model keel_model;
 
 /* Create an empty model; keel_model_add makes it Sequential, keel_model_input Functional.
  *
- * name     NULL: "sequential" or "functional"
+ * name     NULL: "sequential" or "functional"; it must not have a '/', as in Keras
  * dtype    KEEL_FLOAT32, or KEEL_FLOAT64 for accuracy checks
  * seed     of the initial weights: the same seed gives the same weights on every machine
- * Returns  KEEL_OK; KEEL_EUNSUP: another dtype; KEEL_ENOMEM
+ * Returns  KEEL_OK; KEEL_EARG: the name; KEEL_EUNSUP: another dtype; KEEL_ENOMEM
  * Owns     the caller destroys *out
  * Threads  any */
 keel_status keel_model_create(keel_model **out, const char *name, keel_dtype dtype, uint64_t seed);

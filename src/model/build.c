@@ -89,6 +89,13 @@ keel_status keel_model_put_symbols(keel_symbol **list, int *count, const keel_sy
 
 keel_status keel_model_create(keel_model **out, const char *name, keel_dtype dtype, uint64_t seed)
 {
+    if (name && strchr(name, '/')) /* Keras would not load the model's file */
+        return keel_fail(KEEL_EARG, "the name of a model, '%.200s', must not have a '/'", name);
+    return keel_model_begin(out, name, dtype, seed);
+}
+
+keel_status keel_model_begin(keel_model **out, const char *name, keel_dtype dtype, uint64_t seed)
+{
     if (!keel_dtype_is_real(dtype))
         return keel_fail(KEEL_EUNSUP, "a model computes in float32 or float64, not in %s",
                          keel_dtype_name(dtype));

@@ -75,7 +75,7 @@ keel_status keel_model_read_inner(keel_model *m, const json_t *v, int *layer)
     if (depth_of(m) >= KEEL_MODELS_DEEP)
         return keel_fail(KEEL_EUNSUP, "models inside models are nested more than %d deep",
                          KEEL_MODELS_DEEP);
-    KEEL_TRY(keel_model_create(&inner, name, m->dtype, m->seed));
+    KEEL_TRY(keel_model_begin(&inner, name, m->dtype, m->seed));
     inner->outer = m;
     if ((s = keel_model_from_config(inner, v)) < 0) {
         s = keel_fail_within(s, "layer '%s'", name);

@@ -18,6 +18,8 @@ keel_status keel_model_new_layer(keel_model *m, const char *class_name, const js
 keel_status keel_model_put_layer(keel_model *m, const keel_model_layer *l);
 /* Makes room for a weight at that place of the list. */
 keel_status keel_model_reserve_weight(keel_model *m, int weight);
+/* As keel_model_create, with any name: of a file of Keras 2, or of a function. */
+keel_status keel_model_begin(keel_model **out, const char *name, keel_dtype dtype, uint64_t seed);
 /* What a layer is called with, as in keel_model_node. */
 typedef struct keel_model_call_of {
     const keel_symbol *in; /* [n_in + n_mask] */

@@ -347,7 +347,8 @@ keel_status keel_pairing_make(keel_pairing *out, const keel_model *m, const keel
 {
     keel_pairing p;
     if (!m->finished)
-        return keel_fail(KEEL_EARG, "model '%s' is not finished: it has no outputs yet", m->name);
+        return keel_fail(KEEL_EARG, "model '%s' is not finished: it has no outputs yet",
+                         m->name ? m->name : "");
     clear(&p, d->origin->spec.n_field, m->dtype);
     KEEL_TRY(pair_inputs(&p, m, d));
     KEEL_TRY(pair_all_made(&p, m));
@@ -435,7 +436,8 @@ keel_status keel_pairing_guess(keel_pairing *out, const keel_model *m, const kee
     int end[KEEL_OUTPUTS_MAX] = { 0 };
     keel_shape output[KEEL_OUTPUTS_MAX];
     if (!m->finished)
-        return keel_fail(KEEL_EARG, "model '%s' is not finished: it has no outputs yet", m->name);
+        return keel_fail(KEEL_EARG, "model '%s' is not finished: it has no outputs yet",
+                         m->name ? m->name : "");
     clear(&p, 0, m->dtype);
     for (int i = 0; i < m->n_input && i < KEEL_FIELDS_MAX; i++) {
         const keel_spec *own = keel_model_spec(m, m->input[i]);

@@ -408,7 +408,7 @@ keel_status keel_trace_run(keel_trace *t)
     KEEL_TRY(keel_graph_create(&t->g, o->dtype, true));
     t->g->backward = t->backward;
     t->g->scored = t->backward;
-    KEEL_TRY(keel_model_create(&t->ops, o->name ? o->name : "function", o->dtype, o->seed));
+    KEEL_TRY(keel_model_begin(&t->ops, o->name ? o->name : "function", o->dtype, o->seed));
     const unsigned said = keel_error_count();
     const keel_status s = o->step(o->context, t);
     if (t->failure.status < 0) return keel_failure_raise(&t->failure);
