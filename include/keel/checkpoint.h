@@ -20,9 +20,9 @@ extern "C" {
  * damaged is set aside, and the one before it is used. Rows of a stream that cannot be found by
  * number are read again up to that place. Without a checkpoint the fit begins anew. */
 typedef struct keel_checkpoint_options {
-    size_t size;          /* sizeof(keel_checkpoint_options): KEEL_CHECKPOINT_OPTIONS */
-    const char *folder;   /* made if it does not exist; of one fit at a time */
-    int64_t every_steps;  /* 0: not by steps */
+    size_t size;         /* sizeof(keel_checkpoint_options): KEEL_CHECKPOINT_OPTIONS */
+    const char *folder;  /* made if it does not exist; of one fit at a time; NULL: no checkpoints */
+    int64_t every_steps; /* 0: not by steps */
     double every_seconds; /* 0: not by time */
     int64_t keep;         /* how many files: 2 or more; 0: 2 */
     bool resume;          /* else a folder that has checkpoints is refused */

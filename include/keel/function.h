@@ -207,7 +207,8 @@ typedef struct keel_applying {
 
 typedef struct keel_apply {
     /* "adam", with arguments; clipnorm, global_clipnorm and clipvalue clip the gradient of all rows
-     * on all devices, and gradient_accumulation_steps adds up gradients, as in Keras. */
+     * on all devices, and gradient_accumulation_steps adds up gradients, as in Keras. The learning
+     * rate is a number; for a schedule, set it before a step: keel_function_set_learning_rate. */
     keel_named optimizer;
     /* Asked once in each step, after the gradients are added up: false leaves weights and optimizer
      * as they are. It must not call Keel, and must say the same in each process. NULL: always. */
@@ -289,8 +290,7 @@ keel_status keel_reduce(const keel_function *f, const char *name, keel_rows_op h
  * Source   tf.distribute: strategy.gather(axis=0) */
 keel_status keel_gather(const keel_function *f, const char *name, keel_tensor *out);
 
-/* The learning rate of the k-th optimizer that the step applies, from 0. Setting it replaces a
- * schedule.
+/* The learning rate of the k-th optimizer that the step applies, from 0; for the steps to come.
  *
  * Returns  KEEL_OK; KEEL_EARG: no such optimizer, not traced yet, negative or not finite
  * Owns     nothing changes hands

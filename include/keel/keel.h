@@ -1,4 +1,8 @@
-/* Keel: train one Keras model on every device of a machine exactly as one device would. */
+/* Keel: train one Keras model on every device of a machine exactly as one device would.
+ *
+ * Pointers must not be NULL, except where a comment says what NULL means: to a destroy or free it
+ * is always allowed. A failed call leaves its *out as it was, so one that was NULL before must not
+ * be given to the next call. */
 #ifndef KEEL_H
 #define KEEL_H
 #include <keel/args.h>
