@@ -185,12 +185,12 @@ static keel_status train_epoch(keel_fitting *f)
         at->waited = keel_feed_wait_seconds(f->feed) - waited;
         at->wait_share = f->input.share;
         at->late = f->input.late;
+        stands(f, at->epoch, at->step, at->rows); /* also if a callback fails now */
         if (keel_watch_hears(&f->run, KEEL_ON_train_batch_end)) {
             keel_scored_names(&f->trainer->train, &f->run.logs);
             keel_tally_logs(&f->trainer->train, &f->trained, &f->run.logs);
             KEEL_TRY(keel_watch_tell(&f->run, KEEL_ON_train_batch_end));
         }
-        stands(f, at->epoch, at->step, at->rows);
         if (f->run.stop && !f->strategy->comm) {
             KEEL_TRY(check_weights(f));
             return keel_resume_stop(&f->resume, &f->standing);
