@@ -61,11 +61,14 @@ static int64_t stop_after, steps_seen;
 static int files_seen; /* checkpoints that are there after the fifth step */
 static bool slow;      /* so that a checkpoint is written after each step */
 static bool fails;     /* it does not stop the fit, but fails */
+static bool sets;      /* the learning rate of the next step */
 
 static keel_status on_step(void *context, const keel_moment *at)
 {
     (void)context;
-    (void)at;
+    if (sets)
+        must(keel_model_set_learning_rate(at->model,
+                                          0.001 * (double)(1 + (at->epoch + at->step) % 3)));
     if (slow) usleep(100000);
     if (steps_seen == 4) files_seen = count_files(".keras");
     if (++steps_seen != stop_after) return KEEL_OK;
@@ -151,33 +154,44 @@ static void a_fit_goes_on_from_any_step_with_the_same_bits(void **state)
     }
 }
 
-static void a_callback_that_fails_leaves_a_checkpoint_of_the_step_that_was_made(void **state)
+static void a_callback_leaves_a_checkpoint_of_the_step_that_was_made(void **state)
 {
     (void)state;
+    static const struct {
+        const char *name;
+        bool fails, sets;
+    } cases[] = { { "fails", true, false },
+                  { "sets the rate and the fit is interrupted", false, true },
+                  { "sets the rate and fails", true, true } };
     const run_case *c = &run_cases[0];
-    const keel_checkpoint_options first = { KEEL_CHECKPOINT_OPTIONS, .folder = folder,
-                                            .every_steps = 2 };
-    keel_checkpoint_options again = first;
-    again.resume = true;
-    outcome whole = run_with(c, "cpu:0", NULL, -1, NULL);
-    const int64_t all = steps_seen;
-    for (int64_t stop = 1; stop < all; stop += 3) {
-        char what[80];
-        snprintf(what, sizeof what, "failed after step %lld", (long long)stop);
-        empty_folder();
-        fails = true;
-        outcome part = run_with(c, "cpu:0", &first, stop, NULL);
-        fails = false;
-        assert_int_equal(part.status, KEEL_ECALLBACK);
-        outcome rest = run_with(c, "cpu:0", &again, -1, NULL);
-        if (rest.status < 0) fail_msg("%s: %s", what, keel_error());
-        if (steps_seen != all - stop)
-            fail_msg("%s: went on for %lld steps", what, (long long)steps_seen);
-        run_equal(whole.model, rest.model, what);
-        outcome_free(&part);
-        outcome_free(&rest);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const keel_checkpoint_options first = { KEEL_CHECKPOINT_OPTIONS, .folder = folder,
+                                                .every_steps = 2,
+                                                .interrupted = cases[i].fails ? NULL : always };
+        keel_checkpoint_options again = first;
+        again.resume = true;
+        sets = cases[i].sets;
+        outcome whole = run_with(c, "cpu:0", NULL, -1, NULL);
+        const int64_t all = steps_seen;
+        for (int64_t stop = 1; stop < all; stop += 3) {
+            char what[80];
+            snprintf(what, sizeof what, "%s after step %lld", cases[i].name, (long long)stop);
+            empty_folder();
+            fails = cases[i].fails;
+            outcome part = run_with(c, "cpu:0", &first, stop, NULL);
+            fails = false;
+            assert_int_equal(part.status, cases[i].fails ? KEEL_ECALLBACK : KEEL_OK);
+            outcome rest = run_with(c, "cpu:0", &again, -1, NULL);
+            if (rest.status < 0) fail_msg("%s: %s", what, keel_error());
+            if (steps_seen != all - stop)
+                fail_msg("%s: went on for %lld steps", what, (long long)steps_seen);
+            run_equal(whole.model, rest.model, what);
+            outcome_free(&part);
+            outcome_free(&rest);
+        }
+        sets = false;
+        outcome_free(&whole);
     }
-    outcome_free(&whole);
 }
 
 /* What a stream costs is said before it is read again and after; rows by number cost nothing. */
@@ -1048,7 +1062,7 @@ int main(void)
         cmocka_unit_test(one_of_several_writes_a_file_for_all),
         cmocka_unit_test(each_process_has_its_turn_to_write),
         cmocka_unit_test(a_fit_goes_on_from_any_step_with_the_same_bits),
-        cmocka_unit_test(a_callback_that_fails_leaves_a_checkpoint_of_the_step_that_was_made),
+        cmocka_unit_test(a_callback_leaves_a_checkpoint_of_the_step_that_was_made),
         cmocka_unit_test(what_is_read_again_is_told_before_and_after),
         cmocka_unit_test(the_input_takes_less_than_4_kb_of_a_checkpoint),
         cmocka_unit_test(a_complete_run_has_nothing_left_to_do_and_may_have_more_epochs),

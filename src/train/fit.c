@@ -190,6 +190,7 @@ static keel_status train_epoch(keel_fitting *f)
             keel_scored_names(&f->trainer->train, &f->run.logs);
             keel_tally_logs(&f->trainer->train, &f->trained, &f->run.logs);
             KEEL_TRY(keel_watch_tell(&f->run, KEEL_ON_train_batch_end));
+            stands(f, at->epoch, at->step, at->rows); /* with what they have set */
         }
         if (f->run.stop && !f->strategy->comm) {
             KEEL_TRY(check_weights(f));
