@@ -444,3 +444,21 @@ int keel_setup_input_memory(int64_t *out, const char *text)
     if (!text || keel_size_parse(out, text)) return -1;
     return keel_complain(EXIT_USAGE, "--input-memory '%s': give bytes, as 512M or 2G", text);
 }
+
+const char *keel_cardinality_text(char *out, size_t size, const keel_dataset *d)
+{
+    char text[KEEL_NUMBER_MAX];
+    const int64_t n = keel_dataset_cardinality(d);
+    const bool batched = keel_dataset_is_batched(d);
+    const char *what = batched ? "batches" : "rows";
+    if (n == KEEL_CARDINALITY_INFINITE)
+        snprintf(out, size, "%s without end", what);
+    else if (n == KEEL_CARDINALITY_UNKNOWN)
+        snprintf(out, size, "an unknown number of %s", what);
+    else
+        snprintf(out, size, "%s %s", keel_grouped(text, n),
+                 n != 1    ? what
+                 : batched ? "batch"
+                           : "row");
+    return out;
+}

@@ -19,30 +19,12 @@ typedef struct data_options {
 
 /* ---- the parts of the answer ----------------------------------------------------------------- */
 
-static const char *cardinality_text(char *out, size_t size, const keel_dataset *d)
-{
-    char text[KEEL_NUMBER_MAX];
-    const int64_t n = keel_dataset_cardinality(d);
-    const bool batched = keel_dataset_is_batched(d);
-    const char *what = batched ? "batches" : "rows";
-    if (n == KEEL_CARDINALITY_INFINITE)
-        snprintf(out, size, "%s without end", what);
-    else if (n == KEEL_CARDINALITY_UNKNOWN)
-        snprintf(out, size, "an unknown number of %s", what);
-    else
-        snprintf(out, size, "%s %s", keel_grouped(text, n),
-                 n != 1    ? what
-                 : batched ? "batch"
-                           : "row");
-    return out;
-}
-
 static void print_spec(const keel_dataset *d)
 {
     char text[80], name[256];
     const bool batches = keel_dataset_is_batched(d);
     printf("%s\n", keel_printable(name, sizeof name, keel_dataset_name(d)));
-    printf("  %s\n", cardinality_text(text, sizeof text, d));
+    printf("  %s\n", keel_cardinality_text(text, sizeof text, d));
     for (int i = 0; i < keel_dataset_field_count(d); i++) {
         keel_data_field f;
         if (keel_dataset_field(d, i, &f) < 0) continue;
@@ -175,7 +157,7 @@ static int write_html(const keel_dataset *d, const data_options *o, const keel_p
         s = keel_samples_read(&failures, failing, o->rows, PER_BATCH, true, r);
         page.failures = &failures;
     }
-    page.cardinality = cardinality_text(cardinality, sizeof cardinality, d);
+    page.cardinality = keel_cardinality_text(cardinality, sizeof cardinality, d);
     page.report = keel_dataset_warnings(d, report, sizeof report) ? report : NULL;
     const int code =
         s < 0 ? keel_complain_status(s) : keel_save_whole(o->html, keel_page_write, &page);

@@ -1,13 +1,7 @@
-/* keel fit: trains a model. Everything is checked before the first step; at the end it prints a
- * report: rows by device, memory and time. */
-#include "callbacks.h"
-#include "class_weights.h"
-#include "keep.h"
-#include "processes.h"
+/* keel fit: trains a model. Everything is checked before the first step. */
+#include "fit_job.h"
 #include "profile.h"
 #include "progress.h"
-#include "setup.h"
-#include "shapes.h"
 #include "signals.h"
 #include <math.h>
 #include <signal.h>
@@ -15,45 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct options {
-    const char *weights, *plugin;
-    keel_data_options data;
-    keel_pad_options pad;
-    keel_compile_options compile;
-    keel_devices_options devices;
-    bool no_graphs, recompute;
-    keel_processes_options processes;
-    const char *validation, *history, *output, *class_weight, *trace;
-    const char *checkpoint, *every;
-    const char *input_memory, *input_report;
-    keel_callbacks_options callbacks;
-    int64_t initial_epoch, validation_freq, validation_steps;
-    int validation_errors;
-    int64_t keep;
-    double validation_split;
-    int64_t batch_size, epochs, seed, steps_per_epoch, threads;
-    int end, dtype, float32;
-    keel_sharing sharing;
-    bool no_shuffle, reset_states, quiet, profile, resume, explain_input;
-} options;
-
-typedef struct job {
-    const options *o;
-    keel_model *model;
-    keel_padding padding;
-    keel_program_counts counts;
-    keel_dataset *data, *validation, *whole;
-    keel_strategy *strategy;
-    keel_history history;
-    keel_keeper keeper;
-    keel_checkpoint_options checkpoint;
-    keel_callback_list callbacks;
-    double before; /* seconds from the start of the process to keel_fit */
-    keel_class_weights weights;
-    int64_t input_memory;
-    int threads;
-    int signal; /* that ended the run, here or in another process; 0: none */
-} job;
+typedef keel_fit_choices options;
+typedef keel_fit_job job;
 
 /* ---- before ---------------------------------------------------------------------------------- */
 
@@ -265,84 +222,6 @@ static int prepare(job *j, const char *path)
 
 /* ---- after ----------------------------------------------------------------------------------- */
 
-static void print_rows(const job *j, const char *what, int64_t rows)
-{
-    char a[KEEL_NUMBER_MAX];
-    const int n = keel_strategy_devices(j->strategy);
-    int64_t own = 0;
-    printf("%s%s row%s:", what, keel_grouped(a, rows), rows == 1 ? "" : "s");
-    for (int i = 0; i < n; i++) {
-        const int64_t part = keel_strategy_rows(j->strategy, i, rows);
-        if (i < 16) printf(" %s", keel_grouped(a, part));
-        own += part;
-    }
-    if (n > 16) printf(" ... (%d devices)", n);
-    if (keel_strategy_processes(j->strategy) > 1)
-        printf(", other processes %s", keel_grouped(a, rows - own));
-}
-
-/* What steps waited for, where they did, and what would help. */
-static void print_input(const job *j, const keel_input_stats *in)
-{
-    char text[KEEL_INPUT_TEXT_MAX], safe[KEEL_INPUT_TEXT_MAX];
-    char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX];
-    if (*keel_input_text(in, text))
-        printf("input    %s\n", keel_printable(safe, sizeof safe, text));
-    if (j->o->explain_input || j->o->input_memory)
-        printf("input    %d %s, %d %s ahead, at most %s of memory%s%s\n", in->threads,
-               in->threads == 1 ? "thread" : "threads", in->batches,
-               in->batches == 1 ? "batch" : "batches", keel_size_text(a, in->memory_peak),
-               in->memory_limit ? " of " : "",
-               in->memory_limit ? keel_size_text(b, in->memory_limit) : "");
-}
-
-/* Why there were fewer epochs than asked for, unless a note says it. */
-static const char *early(const job *j, char text[100])
-{
-    const keel_history *h = &j->history;
-    const long long done = h->initial_epoch + h->epochs, all = j->o->epochs;
-    if (h->stopped && j->signal) return ", stopped by Ctrl-C";
-    if (!h->stopped || done >= all || (h->note && strstr(h->note, "stopped"))) return "";
-    snprintf(text, 100, ", stopped by a callback after epoch %lld of %lld", done, all);
-    return text;
-}
-
-static void report(const job *j)
-{
-    const keel_history *h = &j->history;
-    char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], c[KEEL_NUMBER_MAX], d[KEEL_NUMBER_MAX];
-    char share[KEEL_SHARE_TEXT_MAX], why[100];
-    const int n = keel_strategy_devices(j->strategy);
-    printf("\ntrained  %s %s, %s %s in %s%s\n", keel_grouped(a, h->steps),
-           h->steps == 1 ? "step" : "steps", keel_grouped(b, h->rows),
-           h->rows == 1 ? "row" : "rows", keel_seconds_text(c, h->seconds), early(j, why));
-    fputs("devices ", stdout);
-    for (int i = 0; i < n && i < 16; i++) printf(" %s", keel_strategy_device_name(j->strategy, i));
-    if (n > 16) printf(" ... (%d)", n);
-    putchar('\n');
-    if (*keel_share_text(j->strategy, share)) printf("shares   %s\n", share);
-    print_rows(j, "split    ", h->full_rows);
-    if (h->last_rows) print_rows(j, "; last step ", h->last_rows);
-    printf("\nmemory   %s planned", keel_size_text(a, h->memory_planned));
-    if (h->device_memory) printf(", %s on a device", keel_size_text(b, h->device_memory));
-    if (h->memory_used >= 0) printf(", %s used", keel_size_text(a, h->memory_used));
-    printf("\ntime     first step after %s (compile %s), steps %s, waiting for input %s",
-           keel_seconds_text(d, j->before + h->first_step_seconds),
-           keel_seconds_text(a, h->compile_seconds), keel_seconds_text(b, h->step_seconds),
-           keel_seconds_text(c, h->wait_seconds));
-    if (j->validation) printf(", validation %s", keel_seconds_text(d, h->validation_seconds));
-    putchar('\n');
-    if (h->input && h->input->steps) print_input(j, h->input);
-    /* print nothing if --float32 makes no difference */
-    const char *products = keel_float32_in_force((keel_float32)j->o->float32);
-    if (!strcmp(keel_model_dtype_policy(j->model), "float32") &&
-        (j->o->float32 != KEEL_FLOAT32_EXACT || strncmp(products, "fma", 3)))
-        printf("float32  %s\n", products);
-    keel_sharing_report(&j->o->sharing, j->strategy, j->model);
-    keel_programs_print(&j->counts, &j->o->pad);
-    if (h->note) printf("note     %s\n", h->note);
-}
-
 static int keep(job *j)
 {
     if (!keel_processes_first()) return EXIT_OK;
@@ -371,52 +250,9 @@ static int keep_part(job *j, keel_status s)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static void say_devices(const job *j, int n)
-{
-    const int processes = keel_strategy_processes(j->strategy), hosts = keel_processes_machines();
-    const int started = keel_processes_started();
-    if (started > 1)
-        printf("; %d processes on %d %s", started, hosts, hosts == 1 ? "machine" : "machines");
-    if (started > processes) printf(" act as %d", processes);
-    const char *first = started > 1 ? ", with" : ";";
-    char share[KEEL_SHARE_TEXT_MAX];
-    printf("%s %d %s", processes > 1 ? ", the first with" : first, n,
-           n == 1 ? "device" : "devices");
-    if (*keel_share_text(j->strategy, share)) printf(" with shares %s", share);
-}
-
-/* What --weights has read: as in Keras the optimizer's state may be part of it. */
-static void tell_weights(const keel_model *m, const char *path)
-{
-    char shown[256], steps[KEEL_NUMBER_MAX], rate[64] = "";
-    double r;
-    keel_printable(shown, sizeof shown, path);
-    const int64_t n = keel_model_steps_done(m);
-    if (keel_model_learning_rate(m, &r) >= 0 && !keel_model_schedule(m))
-        snprintf(rate, sizeof rate, ", learning rate %.7g", r);
-    switch (keel_model_state_loaded(m)) {
-    case KEEL_STATE_TAKEN:
-        printf("%s: weights and the optimizer's state: %s step%s done%s\n", shown,
-               keel_grouped(steps, n), n == 1 ? "" : "s", rate);
-        break;
-    case KEEL_STATE_ABSENT:
-        printf("%s: weights only; the optimizer goes on with the state of the model%s\n", shown,
-               rate);
-        break;
-    case KEEL_STATE_OTHER:
-        printf("%s: weights; its state is of another optimizer or of other weights, so the "
-               "optimizer goes on with that of the model%s\n",
-               shown, rate);
-        break;
-    default:
-        printf("%s: weights; the optimizer begins anew%s\n", shown, rate);
-    }
-}
-
 static int train(job *j)
 {
     const options *o = j->o;
-    char a[KEEL_NUMBER_MAX];
     keel_meter meter;
     keel_meter_begin(&meter, j->validation != NULL);
     j->checkpoint.context = &meter;
@@ -457,40 +293,7 @@ static int train(job *j)
         .explain_devices_context = &meter,
         .input_report = keel_processes_first() ? o->input_report : NULL,
     };
-    const int64_t count = keel_dataset_cardinality(j->data);
-    const bool batched = keel_dataset_is_batched(j->data);
-    const char *what = batched ? "batches" : "rows";
-    const int n = keel_strategy_devices(j->strategy);
-    printf("%s: ", keel_dataset_name(j->data));
-    if (count == KEEL_CARDINALITY_INFINITE)
-        printf("%s without end", what);
-    else
-        printf("%s %s", count < 0 ? "an unknown number of" : keel_grouped(a, count),
-               count != 1 ? what
-               : batched  ? "batch"
-                          : "row");
-    if (j->validation)
-        printf(", %s for validation", keel_grouped(a, keel_dataset_rows(j->validation)));
-    if (keel_dataset_class_count(j->data))
-        printf(", %s class%s", keel_grouped(a, keel_dataset_class_count(j->data)),
-               keel_dataset_class_count(j->data) == 1 ? "" : "es");
-    say_devices(j, n);
-    if (strcmp(keel_model_dtype_policy(j->model), "float32"))
-        printf(", %s", keel_model_dtype_policy(j->model));
-    keel_sharing_begin(&o->sharing, j->strategy);
-    if (keel_processes_apart(j->strategy))
-        puts("these processes do not act as one, which would be faster: they were started with "
-             "different command lines, or cannot use each other's cores");
-    if (!o->no_shuffle && !o->resume && !o->initial_epoch && keel_model_steps_done(j->model) > 0)
-        printf("the model was trained before, for %s step%s; the order of the rows begins again as "
-               "in its first epoch: --initial-epoch N goes on behind N epochs\n",
-               keel_grouped(a, keel_model_steps_done(j->model)),
-               keel_model_steps_done(j->model) == 1 ? "" : "s");
-    if (o->weights && !o->resume) tell_weights(j->model, o->weights);
-    if (!o->resume && keel_model_state_left_out(j->model))
-        puts("the optimizer begins anew: its state in the file is of other weights than are "
-             "trained now, since layers were frozen or are trained again");
-    if (keel_processes_first()) keel_tell_untuned();
+    keel_fit_begin(j);
     fflush(stdout);
     if (!keel_signals_catch(keel_keeper_quit, &j->keeper))
         return keel_complain(EXIT_FAILED, "no thread could be started for signals");
@@ -504,7 +307,7 @@ static int train(job *j)
     if (!j->history.complete || (j->signal && j->signal != SIGINT && j->history.stopped))
         return keep_part(j, s);
     const int failed = s < 0 ? keel_keeper_complain(&j->keeper, s) : EXIT_OK;
-    report(j);
+    keel_fit_report(j);
     if (j->history.profile) keel_profile_print(stdout, j->history.profile);
     const int code = keep(j);
     if (failed != EXIT_OK) return failed;

@@ -227,6 +227,10 @@ const char *keel_setup_folder(const char *spec);
  * files of such a directory do not. Returns -1, or the exit code. */
 int keel_setup_unread(const char *spec, const keel_dataset *d, const keel_data_options *o);
 
+/* "1,031 rows", "64 batches", "rows without end": what a dataset has. Returns out. */
+enum { KEEL_CARDINALITY_MAX = 80 };
+const char *keel_cardinality_text(char *out, size_t size, const keel_dataset *d);
+
 /* Open `spec` (o->data or another source) in the form that the model's input and loss need. m NULL:
  * there is no model, and rows are as they are in the source. */
 int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
