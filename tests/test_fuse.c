@@ -475,6 +475,22 @@ static keel_symbol conv_bn(keel_model *m, keel_symbol x, int64_t filters, int64_
     return must_call(m, "BatchNormalization", KEEL_ARGS(KEEL_ARG_FLOAT("momentum", 0.9)), x);
 }
 
+static keel_model *classify(keel_model *m, keel_symbol x, const char *policy)
+{
+    x = must_call(m, "Flatten", NULL, x);
+    x = must_call(m, "Dense",
+                  KEEL_ARGS(KEEL_ARG_INT("units", CLASSES), KEEL_ARG_STR("activation", "softmax")),
+                  x);
+    must(keel_model_outputs(m, &x, 1));
+    must(keel_model_compile(
+        m,
+        &(keel_compile){
+            KEEL_COMPILE, .optimizer = { "SGD", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate", 0.05)) },
+            .loss = { { "sparse_categorical_crossentropy" } }, .metrics = { { "accuracy" } } }));
+    if (policy) must(keel_model_set_dtype_policy(m, policy));
+    return m;
+}
+
 /* Everything that is fused: padding before convolutions of both kinds and pooling, a block whose
  * shortcut is normalised, one whose shortcut is its input, a linear one, rectifiers of each kind;
  * silu; a sum that is normalised and read once more, and one that is only normalised. */
@@ -516,18 +532,7 @@ static keel_model *network(keel_dtype dtype, const char *policy)
         must(keel_model_call(m, "Add", NULL, pair, 2, &x));
         pair[1] = must_call(m, "LayerNormalization", NULL, x);
     }
-    x = must_call(m, "Flatten", NULL, pair[1]);
-    x = must_call(m, "Dense",
-                  KEEL_ARGS(KEEL_ARG_INT("units", CLASSES), KEEL_ARG_STR("activation", "softmax")),
-                  x);
-    must(keel_model_outputs(m, &x, 1));
-    must(keel_model_compile(
-        m,
-        &(keel_compile){
-            KEEL_COMPILE, .optimizer = { "SGD", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate", 0.05)) },
-            .loss = { { "sparse_categorical_crossentropy" } }, .metrics = { { "accuracy" } } }));
-    if (policy) must(keel_model_set_dtype_policy(m, policy));
-    return m;
+    return classify(m, pair[1], policy);
 }
 
 static keel_symbol conv_1x1(keel_model *m, keel_symbol x, int64_t filters)
@@ -538,8 +543,7 @@ static keel_symbol conv_1x1(keel_model *m, keel_symbol x, int64_t filters)
 }
 
 /* Everything that changes places: shortcuts of a U-Net; places between others before a convolution;
- * means before and after one. And two rectifiers of the same, and one
- * with views behind it. */
+ * means before and after one. Two rectifiers of one value, and one with views behind it. */
 static keel_model *network_in_order(keel_dtype dtype, const char *policy)
 {
     keel_model *m;
@@ -564,18 +568,7 @@ static keel_model *network_in_order(keel_dtype dtype, const char *policy)
                   KEEL_ARGS(KEEL_ARG_INT("size", 3), KEEL_ARG_STR("interpolation", "bilinear")), x);
     x = must_call(m, "ReLU", NULL, conv_1x1(m, x, 2));
     x = must_call(m, "Reshape", KEEL_ARGS(KEEL_ARG_INTS("target_shape", -1, 2)), x);
-    x = must_call(m, "Flatten", NULL, must_call(m, "MaxPooling1D", NULL, x));
-    x = must_call(m, "Dense",
-                  KEEL_ARGS(KEEL_ARG_INT("units", CLASSES), KEEL_ARG_STR("activation", "softmax")),
-                  x);
-    must(keel_model_outputs(m, &x, 1));
-    must(keel_model_compile(
-        m,
-        &(keel_compile){
-            KEEL_COMPILE, .optimizer = { "SGD", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate", 0.05)) },
-            .loss = { { "sparse_categorical_crossentropy" } }, .metrics = { { "accuracy" } } }));
-    if (policy) must(keel_model_set_dtype_policy(m, policy));
-    return m;
+    return classify(m, must_call(m, "MaxPooling1D", NULL, x), policy);
 }
 
 typedef struct way {
