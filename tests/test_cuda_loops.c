@@ -110,11 +110,11 @@ static void a_step_works_after_any_call_has_failed(void **unused)
         for (int k = 0; k < RUNS; k++) {
             const int64_t calls = whole.calls[k + 1] - whole.calls[k];
             const int64_t others = whole.others[k + 1] - whole.others[k];
-            for (int64_t call = 1; call <= calls; call += thin(1, 5, 29), n++) {
+            for (int64_t call = 1; call <= calls; call += thin(1, 11, 29), n++) {
                 run_loop(gpus, k, call, 0, &broken);
                 compare(&whole, &broken, "call", call, k);
             }
-            for (int64_t call = 1; call <= others; call += thin(1, 19, 97), n++) {
+            for (int64_t call = 1; call <= others; call += thin(1, 37, 97), n++) {
                 run_loop(gpus, k, 0, call, &broken);
                 compare(&whole, &broken, "call of a library", call, k);
             }

@@ -102,7 +102,7 @@ static void every_kernel_equals_its_reference(void **state)
         int ran = 0;
         same_unbounded = strcmp(op->name, "divide") == 0;
         for (const keel_case *c = op->cases; c && c->in; c++) ran += compare_case(k, op, c);
-        const int every = thin(1, 2, 5);
+        const int every = thin(1, 2, 7);
         for (int e = i % every; e < KERNEL_CASES; e += every)
             if (strcmp(kernel_cases[e].op, op->name) == 0)
                 ran += compare_case(k, op, &kernel_cases[e].c);

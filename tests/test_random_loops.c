@@ -408,7 +408,7 @@ static void a_step_works_after_any_of_its_calls_has_failed(void **unused)
 static void a_loop_on_any_devices_is_that_of_one(void **unused)
 {
     (void)unused;
-    for (uint64_t seed = 1; seed <= (uint64_t)thin(200, 24, 6); seed++)
+    for (uint64_t seed = 1; seed <= (uint64_t)thin(200, 12, 4); seed++)
         if (!try(seed)) fail_msg("%s", trouble);
 }
 

@@ -826,7 +826,7 @@ static void a_failure_leaves_what_the_epoch_before_has_ended_with(void **unused)
         calls of_all;
         must(fit_failing(&whole, works[i], 0, &of_all));
         const int64_t epoch = keel_model_steps_done(whole.model) / EPOCHS;
-        for (int k = of_all.until_epoch + 1; k <= of_all.all; k += thin(1, 1, 5)) {
+        for (int k = of_all.until_epoch + 1; k <= of_all.all; k += thin(1, 1, 8)) {
             outcome o = { 0 };
             calls x;
             const keel_status st = fit_failing(&o, works[i], k, &x);
@@ -865,7 +865,7 @@ static void a_failure_writes_no_checkpoint_of_earlier_weights(void **unused)
     int moves, failed = 0;
     (void)unused;
     outcome whole = run(&plainly, host_moves(), 1, &moves);
-    for (int fail_at = 0, all = 0; fail_at <= all; fail_at += thin(1, 2, 7)) {
+    for (int fail_at = 0, all = 0; fail_at <= all; fail_at += thin(1, 2, 11)) {
         char folder[512];
         int64_t steps = 100; /* it has the callback of who goes on */
         const keel_callback ends = end_after(&steps);
@@ -967,7 +967,7 @@ static void no_wait_is_left_out_unseen(void **unused)
         const char *unseen;
         const int waits = waits_of(x, cases[i].devices, cases[i].steps, 0, &unseen);
         assert_true(waits > 8);
-        for (int k = 1; k <= waits; k += thin(1, 5, 12)) {
+        for (int k = 1; k <= waits; k += thin(1, 5, 19)) {
             waits_of(x, cases[i].devices, cases[i].steps, k, &unseen);
             if (unseen && (cases[i].devices > 1 || !strstr(unseen, "the compute stream")))
                 fail_msg("case %d: nobody sees that wait %d of %d is left out: of %s", (int)i, k,

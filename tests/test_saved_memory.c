@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define COUNTS false /* a sanitizer keeps memory that was freed */
+enum { COUNTS = false, UNITS = 256 }; /* a sanitizer keeps memory that was freed */
 #else
-#define COUNTS true
+enum { COUNTS = true, UNITS = 2048 };
 #endif
 
-enum { UNITS = 2048, ROWS = 16, BATCH = 4 };
+enum { ROWS = 16, BATCH = 4 };
 #define WEIGHTS (2 * (int64_t)UNITS * (UNITS + 1) * 4)
 #define LITTLE  ((int64_t)12 << 20) /* threads, libraries, metadata of files */
 extern char **environ;
