@@ -90,15 +90,25 @@ static keel_status add_path(keel_h5_walk *w, const heap *names, size_t parent, c
     return KEEL_OK;
 }
 
+/* The text at `offset` of a heap, which is not empty; a name of its group only without a slash. */
+static keel_status text_at(keel_h5_walk *w, const heap *names, uint64_t offset, bool slashes,
+                           const char **out, size_t *n)
+{
+    if (offset >= names->n_bytes) return keel_h5_bad(w, names->at, "a name outside its heap");
+    const size_t most = names->n_bytes - offset;
+    *out = names->bytes + offset;
+    *n = strnlen(*out, most);
+    if (*n == 0 || *n == most || (!slashes && memchr(*out, '/', *n)))
+        return keel_h5_bad(w, names->at + offset, "a wrong name");
+    return KEEL_OK;
+}
+
 static keel_status add_object(keel_h5_walk *w, const heap *names, uint64_t offset, size_t parent,
                               uint64_t at)
 {
-    size_t path;
-    if (offset >= names->n_bytes) return keel_h5_bad(w, names->at, "a name outside its heap");
-    const char *name = names->bytes + offset;
-    const size_t n = strnlen(name, names->n_bytes - offset);
-    if (n == 0 || n == names->n_bytes - offset || memchr(name, '/', n))
-        return keel_h5_bad(w, names->at + offset, "a wrong name");
+    const char *name;
+    size_t n, path;
+    KEEL_TRY(text_at(w, names, offset, false, &name, &n));
     KEEL_TRY(add_path(w, names, parent, name, n, &path));
     KEEL_TRY(
         reserve((void **)&w->objects, &w->objects_capacity, w->n_objects, 1, sizeof *w->objects));
@@ -110,16 +120,11 @@ static keel_status add_object(keel_h5_walk *w, const heap *names, uint64_t offse
 static keel_status add_link(keel_h5_walk *w, const heap *names, const unsigned char *symbol,
                             size_t parent)
 {
-    const uint64_t offset = keel_h5_get(symbol, 8), to = keel_h5_get(symbol + 24, 4);
+    const char *name, *target;
+    size_t n, n_target;
     struct link l;
-    if (offset >= names->n_bytes || to >= names->n_bytes)
-        return keel_h5_bad(w, names->at, "a name outside its heap");
-    const char *name = names->bytes + offset, *target = names->bytes + to;
-    const size_t n = strnlen(name, names->n_bytes - offset);
-    const size_t n_target = strnlen(target, names->n_bytes - to);
-    if (n == 0 || n == names->n_bytes - offset || memchr(name, '/', n) || n_target == 0 ||
-        n_target == names->n_bytes - to)
-        return keel_h5_bad(w, names->at + offset, "a wrong name");
+    KEEL_TRY(text_at(w, names, keel_h5_get(symbol, 8), false, &name, &n));
+    KEEL_TRY(text_at(w, names, keel_h5_get(symbol + 24, 4), true, &target, &n_target));
     const size_t root = strspn(target, "/");
     KEEL_TRY(add_path(w, names, parent, name, n, &l.name));
     KEEL_TRY(add_path(w, names, root ? 0 : parent, target + root, n_target - root, &l.target));
