@@ -273,16 +273,6 @@ keel_shape keel_shape_without(keel_shape s, int64_t place)
     return s;
 }
 
-keel_slice_args keel_slice_all(const keel_shape *s)
-{
-    keel_slice_args all = { 0 };
-    for (int d = 0; d < s->rank; d++) {
-        all.step[d] = 1;
-        all.count[d] = s->dim[d];
-    }
-    return all;
-}
-
 keel_status keel_emit_part(keel_emit *e, keel_value in, int64_t axis, int64_t begin, int64_t count,
                            keel_value *out)
 {

@@ -266,9 +266,8 @@ keel_ints keel_image_ints(const keel_ints *a);
  * nothing changes. */
 keel_status keel_emit_view(keel_emit *e, const keel_shape *shape, keel_value in, keel_value *out);
 keel_status keel_emit_permuted(keel_emit *e, const int64_t *from, keel_value x, keel_value *out);
-/* All places of rows of that shape; `count` places of an axis of a row, from `begin` on; an axis
- * from the last place to the first; a place of dim 0, without that dim. */
-struct keel_slice_args keel_slice_all(const keel_shape *s); /* of ops/args.h */
+/* `count` places of an axis of a row, from `begin` on; an axis from the last place to the first; a
+ * place of dim 0, without that dim. */
 keel_status keel_emit_part(keel_emit *e, keel_value in, int64_t axis, int64_t begin, int64_t count,
                            keel_value *out);
 keel_status keel_emit_reversed(keel_emit *e, keel_value in, int64_t axis, keel_value *out);

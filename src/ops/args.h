@@ -104,6 +104,7 @@ typedef struct keel_permute_args { /* permute: dim d of the output is dim from[d
 typedef struct keel_slice_args { /* slice: `count` places of each dim, from `begin`, by `step` */
     int64_t begin[KEEL_RANK_MAX], step[KEEL_RANK_MAX], count[KEEL_RANK_MAX];
 } keel_slice_args;
+keel_slice_args keel_slice_all(const keel_shape *s); /* all places of rows of that shape */
 
 typedef struct keel_upsample_args { /* upsample: `factor` places along an axis for each */
     int64_t axis, factor;

@@ -33,14 +33,9 @@ static keel_status infer(keel_node *n)
 
 static keel_status derive(const keel_derivation *d, int k, int *out)
 {
-    const keel_shape *in = &d->node->in[k].shape;
-    keel_slice_args part = { 0 };
+    keel_slice_args part = keel_slice_all(&d->node->in[k].shape);
     int axis;
     KEEL_TRY(keel_infer_axis(d->node, ((const keel_axis_args *)d->node->args)->axis, &axis));
-    for (int i = 0; i < in->rank; i++) {
-        part.step[i] = 1;
-        part.count[i] = in->dim[i];
-    }
     for (int i = 0; i < k; i++) part.begin[axis] += d->node->in[i].shape.dim[axis];
     return keel_derive_one(d, &keel_op_slice, &part, d->grad, out);
 }

@@ -47,12 +47,8 @@ static void args_for_case(void *args, const char *text)
 static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
 {
     const keel_pad_args *a = d->node->args;
-    keel_slice_args within = { 0 };
-    for (int i = 0; i < d->node->in[0].shape.rank; i++) {
-        within.begin[i] = a->before[i];
-        within.step[i] = 1;
-        within.count[i] = d->node->in[0].shape.dim[i];
-    }
+    keel_slice_args within = keel_slice_all(&d->node->in[0].shape);
+    for (int i = 0; i < d->node->in[0].shape.rank; i++) within.begin[i] = a->before[i];
     return keel_derive_one(d, &keel_op_slice, &within, d->grad, out);
 }
 

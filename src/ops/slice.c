@@ -8,6 +8,16 @@
 #include "ops/pad.h"
 #include <string.h>
 
+keel_slice_args keel_slice_all(const keel_shape *s)
+{
+    keel_slice_args all = { 0 };
+    for (int d = 0; d < s->rank; d++) {
+        all.step[d] = 1;
+        all.count[d] = s->dim[d];
+    }
+    return all;
+}
+
 static keel_status infer(keel_node *n)
 {
     const keel_slice_args *a = n->args;

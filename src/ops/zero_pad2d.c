@@ -33,11 +33,9 @@ static void args_for_case(void *args, const char *text)
 static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
 {
     const keel_zero_pad2d_args *a = d->node->args;
-    keel_slice_args within = { .begin = { a->pad[0], a->pad[2] } };
-    for (int i = 0; i < 3; i++) {
-        within.step[i] = 1;
-        within.count[i] = d->node->in[0].shape.dim[i];
-    }
+    keel_slice_args within = keel_slice_all(&d->node->in[0].shape);
+    within.begin[0] = a->pad[0];
+    within.begin[1] = a->pad[2];
     return keel_derive_one(d, &keel_op_slice, &within, d->grad, out);
 }
 
