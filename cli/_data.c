@@ -445,20 +445,22 @@ int keel_setup_input_memory(int64_t *out, const char *text)
     return keel_complain(EXIT_USAGE, "--input-memory '%s': give bytes, as 512M or 2G", text);
 }
 
+const char *keel_unit_text(const keel_dataset *d, int64_t n)
+{
+    if (keel_dataset_is_batched(d)) return n == 1 ? "batch" : "batches";
+    return n == 1 ? "row" : "rows";
+}
+
 const char *keel_cardinality_text(char *out, size_t size, const keel_dataset *d)
 {
     char text[KEEL_NUMBER_MAX];
     const int64_t n = keel_dataset_cardinality(d);
-    const bool batched = keel_dataset_is_batched(d);
-    const char *what = batched ? "batches" : "rows";
+    const char *what = keel_unit_text(d, n);
     if (n == KEEL_CARDINALITY_INFINITE)
         snprintf(out, size, "%s without end", what);
     else if (n == KEEL_CARDINALITY_UNKNOWN)
         snprintf(out, size, "an unknown number of %s", what);
     else
-        snprintf(out, size, "%s %s", keel_grouped(text, n),
-                 n != 1    ? what
-                 : batched ? "batch"
-                           : "row");
+        snprintf(out, size, "%s %s", keel_grouped(text, n), what);
     return out;
 }

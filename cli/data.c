@@ -210,8 +210,7 @@ static int verify(const keel_dataset *d, const keel_reader_options *r, int64_t b
     keel_reader_destroy(reader);
     if (keel_dataset_warnings(d, text, sizeof text)) printf("%s\n", text);
     if (failed > SHOWN) printf("and more\n");
-    const bool batched = keel_dataset_is_batched(d);
-    const char *what = n != 1 ? (batched ? "batches" : "rows") : batched ? "batch" : "row";
+    const char *what = keel_unit_text(d, n);
     keel_grouped(good, n);
     keel_grouped(bad, failed);
     if (failed)

@@ -227,6 +227,9 @@ const char *keel_setup_folder(const char *spec);
  * files of such a directory do not. Returns -1, or the exit code. */
 int keel_setup_unread(const char *spec, const keel_dataset *d, const keel_data_options *o);
 
+/* What n of a dataset are called: "rows", "batch". */
+const char *keel_unit_text(const keel_dataset *d, int64_t n);
+
 /* "1,031 rows", "64 batches", "rows without end": what a dataset has. Returns out. */
 enum { KEEL_CARDINALITY_MAX = 80 };
 const char *keel_cardinality_text(char *out, size_t size, const keel_dataset *d);
