@@ -1,8 +1,7 @@
 /* Keel: train one Keras model on every device of a machine exactly as one device would.
  *
  * Pointers must not be NULL, except where a comment says what NULL means: to a destroy or free it
- * is always allowed. A failed call leaves its *out as it was, so one that was NULL before must not
- * be given to the next call. */
+ * is always allowed. A failed call leaves *out as it was: do not pass it on. */
 #ifndef KEEL_H
 #define KEEL_H
 #include <keel/args.h>

@@ -50,7 +50,7 @@ keel_status keel_model_save_weights(const keel_model *m, const char *path);
  * Source   Keras: Model.load_weights */
 keel_status keel_model_load_weights(keel_model *m, const char *path);
 
-/* What the last keel_model_load_weights made of the optimizer's state in its file. */
+/* What keel_model_load_weights made of the optimizer's state in its file. */
 typedef enum keel_state_loaded {
     KEEL_STATE_UNREAD, /* nothing: no file was loaded since the model was compiled, or it is not */
     KEEL_STATE_TAKEN,  /* the optimizer goes on with it */
@@ -58,7 +58,7 @@ typedef enum keel_state_loaded {
     KEEL_STATE_OTHER   /* it is of another optimizer or other weights, or this optimizer is new */
 } keel_state_loaded;
 
-/* The same of a model.
+/* What became of the optimizer's state when weights were last loaded into the model.
  *
  * Returns  the answer
  * Owns     nothing changes hands

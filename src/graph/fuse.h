@@ -27,9 +27,10 @@
  *                                              there are fewer filters than channels
  *
  * A fused node is called by both layers, "bn + relu". Values and gradients are those of the graph
- * as it was: mostly equal bits in float32. Where padding moves into a window op, a gradient may be
- * added in another order, and so where ops change places; a mean is then rounded before the
- * products and not after them. Where two results are exactly 0, their signs may differ. */
+ * as it was, mostly to the bit in float32. Where padding moves into a window op, or ops change
+ * places, a gradient may be added in another order; the results of average pooling and of
+ * interpolation are then rounded at another point. Where two results are exactly 0, their signs may
+ * differ. */
 keel_status keel_graph_fuse(keel_graph *g, keel_value *keep, int n_keep);
 
 #endif

@@ -23,8 +23,8 @@ keel_status keel_add_layer(keel_graph_node *to, const char *first, const char *s
  * the names of those that replace them. */
 keel_status keel_fuse_same(keel_fuser *f, keel_value *keep, int n_keep);
 
-/* Let *n, which has just been reached, go before what makes its input, where that is less work (see
- * fuse.h). *n is then the place of its op, and what it went before is in its old place. */
+/* Move the op of node *n before the op that makes its input, where that is less work (see fuse.h).
+ * The two nodes then change places in the list, and *n points to the op's new place. */
 keel_status keel_order_conv(const keel_fuser *f, keel_graph_node **n);
 keel_status keel_order_add(keel_fuser *f, keel_graph_node **n);
 keel_status keel_order_pool(const keel_fuser *f, keel_graph_node **n);
