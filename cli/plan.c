@@ -127,7 +127,7 @@ static void print_memory(const keel_plan *p, bool recompute)
     printf("shared     weights %s, optimizer state %s, packed copies %s\n",
            keel_size_text(a, p->weight_bytes), keel_size_text(b, p->moment_bytes),
            keel_size_text(c, p->packed_bytes));
-    printf("model      %s for the model itself; checkpoints need as much again\n",
+    printf("model      %s more for checkpoints, and for callbacks that save or read the model\n",
            keel_size_text(a, p->model_bytes));
     printf("bound      any plan needs at least %s for a worker's activations\n",
            keel_size_text(a, p->activation_bound));

@@ -30,10 +30,12 @@ keel_status keel_logs_set(keel_logs *logs, const char *name, double value);
  *
  * The model is live. Its weights, the optimizer's state and the learning rate, read or saved in a
  * callback, are those after the last finished step; what a callback sets has its effect in the next
- * step. keel_model_reset_states works too. Anything that would not fit the running programs
- * (building, compiling, freezing, another type, fit, evaluate, predict or plan of the same model)
- * is refused with KEEL_EARG; keel_model_destroy does nothing then, and the run fails. Another model
- * may be run, on another strategy. */
+ * step. Reading or saving them during a fit takes memory for the model's own copies, of the weights
+ * or of all (keel_plan.model_bytes), which a fit otherwise does without; the plan of a fit has that
+ * for Keel's own callbacks, and cannot know of others. keel_model_reset_states works too. Anything
+ * that would not fit the running programs (building, compiling, freezing, another type, fit,
+ * evaluate, predict or plan of the same model) is refused with KEEL_EARG; keel_model_destroy does
+ * nothing then, and the run fails. Another model may be run, on another strategy. */
 typedef struct keel_moment {
     keel_model *model;
     bool fits;              /* within keel_fit; else evaluate or predict */

@@ -27,8 +27,10 @@ typedef struct keel_plan {
     int64_t *activation_bytes, *gradient_bytes, *scratch_bytes; /* [workers] */
     int64_t *worker_of;                                         /* [devices] its (first) worker */
     int64_t activation_bound; /* lower bound of any memory plan, per worker */
-    int64_t model_bytes;      /* of the model itself, which is saved: weights, optimizer state */
-    int64_t total_bytes;      /* of the host; checkpoints need model_bytes once more */
+    int64_t model_bytes;      /* of the model itself: weights, optimizer state. Steps have them
+                                 instead, and give them back at the end */
+    int64_t total_bytes;      /* of the host. Checkpoints need model_bytes more, and so do callbacks
+                                 that save or read the model while it trains */
     double reproducible_seconds, plain_seconds; /* of a step; 0: not measured */
     int n_kernel;
     keel_kernel_row *kernel; /* [n_kernel] for each op of a layer, in the order of the model */

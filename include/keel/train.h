@@ -253,9 +253,10 @@ typedef struct keel_history {
     int64_t full_rows, last_rows; /* of a full and of the last step of an epoch; 0: none */
     double seconds, compile_seconds, step_seconds, wait_seconds, validation_seconds;
     double first_step_seconds; /* from the call to the begin of the first step */
-    int64_t memory_planned;    /* bytes: weights, gradients, activations, slots, optimizer state,
-                                  and copies of the model for saving and for callbacks */
-    int64_t memory_used;       /* peak of the process during fit, minus before; -1: unknown */
+    int64_t memory_planned;    /* bytes: weights, gradients, activations, slots, and copies of the
+                                  model for saving and for callbacks */
+    int64_t memory_used;       /* peak of the process during fit, minus before, when the model had
+                                  what steps take over from it; -1: unknown */
     keel_input_stats *input;   /* what the input did; NULL: fit failed before */
     int64_t device_memory;     /* bytes planned on the device that needs most; 0: cores compute */
 } keel_history;

@@ -9,7 +9,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { CACHE_LINE = 64, HUGE_PAGE = 2 << 20, HUGE_FROM = 4 << 20 };
+enum {
+    CACHE_LINE = 64,
+    PAGE = 4096,
+    HUGE_PAGE = 2 << 20,
+    HUGE_FROM = 4 << 20,
+    LEAVE_FROM = 1 << 20, /* below it, a call to the system costs more than the pages are worth */
+};
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { MAPS = 0 }; /* so that the sanitizer sees every block */
@@ -110,6 +116,22 @@ void keel_want_huge_pages(void *block, size_t bytes)
     const size_t before = (HUGE_PAGE - (uintptr_t)block % HUGE_PAGE) % HUGE_PAGE;
     const size_t whole = (bytes - before) / HUGE_PAGE * HUGE_PAGE;
     (void)madvise((char *)block + before, whole, MADV_HUGEPAGE); /* may fail: speed only */
+}
+
+bool keel_leaves(size_t n)
+{
+    return n >= (MAPS ? LEAVE_FROM : 1);
+}
+
+void keel_leave(void *bytes, size_t n)
+{
+    const uintptr_t first = ((uintptr_t)bytes + PAGE - 1) / PAGE * PAGE;
+    const uintptr_t end = ((uintptr_t)bytes + n) / PAGE * PAGE;
+    if (!keel_leaves(n)) return;
+    if (MAPS)
+        (void)madvise((void *)first, end - first, MADV_DONTNEED); /* may fail: nothing is lost */
+    else
+        memset(bytes, 0xFF, n); /* NaN, so that whoever reads it is found */
 }
 
 void *keel_grow(void *p, size_t n, size_t size)

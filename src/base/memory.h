@@ -14,6 +14,10 @@ void *keel_grow(void *p, size_t n, size_t size);  /* realloc; new bytes are not 
 /* A large block of keel_grow that is about to be written from end to end: its memory comes in huge
  * pages then, where the system has them. Moving it would break them up. */
 void keel_want_huge_pages(void *block, size_t bytes);
+/* What these bytes of a block hold is not needed any more. If there are many, the system gets their
+ * pages back until they are written again; what they hold until then is not defined. */
+void keel_leave(void *bytes, size_t n);
+bool keel_leaves(size_t n); /* whether that are enough bytes */
 char *keel_strdup(const char *s);
 char *keel_strndup(const char *s, size_t n);
 void keel_free(void *p); /* frees a block of any function above; NULL is allowed */

@@ -157,6 +157,22 @@ out:
     return s;
 }
 
+void keel_weights_read_once(keel_weights *w)
+{
+    w->once = w->decoded;
+}
+
+/* Where arrays are read once, the image is the reader's to write into. */
+static void leave(keel_weight *a)
+{
+    static const size_t size[KEEL_H5_TYPE_COUNT] = {
+        [KEEL_H5_FLOAT32] = 4, [KEEL_H5_FLOAT64] = 8, [KEEL_H5_UINT8] = 1,
+        [KEEL_H5_INT32] = 4,   [KEEL_H5_INT64] = 8,   [KEEL_H5_UINT32] = 4,
+    };
+    keel_leave((void *)(uintptr_t)a->data, (size_t)keel_shape_count(&a->shape) * size[a->stored]);
+    a->data = NULL;
+}
+
 int64_t keel_weights_count(const keel_weights *w)
 {
     return (int64_t)w->n_arrays;
@@ -258,7 +274,7 @@ void keel_weight_copy(const keel_weight *a, void *out)
 keel_status keel_weights_read(const keel_weights *w, const char *path, keel_dtype dtype,
                               const keel_shape *shape, void *out)
 {
-    const keel_weight *a = keel_weights_find(w, path);
+    keel_weight *a = (keel_weight *)(uintptr_t)keel_weights_find(w, path);
     if (!a) return keel_fail(KEEL_EFORMAT, "the weights file has no '%s'", path);
     if (!keel_shape_equal(&a->shape, shape)) {
         char has[96], wanted[96];
@@ -270,8 +286,11 @@ keel_status keel_weights_read(const keel_weights *w, const char *path, keel_dtyp
     if (is_real(a->stored) != keel_dtype_is_real(dtype))
         return keel_fail(KEEL_EUNSUP, "'%s' in the weights file is %s, the model needs %s", path,
                          keel_dtype_name(a->dtype), keel_dtype_name(dtype));
+    if (!a->data)
+        return keel_fail(KEEL_EFORMAT, "'%s' in the weights file stands for two weights", path);
     if (!convert(a, dtype, out))
         return keel_fail(KEEL_EFORMAT, "'%s' in the weights file has a number that does not fit %s",
                          path, keel_dtype_name(dtype));
+    if (w->once) leave(a);
     return KEEL_OK;
 }

@@ -44,6 +44,10 @@ keel_status keel_weights_write(const keel_weights *w, keel_new_file *file, int64
  * KEEL_EFORMAT, KEEL_EUNSUP as keel_h5_check. */
 keel_status keel_weights_decode(keel_weights **out, const void *image, size_t n_bytes);
 
+/* From now on keel_weights_read gives back the memory of what it has read, in an image that is
+ * writable: each array can be read once, and the whole file is not in memory beside the model. */
+void keel_weights_read_once(keel_weights *w);
+
 int64_t keel_weights_count(const keel_weights *w); /* arrays, without groups */
 const keel_weight *keel_weights_at(const keel_weights *w, int64_t index);
 const keel_weight *keel_weights_find(const keel_weights *w, const char *path); /* or NULL */
@@ -57,7 +61,7 @@ void keel_weight_copy(const keel_weight *a, void *out);
 /* Copy the array at `path`, which must have `shape`, to `out`, converted to `dtype` by value (float
  * to float, integer to integer). KEEL_EFORMAT: no such array;
  * KEEL_ESHAPE: another shape, naming both; KEEL_EUNSUP: float from integer or the other way;
- * KEEL_EFORMAT: an integer that does not fit. */
+ * KEEL_EFORMAT: an integer that does not fit, or it has been read where that is possible once. */
 keel_status keel_weights_read(const keel_weights *w, const char *path, keel_dtype dtype,
                               const keel_shape *shape, void *out);
 

@@ -13,6 +13,7 @@ struct keel_weights {
     keel_weights_group *groups;
     size_t n_arrays, n_groups;
     bool decoded;      /* the tree owns the paths, and nothing can be added */
+    bool once;         /* an array that was read has no data any more */
     keel_h5_tree tree; /* set if decoded, like the next two */
     const void *image;
     size_t n_bytes;

@@ -81,6 +81,7 @@ static keel_status read_weights(keel_model *m, keel_zip *zip)
         s = keel_fail_within(s, "model.weights.h5");
         goto out;
     }
+    keel_weights_read_once(file);
     s = keel_model_take_weights(m, file);
 out:
     keel_weights_destroy(file);

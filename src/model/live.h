@@ -20,6 +20,7 @@ typedef struct keel_model_live {
     void (*pull)(void *trainer, int what);
     void *trainer;
     int pulled;     /* the model's copies are those of the last finished step */
+    int left;       /* their memory was given back, until they were pulled again */
     int changed;    /* a callback has set them since */
     bool destroyed; /* a callback called keel_model_destroy, which did nothing */
 } keel_model_live;

@@ -89,6 +89,7 @@ keel_status keel_model_load_weights(keel_model *m, const char *path)
     if (s >= 0 && !keel_weights_has_group(file, "layers"))
         s = keel_legacy_weights(m, file, &legacy);
     if (s >= 0 && !legacy) s = keel_model_check_counts(m, file);
+    if (s >= 0 && !legacy) keel_weights_read_once(file);
     if (s >= 0) s = read_all(m, legacy ? legacy : file, legacy != NULL);
     if (s >= 0 && !legacy) s = keel_compiled_state_replace(m, file);
     keel_weights_destroy(legacy);

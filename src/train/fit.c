@@ -47,24 +47,34 @@ static int64_t across_bytes(const keel_scored *now, const keel_programs *parked)
     return sum;
 }
 
-/* Of what callbacks keep of the model, and of the copy that a checkpoint is written from. */
+static int64_t weight_bytes(const keel_trainer *t)
+{
+    return t->store->n_master * (int64_t)keel_dtype_size(t->store->real);
+}
+
+/* Of copies of the model while it trains: the one that a checkpoint is written from, those that
+ * callbacks keep, and the model's own, if callbacks read it or processes gather it. */
 static int64_t copies_bytes(const keel_fitting *f)
 {
     const keel_trainer *t = f->trainer;
+    const int reads = keel_watch_reads(&f->run);
+    const int64_t weights = weight_bytes(t), state = keel_trainer_state_bytes(t);
     int64_t sum = keel_watch_bytes(&f->run);
-    if (f->resume.saver)
-        sum += t->store->n_master * (int64_t)keel_dtype_size(t->store->real) +
-               keel_trainer_state_bytes(t);
+    if (f->resume.saver) sum += weights + state;
+    if (reads & KEEL_LIVE_WEIGHTS) sum += weights;
+    if (reads & KEEL_LIVE_STATE || t->sharded) sum += state;
     return sum;
 }
 
 static int64_t planned_bytes(const keel_fitting *f)
 {
     const keel_trainer *t = f->trainer;
-    int64_t sum = keel_store_bytes(t->store) + keel_arenas_bytes(t->arenas);
-    sum += keel_trainer_moment_bytes(t) + keel_trainer_state_bytes(t) + copies_bytes(f);
+    const int64_t model = weight_bytes(t) + keel_trainer_state_bytes(t);
+    int64_t sum = keel_trainer_moment_bytes(t) + keel_arenas_bytes(t->arenas);
     sum += across_bytes(&t->train, &t->trained) + across_bytes(&t->test, &t->tested);
-    sum += keel_feed_bytes(f->feed) + keel_resident_bytes(t);
+    sum += keel_resident_bytes(t) + copies_bytes(f);
+    if (sum < model) sum = model; /* which steps take over */
+    sum += keel_store_bytes(t->store) + keel_feed_bytes(f->feed);
     if (f->validation_feed) sum += keel_feed_bytes(f->validation_feed);
     return sum;
 }
@@ -444,27 +454,15 @@ static int64_t device_bytes(const keel_trainer *t)
     return most;
 }
 
-/* The state of the model's optimizer, into which a fit writes at its end: the system does not count
- * pages that nobody has written. */
-static void touch_state(const keel_model_compiled *c)
-{
-    enum { PAGE = 4096 };
-    for (int i = 0; i < c->n_state; i++) {
-        const keel_tensor *t = &c->state[i];
-        const int64_t n = keel_shape_count(&t->shape) * (int64_t)keel_dtype_size(t->dtype);
-        volatile char *p = t->data;
-        for (int64_t at = 0; p && at < n; at += PAGE) p[at] = p[at];
-    }
-}
-
 static keel_status check_memory(const keel_fitting *f)
 {
     const keel_trainer *t = f->trainer;
-    if (!t->sharded) touch_state(&t->model->compiled);
+    const int64_t steps = keel_arenas_bytes(t->arenas) + keel_trainer_untouched(t);
+    const int64_t given = keel_live_leaves(t);
     return keel_run_memory_check(&(keel_run_memory){
         .what = "fit",
-        .steps = keel_arenas_bytes(t->arenas),
-        .copies = copies_bytes(f) + (t->sharded ? keel_trainer_state_bytes(t) : 0),
+        .steps = steps > given ? steps - given : 0,
+        .copies = copies_bytes(f),
         .keeps = !f->strategy->recompute,
         .input = { { f->feed, f->least[0] }, { f->validation_feed, f->least[1] } },
         .asked = f->o.input_memory > 0 });
@@ -491,6 +489,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
 {
     keel_fitting f = { .model = m, .strategy = strategy, .start = keel_seconds() };
     const int64_t resident = resident_bytes();
+    int64_t given = 0; /* bytes of the model that were resident, and that steps have instead */
     bool entered = false;
     keel_status s = keel_session_options(&f.o, options);
     if (history) *history = (keel_history){ 0 };
@@ -514,6 +513,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     s = keel_device_notes_tell(&f.o, f.trainer, f.trainer->train.program, true,
                                keel_feed_refused(f.feed) + keel_feed_refused(f.validation_feed));
     if (s < 0) goto out;
+    given = keel_live_leaves(f.trainer);
     keel_watch_go_live(&f.run, f.trainer);
     keel_gate_enter(&f.gate, f.trainer);
     f.run.gate = &f.gate;
@@ -529,7 +529,7 @@ out:
     f.history.seconds = keel_seconds() - f.start;
     f.history.wait_seconds = f.feed ? keel_feed_wait_seconds(f.feed) : 0;
     const int64_t peak = peak_bytes();
-    f.history.memory_used = peak < 0 || resident < 0 ? -1 : peak - resident;
+    f.history.memory_used = peak < 0 || resident < 0 ? -1 : peak - resident + given;
     keel_fit_take_notes(&f, data);
     if (s >= 0 && f.feed) s = keel_input_end(&f.input, f.feed, f.history.input);
     if (s < 0) {

@@ -4,8 +4,10 @@
 #define KEEL_TRAIN_LIVE_H
 #include "train/trainer.h"
 
-/* From here on the trainer has the model's values. */
+/* From here on the trainer has the model's values, and the optimizer's state, which it is given
+ * now. The model's own copies then take no memory until somebody pulls them. */
 void keel_live_begin(keel_model_live *l, keel_trainer *t);
+int64_t keel_live_leaves(const keel_trainer *t); /* the bytes that the model gives back then */
 /* After a step that was made: the model's copies are old. */
 void keel_live_stepped(keel_model_live *l);
 /* Of a sharded optimizer, by all processes at the same moment: the model of process 0 gets its

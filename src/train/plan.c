@@ -147,14 +147,16 @@ static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s, const 
     p->packed_bytes = keel_store_bytes(t->store) - p->weight_bytes;
     p->model_bytes = p->weight_bytes + keel_trainer_state_bytes(t);
     p->activation_bound = program->rows_bound;
-    p->total_bytes = keel_store_bytes(t->store) + p->moment_bytes + p->model_bytes;
+    int64_t steps = p->moment_bytes;
     for (int w = 0; w < p->workers; w++) {
         p->activation_bytes[w] = program->rows_bytes + program->shard_bytes;
         p->gradient_bytes[w] = program->gradient_elements * element + program->fold_bytes;
         p->scratch_bytes[w] = program->scratch_bytes + program->tile_bytes;
         if (program->lanes->device[w]) continue;
-        p->total_bytes += p->activation_bytes[w] + p->gradient_bytes[w] + p->scratch_bytes[w];
+        steps += p->activation_bytes[w] + p->gradient_bytes[w] + p->scratch_bytes[w];
     }
+    /* the model gives back its own copies before the first step (train/live.h) */
+    p->total_bytes = keel_store_bytes(t->store) + (steps > p->model_bytes ? steps : p->model_bytes);
     if (status >= 0) status = measure_devices(p, program, &p->total_bytes);
     if (status >= 0) status = measure_exchanges(p, t, most);
     keel_trainer_destroy(t);

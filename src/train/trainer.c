@@ -211,32 +211,17 @@ static keel_status make_tallies(const keel_trainer *t, keel_mover *x)
     return KEEL_OK;
 }
 
-void keel_trainer_copy_state(keel_trainer *t, bool to_model)
-{
-    keel_model_compiled *c = &t->model->compiled;
-    const size_t element = keel_dtype_size(t->store->real);
-    if (t->options.shard_optimizer) { /* what processes have is gathered by all of them */
-        if (!to_model) keel_sharded_read(t);
-        return;
-    }
-    for (int i = 0; c->state && i < keel_model_trainable_count(t->model); i++) {
-        const keel_variable v = keel_model_trainable(t->model, i);
-        const keel_updater *u = &t->mover[c->moved_by[v]].update;
-        for (int k = 0; k < u->n_slot; k++) {
-            const int64_t count = u->slot_count[v * u->n_slot + k];
-            void *state = c->state[i * c->n_slot + k].data;
-            void *slot = u->slot[v * u->n_slot + k];
-            const bool begins = c->iterations == 0 && u->first_is_weight[k];
-            if (count > 0 && (to_model || !begins))
-                memcpy(to_model ? state : slot, to_model ? slot : state, (size_t)count * element);
-        }
-    }
-}
-
 int64_t keel_trainer_moment_bytes(const keel_trainer *t)
 {
     int64_t sum = t->spectral.bytes + t->orthogonal.bytes + keel_sharded_bytes(t);
     for (int k = 0; k < t->n_mover; k++) sum += t->mover[k].update.bytes;
+    return sum;
+}
+
+int64_t keel_trainer_untouched(const keel_trainer *t)
+{
+    int64_t sum = 0;
+    for (int k = 0; k < t->n_mover; k++) sum += t->mover[k].update.untouched;
     return sum;
 }
 
@@ -293,7 +278,6 @@ static keel_status take_optimizer(keel_trainer *t)
         t->loss_scale.growth = c->loss_scale_args.dynamic_growth_steps;
     }
     KEEL_TRY(keel_sharded_create(t));
-    keel_trainer_copy_state(t, false);
     KEEL_TRY(keel_spectral_create(&t->spectral, t->train.program->graph, t->store));
     keel_trainer_look(t);
     return KEEL_OK;

@@ -126,6 +126,7 @@ keel_status keel_trainer_take(keel_trainer *t, keel_mover *x, const keel_model_o
                               const bool *moves);
 /* Bytes of the optimizers' state as steps use it, */
 int64_t keel_trainer_moment_bytes(const keel_trainer *t);
+int64_t keel_trainer_untouched(const keel_trainer *t); /* of them, before the first step */
 /* and of what the model has of it besides, at the latest when it is saved. Of a sharded state only
  * the first process has all. */
 int64_t keel_trainer_state_bytes(const keel_trainer *t);
@@ -136,10 +137,6 @@ void keel_trainer_look(keel_trainer *t);
  * compile it if necessary. After a failure the current program stays. It costs nothing if all rows
  * have one shape. */
 keel_status keel_trainer_meet(keel_trainer *t, bool training, const keel_batch *b);
-
-/* Copy the optimizer's state from the updaters to the model, or back. The model's weights may have
- * changed since its state was made, so slots that begin as the weight are the updater's. */
-void keel_trainer_copy_state(keel_trainer *t, bool to_model);
 
 /* Whether the program can run steps of so many rows: stateful layers need all of theirs. */
 keel_status keel_scored_takes(const keel_scored *s, int64_t rows);

@@ -73,13 +73,22 @@ static keel_status make_parts(keel_updater *u)
     return KEEL_OK;
 }
 
-static void fill(char *to, int64_t count, double value, keel_dtype real)
+/* A slot as before the first step. */
+static void begin_slot(keel_updater *u, char *to, int64_t count, const keel_slot *slot,
+                       const void *weight)
 {
-    for (int64_t i = 0; value != 0 && i < count; i++)
-        if (real == KEEL_FLOAT64)
-            ((double *)to)[i] = value;
-        else
-            ((float *)to)[i] = (float)value;
+    const keel_dtype real = u->program->store->real;
+    const int64_t bytes = count * (int64_t)keel_dtype_size(real);
+    if (slot->first_is_weight)
+        memcpy(to, weight, (size_t)bytes);
+    else if (slot->first == 0)
+        u->untouched += bytes;
+    else
+        for (int64_t i = 0; i < count; i++)
+            if (real == KEEL_FLOAT64)
+                ((double *)to)[i] = slot->first;
+            else
+                ((float *)to)[i] = (float)slot->first;
 }
 
 /* Visits weights in flat order, first to measure the memory, then to set pointers into it. */
@@ -100,10 +109,7 @@ static keel_status walk(keel_updater *u, bool points)
             char *at = u->memory[k] + begin[k] * element;
             if (count > 0) u->slot[v * u->n_slot + k] = at;
             u->first_is_weight[k] = slots.at[k].first_is_weight;
-            if (u->first_is_weight[k])
-                memcpy(at, keel_store_data(store, v), (size_t)(count * element));
-            else
-                fill(at, count, slots.at[k].first, store->real);
+            begin_slot(u, at, count, &slots.at[k], keel_store_data(store, v));
         }
         if (points && slots.scratch > 0)
             u->weight[v].scratch = u->memory[KEEL_SLOTS_MAX] + begin[KEEL_SLOTS_MAX] * element;
@@ -158,10 +164,7 @@ static keel_status walk_parts(keel_updater *u)
                 alike ? store->weight[t->variable].count : 0;
             if (!alike || !keel_updater_has(u, i)) continue;
             char *at = keel_updater_tile_slot(u, i, k);
-            if (slots.at[k].first_is_weight)
-                memcpy(at, store->master + t->offset * element, (size_t)(t->count * element));
-            else
-                fill(at, t->count, slots.at[k].first, store->real);
+            begin_slot(u, at, t->count, &slots.at[k], store->master + t->offset * element);
         }
     }
     return KEEL_OK;

@@ -41,6 +41,7 @@ typedef struct keel_updater {
     char *memory[KEEL_SLOTS_MAX + 1];     /* of each slot, for all weights; the last is scratch */
     int64_t held[KEEL_SLOTS_MAX + 1];     /* bytes of memory[] */
     int64_t bytes;                        /* their sum */
+    int64_t untouched;                    /* of them, 0 and not written yet: not in memory */
     double *sum;                 /* [KEEL_SUM_PASSES][n_tile][KEEL_UPDATE_SUMS] of this step */
     double rate_now, number_now; /* in this step */
 } keel_updater;

@@ -95,6 +95,16 @@ int64_t keel_watch_bytes(const keel_watch *r)
     return sum;
 }
 
+int keel_watch_reads(const keel_watch *r)
+{
+    int reads = 0;
+    for (int i = 0; i < r->n; i++) {
+        const keel_watching *w = keel_watching_of(&r->callback[i]);
+        if (w && w->watcher->reads) reads |= w->watcher->reads(w->args.args);
+    }
+    return reads;
+}
+
 void keel_watch_end(keel_watch *r)
 {
     keel_live_end(&r->live);

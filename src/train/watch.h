@@ -59,6 +59,8 @@ void keel_watch_end(keel_watch *r); /* also ends what keel_watch_go_live began *
 
 /* Of what the callbacks will keep of the model. */
 int64_t keel_watch_bytes(const keel_watch *r);
+/* What Keel's own callbacks will read of the live model (KEEL_LIVE_*). */
+int keel_watch_reads(const keel_watch *r);
 
 /* The model is live from here on. */
 void keel_watch_go_live(keel_watch *r, keel_trainer *t);

@@ -111,6 +111,11 @@ static int64_t bytes(const void *args, const keel_model *m)
     return ((const args_t *)args)->restore_best_weights ? keel_kept_weights_bytes(m) : 0;
 }
 
+static int reads(const void *args)
+{
+    return ((const args_t *)args)->restore_best_weights ? KEEL_LIVE_WEIGHTS : 0;
+}
+
 static void release(keel_watching *w)
 {
     keel_kept_weights_destroy(w->own);
@@ -138,6 +143,7 @@ const keel_watcher keel_watcher_early_stopping = {
         .on_epoch_end = on_epoch_end,
     },
     .bytes = bytes,
+    .reads = reads,
     .release = release,
     .tensor = tensor,
     .steers = true,

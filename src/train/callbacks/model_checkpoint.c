@@ -176,6 +176,12 @@ static keel_status on_train_batch_end(void *context, const keel_moment *at)
     return save(w, at, at->step);
 }
 
+static int reads(const void *args)
+{
+    (void)args;
+    return KEEL_LIVE_ALL;
+}
+
 static const char *output(const void *args)
 {
     return ((const args_t *)args)->filepath;
@@ -196,5 +202,6 @@ const keel_watcher keel_watcher_model_checkpoint = {
         .on_train_batch_end = on_train_batch_end,
     },
     .check = check,
+    .reads = reads,
     .output = output,
 };

@@ -125,6 +125,12 @@ static void failed(keel_watching *w, const keel_moment *at)
     s->swapped = false;
 }
 
+static int reads(const void *args)
+{
+    (void)args;
+    return KEEL_LIVE_WEIGHTS | KEEL_LIVE_STATE;
+}
+
 const keel_watcher keel_watcher_swap_ema_weights = {
     .type = {
         .name = "SwapEMAWeights",
@@ -144,6 +150,7 @@ const keel_watcher keel_watcher_swap_ema_weights = {
         .on_predict_begin = on_begin,
         .on_predict_end = on_end,
     },
+    .reads = reads,
     .failed = failed,
     .steers = true,
 };

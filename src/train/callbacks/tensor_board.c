@@ -308,6 +308,11 @@ static keel_status on_train_end(void *context, const keel_moment *at)
     return s;
 }
 
+static int reads(const void *args)
+{
+    return ((const args_t *)args)->histogram_freq ? KEEL_LIVE_WEIGHTS : 0;
+}
+
 static const char *output(const void *args)
 {
     return ((const args_t *)args)->log_dir;
@@ -331,6 +336,7 @@ const keel_watcher keel_watcher_tensor_board = {
         .on_test_end = on_test_end,
     },
     .check = check,
+    .reads = reads,
     .output = output,
     .fills_folder = true,
     .release = release,
