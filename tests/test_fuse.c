@@ -32,11 +32,12 @@ static keel_value add(builder *b, const char *layer, const char *op, const void 
     const keel_variable weight[] = { 0, 1, 2, 3 };
     const keel_spec each = { KEEL_FLOAT32, { 1, { c } } };
     const keel_spec of_channels[] = { each, each, each, each };
-    const int64_t side = !strncmp(layer, "1x1", 3) ? 1 : 3;
+    const int64_t rows = strncmp(layer, "1x", 2) ? 3 : 1,
+                  columns = strncmp(layer, "1x1", 3) ? 3 : 1;
     const bool bn = !strcmp(op, "batch_norm"), conv = !strcmp(op, "conv2d");
     const int64_t of = conv ? c / ((const keel_conv2d_args *)args)->groups : c;
     const int64_t filters = !strcmp(layer, "1x1 to 2") ? 2 : c;
-    const keel_spec kernel = { KEEL_FLOAT32, { 4, { side, side, of, filters } } };
+    const keel_spec kernel = { KEEL_FLOAT32, { 4, { rows, columns, of, filters } } };
     const bool ln = !strcmp(op, "layer_norm");
     keel_value out;
     b->g->layer = layer;
@@ -62,6 +63,7 @@ static const keel_conv2d_args conv_in_groups = { .strides = { 1, 1 },
 static const keel_upsample_args high = { .axis = 0, .factor = 2 },
                                 wide = { .axis = -2, .factor = 3 },
                                 deep = { .axis = 2, .factor = 2 },
+                                twice = { .axis = 1, .factor = 2 },
                                 between = { .axis = 1, .factor = 2, .between = true };
 static const keel_pool2d_args mean_by_1 = { .pool = { 2, 2 }, .strides = { 1, 1 } };
 static const keel_reshape_args view = { .shape = { 3, { 7, 7, 5 } } };
@@ -125,6 +127,7 @@ static void what_is_left_of_a_graph(void **unused)
         { { "high", "wide", "1x1", "1x1'", "relu" }, "1x1, 1x1', high, wide, relu" },
         { { "high", "keep", "wide", "1x1" }, "high, 1x1, wide" },
         { { "high", "wide", "conv" }, "high, wide, conv" },
+        { { "high", "1x3" }, "high, 1x3" },
         { { "high", "wide", "1x1 by 2" }, "high, wide, 1x1 by 2" },
         { { "high", "wide", "1x1 in groups" }, "high, wide, 1x1 in groups" },
         { { "deep", "1x1" }, "deep, 1x1" },
@@ -160,6 +163,7 @@ static void what_is_left_of_a_graph(void **unused)
         { "silu", "silu", NULL },
         { "1x1", "conv2d", &conv },
         { "1x1'", "conv2d", &conv },
+        { "1x3", "conv2d", &conv },
         { "1x1 by 2", "conv2d", &conv_by_2 },
         { "1x1 to 2", "conv2d", &conv },
         { "1x1 in groups", "conv2d", &conv_in_groups },
@@ -231,6 +235,7 @@ static void what_is_upsampled_is_added_before(void **unused)
           { &wide, &high },
           false,
           "x, z, high, wide, wide, high, sum" },
+        { "one is between places", { &twice }, { &between }, false, "x, z, twice, between, sum" },
         { "one is asked for", { &high }, { &high }, true, "x, z, high, high, sum" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -245,6 +250,7 @@ static void what_is_upsampled_is_added_before(void **unused)
             const keel_upsample_args *a = k / 2 ? cases[i].z[k % 2] : cases[i].x[k % 2];
             const char *layer = a == &high ? "high" : a == &wide ? "wide" : "between";
             if (a == &deep) layer = "deep";
+            if (a == &twice) layer = "twice";
             if (a) end[k / 2] = add(&b, layer, "upsample", a, &end[k / 2], 1);
         }
         keep[0] = add(&b, "sum", "add", NULL, end, 2);
@@ -342,23 +348,24 @@ static void of_what_does_the_same_one_is_left(void **unused)
     }
 }
 
-/* Both rectifiers of what a batch_norm makes become its own. */
+/* Both rectifiers of what a batch_norm makes become its own. Somebody asks for the second, too. */
 static void two_readers_that_do_the_same_are_one_for_fusing(void **unused)
 {
     (void)unused;
     builder b = { 0 };
-    keel_value x, v[2], sum;
+    keel_value x, v[2], keep[2];
     must(keel_graph_create(&b.g, KEEL_FLOAT32, true));
     must(keel_graph_input(b.g, &(keel_spec){ KEEL_FLOAT32, { 3, { 4, 4, 5 } } }, &x));
     x = add(&b, "n", "batch_norm", &bn, &x, 1);
     for (int k = 0; k < 2; k++) {
-        v[k] = add(&b, k ? "second" : "first", "relu", &relu, &x, 1);
+        keep[1] = v[k] = add(&b, k ? "second" : "first", "relu", &relu, &x, 1);
         v[k] = add(&b, k ? "1x1" : "tanh", k ? "conv2d" : "tanh", k ? &conv : NULL, &v[k], 1);
     }
-    sum = add(&b, "sum", "add", NULL, v, 2);
-    must(keel_graph_fuse(b.g, &sum, 1));
+    keep[0] = add(&b, "sum", "add", NULL, v, 2);
+    must(keel_graph_fuse(b.g, keep, 2));
     assert_int_equal(b.g->n_node, 4);
     assert_string_equal(b.g->node[0].node.layer, "n + first + second");
+    assert_int_equal(keep[1], b.g->node[0].out[0]);
     for (int k = 1; k < 3; k++) assert_int_equal(b.g->node[k].in[0], b.g->node[0].out[0]);
     keel_graph_destroy(b.g);
 }
