@@ -1,9 +1,11 @@
 /* .npy and .npz: what NumPy writes is read, what nobody should trust is refused. */
+#define _GNU_SOURCE /* memmem */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 #include "base/memory.h"
+#include "data_files.h"
 #include "io/npz.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -226,6 +228,10 @@ static void arrays_of_texts_are_handed_out_as_utf_8(void **state)
     /* As NumPy stores ['cat', '', 'hä€😀'] and [b'cat', b'', b'dog.']; the last four in two orders.
      */
     static const uint32_t wide[3][4] = { { 'c', 'a', 't' }, { 0 }, { 'h', 0xE4, 0x20AC, 0x1F600 } };
+    static const unsigned char swapped[48] = {
+        [3] = 'c',   [7] = 'a',   [11] = 't',  [35] = 'h', [39] = 0xE4,
+        [42] = 0x20, [43] = 0xAC, [45] = 0x01, [46] = 0xF6
+    };
     static const char narrow[] = "cat\0\0\0\0\0dog.", square[] = "abcd";
     const struct {
         const char *dict;
@@ -235,6 +241,10 @@ static void arrays_of_texts_are_handed_out_as_utf_8(void **state)
     } cases[] = {
         { DICT("'<U4'", "False", "(3,)"),
           wide,
+          48,
+          { "cat", "", "h\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80" } },
+        { DICT("'>U4'", "False", "(3,)"),
+          swapped,
           48,
           { "cat", "", "h\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80" } },
         { DICT("'|S4'", "False", "(3,)"), narrow, 12, { "cat", "", "dog." } },
@@ -384,6 +394,44 @@ static void every_cut_of_a_file_is_refused(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+/* NumPy fills the header up with blanks, and takes version 2 for one of more than 64 KiB. */
+static void a_header_may_be_longer_than_its_dict(void **state)
+{
+    (void)state;
+    static const struct {
+        int version;
+        size_t length;
+        const char *says; /* NULL: it is read */
+    } cases[] = { { 1, 300, NULL },
+                  { 1, 65535, NULL },
+                  { 2, 300, NULL },
+                  { 3, 65536, NULL },
+                  { 2, 65537, "a header of 65537 bytes, more than 65536" } };
+    static unsigned char file[70000];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const size_t length = cases[i].length, begin = cases[i].version == 1 ? 10 : 12;
+        const char *dict = DICT("'|u1'", "False", "(2,)");
+        keel_tensor t = { 0 };
+        memcpy(file, "\x93NUMPY", 6);
+        file[6] = (unsigned char)cases[i].version;
+        file[7] = 0;
+        for (size_t k = 8; k < begin; k++) file[k] = (unsigned char)(length >> 8 * (k - 8));
+        memset(file + begin, ' ', length);
+        memcpy(file + begin, dict, strlen(dict));
+        memcpy(file + begin + length, "\5\7", 2);
+        const keel_status s = keel_npy_decode(&t, file, begin + length + 2, "long.npy");
+        if (cases[i].says) {
+            assert_int_equal(s, KEEL_EFORMAT);
+            assert_non_null(strstr(keel_error(), cases[i].says));
+            continue;
+        }
+        assert_int_equal(s, KEEL_OK);
+        assert_memory_equal(t.data, "\5\7", 2);
+        keel_tensor_free(&t);
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 static void a_failed_write_leaves_what_was_there(void **state)
 {
     (void)state;
@@ -459,6 +507,45 @@ static void a_lying_npz_is_refused_before_memory_is_taken(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+/* Whichever way elements are read: as numbers, turned from Fortran order, or as texts. */
+static void a_damaged_element_of_an_npz_is_refused(void **state)
+{
+    (void)state;
+    static const char *const dicts[] = { DICT("'|u1'", "False", "(2, 4)"),
+                                         DICT("'|u1'", "True", "(2, 4)"),
+                                         DICT("'|S4'", "False", "(2,)") };
+    for (int i = 0; i < 3; i++) {
+        unsigned char file[256];
+        keel_tensor t = { 0 };
+        keel_npy_texts texts = { 0 };
+        keel_zip *z = NULL;
+        void *archive = NULL;
+        size_t n_archive;
+        const size_t n = build(file, dicts[i], 8);
+        memcpy(file + n - 8, "elements", 8);
+        assert_int_equal(
+            keel_zip_write(in_scratch("bit.npz"), &(keel_zip_member){ "a.npy", file, n }, 1),
+            KEEL_OK);
+        assert_int_equal(keel_file_read(place, 1000, &archive, &n_archive), KEEL_OK);
+        *(char *)memmem(archive, n_archive, "elements", 8) = 'E';
+        assert_int_equal(keel_zip_open_memory(&z, archive, n_archive, "bit.npz"), KEEL_OK);
+        assert_int_equal(i < 2 ? keel_npz_read(&t, z, "a") : keel_npz_read_texts(&texts, z, "a"),
+                         KEEL_EFORMAT);
+        assert_non_null(strstr(keel_error(), "bit.npz: member 'a.npy' is damaged: its checksum"));
+        keel_zip_close(z);
+        keel_free(archive);
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static int open_at_first;
+
+static void no_file_stays_open(void **state)
+{
+    (void)state;
+    assert_int_equal(files_open(), open_at_first);
+}
+
 static void each_allocation_may_fail(void **state)
 {
     (void)state;
@@ -486,10 +573,14 @@ int main(void)
         cmocka_unit_test(a_whole_number_that_int64_has_not_is_refused),
         cmocka_unit_test(a_hostile_header_is_refused_by_name),
         cmocka_unit_test(every_cut_of_a_file_is_refused),
+        cmocka_unit_test(a_header_may_be_longer_than_its_dict),
         cmocka_unit_test(a_failed_write_leaves_what_was_there),
         cmocka_unit_test(arrays_of_an_npz_are_found_by_name),
         cmocka_unit_test(a_lying_npz_is_refused_before_memory_is_taken),
+        cmocka_unit_test(a_damaged_element_of_an_npz_is_refused),
         cmocka_unit_test(each_allocation_may_fail),
+        cmocka_unit_test(no_file_stays_open),
     };
+    open_at_first = files_open();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,17 +137,41 @@ static void names_may_not_repeat(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
-/* Offsets within a central header, from its signature: 10 method, 20 compressed, 24 size. */
+/* Offsets within a record of the directory, from its signature. Of a member: 8 flags, 10 method, 20
+ * compressed, 24 size, 28 to 33 the lengths of the name, of the extra field and of the comment, 46
+ * name. Of the end: 4 and 6 disks, 8 and 10 members, 12 bytes, 16 place. */
 static void a_lying_directory_is_refused(void **state)
 {
     (void)state;
+    static const char member[] = "PK\1\2", end[] = "PK\5\6";
     const struct {
+        const char *of;
         int at, n;
         uint32_t value;
         const char *says;
     } bad[] = {
-        { 20, 4, 1000, "claims" },       { 24, 4, 1000, "claims" }, { 24, 4, 0x7FFFFFFF, "claims" },
-        { 10, 2, 12, "compression 12" }, { 8, 2, 1, "encrypted" },
+        { member, 0, 4, 0, "cut short" },
+        { member, 20, 4, 1000, "claims" },
+        { member, 24, 4, 1000, "claims" },
+        { member, 24, 4, 0x7FFFFFFF, "claims" },
+        { member, 10, 2, 12, "compression 12" },
+        { member, 8, 2, 1, "encrypted" },
+        { member, 8, 2, 1 << 6, "encrypted" },
+        { member, 8, 2, 1 << 13, "encrypted" },
+        { member, 28, 2, 0, "name is empty" },
+        { member, 28, 2, 2, "cut short" },
+        { member, 30, 2, 1, "cut short" },
+        { member, 32, 2, 1, "cut short" },
+        { member, 46, 1, 0, "zero byte" },
+        { end, 0, 4, 0, "not a zip archive" },
+        { end, 4, 2, 1, "several files" },
+        { end, 6, 2, 1, "several files" },
+        { end, 8, 2, 2, "several files" },
+        { end, 8, 4, 0, "longer than its entries" },
+        { end, 8, 4, 2 | 2 << 16, "does not end where" },
+        { end, 12, 4, 46, "does not end where" },
+        { end, 16, 4, 40, "does not end where" },
+        { end, 16, 4, 4000, "does not end where" },
     };
     const keel_zip_member m[] = { { "a", "hello world", 11 } };
     size_t n;
@@ -157,7 +181,7 @@ static void a_lying_directory_is_refused(void **state)
         unsigned char *copy = malloc(n), *header = copy;
         keel_zip *z = NULL;
         memcpy(copy, bytes, n);
-        while (memcmp(header, "PK\1\2", 4) != 0) header++;
+        while (memcmp(header, bad[i].of, 4) != 0) header++;
         for (int k = 0; k < bad[i].n; k++)
             header[bad[i].at + k] = (unsigned char)(bad[i].value >> (8 * k));
         assert_true(keel_zip_open_memory(&z, copy, n, "lie.zip") < 0);
@@ -262,6 +286,7 @@ typedef struct large {
     unsigned id;         /* of an extra field before it; 0: none */
     int64_t end;         /* where the locator says that the end record is, from where it is */
     const char *refused; /* NULL: the member comes back */
+    uint64_t disks;      /* the number of this one, and of the one with the directory */
 } large;
 
 enum { ONES = 0xFFFFFFFF };
@@ -298,7 +323,7 @@ static record_bytes large_archive(const large *l)
     record_le(&b, 0x06064B50, 4);
     record_le(&b, 44, 8);
     record_le(&b, 45 | 45 << 16, 4);
-    record_le(&b, 0, 8); /* the numbers of disks */
+    record_le(&b, l->disks, 8);
     record_le(&b, 1, 8);
     record_le(&b, 1, 8);
     record_le(&b, end - directory, 8);
@@ -327,6 +352,15 @@ static void numbers_of_large_archives_are_read(void **state)
         { "no number", 11, ONES, 0, 0, { 0 }, .refused = "no valid size" },
         { "a place behind the end", 11, 11, ONES, 1, { UINT64_MAX }, .refused = "claims 11 bytes" },
         { "a size of all memory", 11, ONES, 0, 1, { UINT64_MAX }, .refused = "claims 11 bytes" },
+        { "a part of several files", 11, 11, 0, 0, { 0 }, .disks = 1, .refused = "several files" },
+        { "the last part of several files",
+          11,
+          11,
+          0,
+          0,
+          { 0 },
+          .disks = UINT64_C(1) << 32,
+          .refused = "several files" },
         { "an end record elsewhere", 11, 11, 0, 0, { 0 }, .end = -1, .refused = "is missing" },
         { "an end record before the file",
           11,
