@@ -52,6 +52,34 @@ static void same(const char *want)
     keel_free(data);
 }
 
+/* But for files of /proc, which do not say their size. */
+static void a_whole_file_is_read_into_one_block(void **state)
+{
+    (void)state;
+    static char text[10000];
+    void *data;
+    size_t n;
+    memset(text, 'a', sizeof text);
+    static const size_t sizes[] = { 0, 1, 4094, 4095, 4096, 4097, sizeof text };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const size_t size = sizes[i];
+        must(keel_file_write(path, text, size));
+        const int64_t before = keel_memory_calls();
+        must(keel_file_read(path, sizeof text, &data, &n));
+        assert_int_equal(keel_memory_calls(), before + 1);
+        assert_int_equal(n, size);
+        assert_memory_equal(data, text, n);
+        assert_int_equal(((char *)data)[n], 0);
+        keel_free(data);
+    }
+    assert_int_equal(keel_file_read(path, 5000, &data, &n), KEEL_EFORMAT);
+    must(keel_file_read("/proc/self/maps", 1 << 20, &data, &n));
+    assert_true(n > 4096);
+    assert_int_equal(strlen(data), n);
+    keel_free(data);
+    remove(path);
+}
+
 static void a_killed_process_leaves_nothing(void **state)
 {
     (void)state;
@@ -155,6 +183,7 @@ static void a_folder_that_is_gone_is_an_error_that_names_the_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_whole_file_is_read_into_one_block),
         TEST(a_killed_process_leaves_nothing),
         TEST(a_file_takes_the_place_of_another_when_it_is_complete),
         TEST(a_file_that_is_given_up_leaves_what_was_there),

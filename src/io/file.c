@@ -79,7 +79,7 @@ keel_status keel_file_read(const char *path, size_t limit, void **data, size_t *
     }
     capacity = f.n_bytes > 4095 ? f.n_bytes + 1 : 4096;
     for (;;) {
-        if (!bytes || n + 1 >= capacity) {
+        if (!bytes || n == capacity) {
             if (bytes) capacity *= 2;
             unsigned char *grown = keel_grow(bytes, capacity + 1, 1);
             if (!grown) {
