@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 static char place[512];
 
@@ -390,6 +391,93 @@ static void numbers_of_large_archives_are_read(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+/* Deflated, with a repetition that is as far behind as deflate allows, and `more` bytes behind it
+ * or cut off. */
+static record_bytes deflated_archive(const unsigned char *data, size_t n, int size_more, int more,
+                                     uint32_t crc_flips)
+{
+    record_bytes b = { 0 };
+    static unsigned char packed[1 << 17];
+    z_stream z = { .next_in = (unsigned char *)data,
+                   .avail_in = (uInt)n,
+                   .next_out = packed,
+                   .avail_out = sizeof packed };
+    assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, -15, 9, Z_DEFAULT_STRATEGY), Z_OK);
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    deflateEnd(&z);
+    const size_t n_packed = (size_t)((long)z.total_out + more),
+                 size = (size_t)((long)n + size_more);
+    const uint32_t crc = (uint32_t)crc32(0, data, (uInt)n) ^ crc_flips;
+    for (int directory = 0; directory < 2; directory++) {
+        record_le(&b, directory ? 0x02014B50 : 0x04034B50, 4);
+        if (directory) record_le(&b, 20, 2);
+        record_le(&b, 20, 4);
+        record_le(&b, 8, 2);
+        record_le(&b, 0, 4);
+        record_le(&b, crc, 4);
+        record_le(&b, n_packed, 4);
+        record_le(&b, size, 4);
+        record_le(&b, 1, directory ? 8 : 4);
+        if (directory) record_le(&b, 0, 8);
+        if (directory) record_le(&b, 0, 2);
+        record_add(&b, "a", 1);
+        if (!directory) record_add(&b, packed, n_packed);
+    }
+    record_le(&b, 0x06054B50, 4);
+    record_le(&b, 0, 4);
+    record_le(&b, 1 | 1 << 16, 4);
+    record_le(&b, 47, 4);
+    record_le(&b, 31 + n_packed, 4);
+    record_le(&b, 0, 2);
+    return b;
+}
+
+static void a_deflated_member_has_the_size_and_the_bytes_that_it_claims(void **state)
+{
+    (void)state;
+    enum { BACK = 32500, N = BACK + 1000 };
+    static const struct {
+        int size_more, more;
+        uint32_t crc_flips;
+        const char *says; /* NULL: it is read */
+    } cases[] = {
+        { 0, 0, 0, NULL },
+        { -1, 0, 0, "longer than the size it claims" },
+        { 1, 0, 0, "ends before the size it claims" },
+        { 0, 1, 0, "longer than the size it claims" },
+        { 0, -1, 0, "cut short" },
+        { 0, 0, 1, "its checksum differs" },
+    };
+    static unsigned char data[N];
+    uint32_t random = 1;
+    for (int i = 0; i < N; i++) {
+        random = random * 1664525 + 1013904223;
+        data[i] = i < BACK ? (unsigned char)(random >> 24) : data[i - BACK];
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        keel_zip *z = NULL;
+        void *bytes = NULL;
+        size_t n = 0;
+        record_bytes b =
+            deflated_archive(data, N, cases[i].size_more, cases[i].more, cases[i].crc_flips);
+        assert_int_equal(keel_zip_open_memory(&z, b.at, b.n, "deflated.zip"), KEEL_OK);
+        const keel_status s = keel_zip_read(z, "a", 1 << 20, &bytes, &n);
+        if (cases[i].says) {
+            assert_int_equal(s, KEEL_EFORMAT);
+            if (!strstr(keel_error(), cases[i].says))
+                fail_msg("%s: %s", cases[i].says, keel_error());
+        } else {
+            assert_int_equal(s, KEEL_OK);
+            assert_int_equal(n, N);
+            assert_memory_equal(bytes, data, N);
+        }
+        keel_free(bytes);
+        keel_zip_close(z);
+        free(b.at);
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 static void each_allocation_may_fail(void **state)
 {
     (void)state;
@@ -426,6 +514,7 @@ int main(void)
         cmocka_unit_test(a_file_that_is_cut_while_it_is_open_is_an_error),
         cmocka_unit_test(members_that_share_bytes_are_refused),
         cmocka_unit_test(numbers_of_large_archives_are_read),
+        cmocka_unit_test(a_deflated_member_has_the_size_and_the_bytes_that_it_claims),
         cmocka_unit_test(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
