@@ -507,6 +507,64 @@ static void a_lying_npz_is_refused_before_memory_is_taken(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+/* Elements are converted in pieces of 64 KiB. */
+static void arrays_of_several_pieces_are_read(void **state)
+{
+    (void)state;
+    enum { N = 100003 };
+    static const struct {
+        const char *dict;
+        size_t size;
+        bool big; /* the low byte of an element is its last */
+    } cases[] = { { DICT("'|i1'", "False", "(100003,)"), 1, false },
+                  { DICT("'<u2'", "False", "(100003,)"), 2, false },
+                  { DICT("'>i4'", "False", "(100003,)"), 4, true },
+                  { DICT("'<f8'", "True", "(1, 100003)"), 8, false } };
+    static unsigned char file[8 * N + 256];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const size_t size = cases[i].size, n = build(file, cases[i].dict, size * N);
+        const keel_zip_member m[] = { { "a.npy", file, n } };
+        unsigned char *low = file + n - size * N + (cases[i].big ? size - 1 : 0);
+        for (size_t k = 0; k < N; k++) low[k * size] = (unsigned char)(k * k % 101);
+        assert_int_equal(keel_file_write(in_scratch("p.npy"), file, n), KEEL_OK);
+        for (int from = 0; from < 3; from++) {
+            keel_tensor t = { 0 };
+            if (from == 0)
+                assert_int_equal(keel_npy_read(&t, place), KEEL_OK);
+            else if (from == 1)
+                assert_int_equal(keel_npy_decode(&t, file, n, "p.npy"), KEEL_OK);
+            else {
+                assert_int_equal(keel_zip_write(in_scratch("p.npz"), m, 1), KEEL_OK);
+                assert_int_equal(keel_npz_read_file(&t, place, "a"), KEEL_OK);
+            }
+            assert_int_equal(keel_shape_count(&t.shape), N);
+            const size_t wide = keel_dtype_size(t.dtype);
+            for (size_t k = 0; k < N; k++) /* all types here begin with their low byte */
+                assert_int_equal(((unsigned char *)t.data)[k * wide], k * k % 101);
+            keel_tensor_free(&t);
+        }
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void only_members_that_end_in_npy_are_arrays(void **state)
+{
+    (void)state;
+    const keel_zip_member m[] = {
+        { "readme.txt", "x", 1 }, { ".npy", "x", 1 }, { "a.npy", "x", 1 }, { "a.npy.bak", "x", 1 }
+    };
+    keel_zip *z = NULL;
+    char name[8];
+    assert_int_equal(keel_zip_write(in_scratch("m.npz"), m, 4), KEEL_OK);
+    assert_int_equal(keel_zip_open(&z, place), KEEL_OK);
+    assert_int_equal(keel_npz_count(z), 1);
+    assert_int_equal(keel_npz_name(z, 0, name, sizeof name), KEEL_OK);
+    assert_string_equal(name, "a");
+    assert_int_equal(keel_npz_name(z, 1, name, sizeof name), KEEL_EARG);
+    keel_zip_close(z);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 /* Whichever way elements are read: as numbers, turned from Fortran order, or as texts. */
 static void a_damaged_element_of_an_npz_is_refused(void **state)
 {
@@ -577,6 +635,8 @@ int main(void)
         cmocka_unit_test(a_failed_write_leaves_what_was_there),
         cmocka_unit_test(arrays_of_an_npz_are_found_by_name),
         cmocka_unit_test(a_lying_npz_is_refused_before_memory_is_taken),
+        cmocka_unit_test(arrays_of_several_pieces_are_read),
+        cmocka_unit_test(only_members_that_end_in_npy_are_arrays),
         cmocka_unit_test(a_damaged_element_of_an_npz_is_refused),
         cmocka_unit_test(each_allocation_may_fail),
         cmocka_unit_test(no_file_stays_open),
