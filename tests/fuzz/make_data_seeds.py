@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Make the small seeds of fuzz_csv, fuzz_jsonl, fuzz_text_file, fuzz_number, fuzz_toml, fuzz_image
-and its formats, fuzz_wav, fuzz_labels, fuzz_h5_data, fuzz_layout, fuzz_exec and fuzz_file_list. Run in
-this folder; needs Pillow and h5py."""
+and its formats, fuzz_wav, fuzz_labels, fuzz_h5_data, fuzz_layout, fuzz_exec, fuzz_file_list, fuzz_choices
+and fuzz_control_group. Run in this folder; needs Pillow and h5py."""
 import gzip
 import io
 import os
@@ -119,3 +119,11 @@ put("exec", "cut", (x + y)[:-3])
 put("file_list", "range", b"shard-{000..010}.tar")
 put("file_list", "words", b"{train,extra}-*.{tar,tgz}")
 put("file_list", "nested", b"{a,{b}}{{0..9}..1}[x-z]?.tar.gz")
+put("choices", "inputs", b'left=a,b\nright="c, ""d""",e\nplain\n"q"=x')
+put("choices", "weights", b"sex=w\nage=v,u\na=")
+put("choices", "features", b"image=uint8(28,28,1)\ntokens=(None)\nname=string\nx=float64")
+second = b"0::/b/c\n\x0030 25 0:26 /b /sys rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
+first = b"9:cpu:/x\n4:cpuacct,memory:/a\n0::/\n\x0030 25 0:26 / /sys rw - cgroup cgroup rw,memory\n"
+put("control_group", "version_2", second + b"\x001000\n\x00300\n\0anon 200\nactive_file 40\ninactive_file 60\n")
+put("control_group", "version_1", first + b"\x00max\n\0\0\x009223372036854771712\n")
+put("control_group", "limited", first + b"\0\0\0total_active_file 7\n\0004096\n")
