@@ -99,6 +99,30 @@ static size_t zip_up(unsigned char *out, size_t size, const void *data, size_t n
     return length;
 }
 
+/* More than its buffer has, too: these bytes are not compressed to less than 64 KiB. */
+static void a_dim_may_have_four_bytes(void **state)
+{
+    (void)state;
+    enum { N = 0x10000 + 0x203 };
+    static unsigned char plain[8 + N] = { 0, 0, 8, 1, 0, 1, 2, 3 }, zipped[2 * N];
+    uint32_t random = 1;
+    for (int i = 0; i < N; i++) {
+        random = random * 1664525 + 1013904223;
+        plain[8 + i] = (unsigned char)(random >> 24);
+    }
+    const size_t n = zip_up(zipped, sizeof zipped, plain, sizeof plain);
+    assert_true(n > 0x10000);
+    for (int i = 0; i < 2; i++) {
+        keel_tensor t = { 0 };
+        assert_int_equal(keel_idx_decode(&t, i ? zipped : plain, i ? n : sizeof plain, "t"),
+                         KEEL_OK);
+        assert_int_equal(t.shape.dim[0], N);
+        assert_memory_equal(t.data, plain + 8, N);
+        keel_tensor_free(&t);
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 static void gzip_is_read_and_held_to_its_word(void **state)
 {
     (void)state;
@@ -131,6 +155,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_is_read),
         cmocka_unit_test(a_file_that_lies_is_refused),
+        cmocka_unit_test(a_dim_may_have_four_bytes),
         cmocka_unit_test(gzip_is_read_and_held_to_its_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
