@@ -362,7 +362,10 @@ static void long_names_and_large_sizes_come_from_special_members(void **state)
     tar_put(&b, "@LongLink", 'L', longer, LONG + 1);
     tar_put(&b, "short", '0', "abc", 3);
     tar_put(&b, "p", 'x', "12 path=a=b\n10 size=4\n15 mtime=12.34\n", 37);
+    const size_t sized = b.n;
     tar_put(&b, "q", '0', "wxyz", 4);
+    memset(b.at + sized + 124, '7', 11); /* its own size does not count then */
+    tar_sum(b.at + sized);
     tar_put(&b, "g", 'g', "13 comment=a\n", 13);
     tar_put(&b, "old", 0, "", 0);
     tar_end(&b);
@@ -381,6 +384,116 @@ static void long_names_and_large_sizes_come_from_special_members(void **state)
     }
     free(b.at);
     files_end();
+}
+
+/* Fields of a header as programs of old and of others write them. */
+static void a_header_has_several_forms(void **state)
+{
+    (void)state;
+    static const struct {
+        int at, n;
+        const char *bytes, *want; /* want: the list; or what is wrong */
+    } cases[] = {
+        { 124, 12, "00000000003 ", "m:3 " },
+        { 124, 12, "         3\0\0", "m:3 " },
+        { 124, 12, "000000000003", "m:3 " },
+        { 124, 12, "\x80\0\0\0\0\0\0\0\0\0\0\3", "m:3 " },
+        { 124, 12, "\x80\0\0\0\x7f\xff\xff\xff\xff\xff\xff\xff", "its size is too large" },
+        { 124, 12, "\x80\0\0\0\x80\0\0\0\0\0\0\0", "its size is no number" },
+        { 124, 12, "\x81\0\0\0\0\0\0\0\0\0\0\3", "its size is no number" },
+        { 124, 12, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "its size is no number" },
+        { 124, 12, "00000000008\0", "its size is no number" },
+        { 124, 12, "3 3\0\0\0\0\0\0\0\0\0", "its size is no number" },
+        { 124, 12, "x\0\0\0\0\0\0\0\0\0\0\0", "its size is no number" },
+        { 124, 12, "00000010000\0", "its last member ends behind it" },
+        { 345, 4, "a/b\0", "a/b/m:3 " },
+        { 257, 8, "ustar  \0", "m:3 " },
+        { 156, 1, "7", "m:3 " },
+        { 156, 1, "V", "" },
+        { 0, 2, "d/", "" },
+        { 0, 2, "\0\0", "a member without a name" },
+    };
+    char names[512];
+    files_begin();
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (int spaces = 0; spaces < 2; spaces++) { /* how the checksum ends */
+            record_bytes b = { 0 };
+            tar_put(&b, "m", '0', "abc", 3);
+            if (cases[i].at == 257) memcpy(b.at + 345, "time", 4); /* GNU has other fields there */
+            memcpy(b.at + cases[i].at, cases[i].bytes, (size_t)cases[i].n);
+            tar_sum(b.at);
+            if (!spaces) {
+                memmove(b.at + 149, b.at + 148, 6);
+                memcpy(b.at + 148, "0", 1);
+                b.at[155] = 0;
+            }
+            tar_end(&b);
+            const keel_status s = list_tar(files_write("a.tar", b.at, b.n), names, sizeof names);
+            if (s < 0 ? !strstr(keel_error(), cases[i].want) || !*cases[i].want
+                      : strcmp(names, cases[i].want) != 0)
+                fail_msg("case %zu: %s", i, s < 0 ? keel_error() : names);
+            free(b.at);
+        }
+    files_end();
+}
+
+static void an_archive_may_be_filled_up_with_a_mebibyte_of_zeros(void **state)
+{
+    (void)state;
+    char names[64];
+    record_bytes b = { 0 };
+    files_begin();
+    tar_put(&b, "m", '0', "abc", 3);
+    record_add(&b, (char[512]){ 0 }, 512);
+    char *zeros = calloc(1 << 20, 1);
+    record_add(&b, zeros, 1 << 20);
+    must(list_tar(files_write("a.tar", b.at, b.n), names, sizeof names));
+    assert_string_equal(names, "m:3 ");
+    record_add(&b, zeros, 1);
+    assert_int_equal(list_tar(files_write("a.tar", b.at, b.n), names, sizeof names), KEEL_EFORMAT);
+    assert_non_null(strstr(keel_error(), "behind the end"));
+    free(zeros);
+    free(b.at);
+    files_end();
+}
+
+/* Of many archives only the first ones stay open. */
+static void what_is_not_to_stay_open_is_closed(void **state)
+{
+    (void)state;
+    files_begin();
+    record_bytes b = { 0 }, r = { 0 };
+    tar_put(&b, "m", '0', "abc", 3);
+    tar_end(&b);
+    record_put(&r, "abc", 3);
+    files_write("a.tar", b.at, b.n);
+    files_write("a.tfrecord", r.at, r.n);
+    const int before = files_open();
+    for (int open = 0; open < 2; open++) {
+        keel_tar t;
+        keel_tfrecord f;
+        int64_t room = KEEL_INFLATED_MAX;
+        must(keel_tar_open(&t, files_path("a.tar"), open, &room));
+        must(keel_tfrecord_open(&f, files_path("a.tfrecord"), open, &room));
+        assert_int_equal(files_open(), before + 2 * open);
+        const unsigned char *data;
+        char buffer[8];
+        size_t n;
+        keel_scratch scratch = { 0 };
+        must(keel_input_read(&t.in, t.member[0].offset, 3, buffer, &data));
+        assert_memory_equal(data, "abc", 3);
+        must(keel_tfrecord_read(&f, 0, &scratch, &data, &n));
+        assert_int_equal(n, 3);
+        assert_memory_equal(data, "abc", 3);
+        keel_scratch_free(&scratch);
+        keel_tar_close(&t);
+        keel_tfrecord_close(&f);
+        assert_int_equal(files_open(), before);
+    }
+    free(b.at);
+    free(r.at);
+    files_end();
+    assert_int_equal(keel_memory_live(), 0);
 }
 
 static void members_without_data_of_their_own_are_refused_by_name(void **state)
@@ -458,6 +571,9 @@ int main(void)
         cmocka_unit_test(joined_gzip_files_have_the_records_of_all),
         cmocka_unit_test(gzipped_files_have_one_room_together),
         cmocka_unit_test(long_names_and_large_sizes_come_from_special_members),
+        cmocka_unit_test(a_header_has_several_forms),
+        cmocka_unit_test(an_archive_may_be_filled_up_with_a_mebibyte_of_zeros),
+        cmocka_unit_test(what_is_not_to_stay_open_is_closed),
         cmocka_unit_test(members_without_data_of_their_own_are_refused_by_name),
         cmocka_unit_test(every_damaged_byte_of_a_header_is_found),
     };
