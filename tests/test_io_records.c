@@ -95,6 +95,12 @@ static void numbers_are_read_packed_and_not_packed(void **state)
     }
 }
 
+static keel_status pass(void *arg, const char *name, size_t n_name, const keel_feature *f)
+{
+    (void)arg, (void)name, (void)n_name, (void)f;
+    return KEEL_OK;
+}
+
 static void a_record_that_is_no_example_is_refused(void **state)
 {
     (void)state;
@@ -137,6 +143,18 @@ static void a_record_that_is_no_example_is_refused(void **state)
           "another type",
           { 0x0a, 14, 0x0a, 12, 0x0a, 1, 'a', 0x12, 7, 0x1a, 5, 0x0d, 0, 0, 0, 0 },
           16 },
+        { "another field in a list",
+          "something else",
+          { 0x0a, 11, 0x0a, 9, 0x0a, 1, 'a', 0x12, 4, 0x1a, 2, 0x10, 1 },
+          13 },
+        { "a field of number 0 in a list",
+          "something else",
+          { 0x0a, 11, 0x0a, 9, 0x0a, 1, 'a', 0x12, 4, 0x1a, 2, 0x00, 1 },
+          13 },
+        { "a text behind the end of its list",
+          "cut short",
+          { 0x0a, 12, 0x0a, 10, 0x0a, 1, 'a', 0x12, 5, 0x0a, 3, 0x0a, 9, 'b' },
+          14 },
         { "a feature twice",
           "twice",
           { 0x0a, 22,   0x0a, 9,    0x0a, 1,   'a',  0x12, 4,    0x1a, 2,    0x08,
@@ -151,6 +169,9 @@ static void a_record_that_is_no_example_is_refused(void **state)
         if (keel_example_find(&f, &name, 1, copy, bad[i].n) >= 0)
             fail_msg("%s: is read", bad[i].what);
         if (!strstr(keel_error(), bad[i].says)) fail_msg("%s: %s", bad[i].what, keel_error());
+        if (strcmp(bad[i].what, "a feature twice") && /* which is for who looks for it */
+            keel_example_each(copy, bad[i].n, pass, NULL) >= 0)
+            fail_msg("%s: is read by who looks at each feature", bad[i].what);
         free(copy);
     }
 }

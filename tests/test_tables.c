@@ -504,6 +504,13 @@ static void records_may_cross_the_pieces_of_a_file(void **state)
         keel_dataset *d = opened("t.csv", &o);
         check_field(d, 0, KEEL_FLOAT32, (double[]){ 1, 0, 0, 2 }, 4);
         keel_dataset_destroy(d);
+        n = PIECE - at - 2;
+        text[n - 1] = '0';
+        memcpy(text + n, "\n\n", 3); /* the last line ends with a piece: the file may go on */
+        files_write("t.csv", text, n + 2);
+        d = opened("t.csv", &o);
+        check_field(d, 0, KEEL_FLOAT32, (double[]){ 1, 0 }, 2);
+        keel_dataset_destroy(d);
     }
     free(text);
     files_end();
