@@ -82,7 +82,6 @@ keel_status keel_model_load_weights(keel_model *m, const char *path)
     if (!m->finished) return keel_fail(KEEL_EARG, "the model is not finished: it has no outputs");
     KEEL_TRY(most_bytes(m, &most));
     keel_model_change(m, KEEL_LIVE_WEIGHTS);
-    m->compiled.state_loaded = m->compiled.given ? KEEL_STATE_ABSENT : KEEL_STATE_UNREAD;
     keel_status s = keel_model_fill_weights(m);
     if (s >= 0) s = read_image(path, most, &image, &n_bytes);
     if (s >= 0) s = keel_weights_decode(&file, image, n_bytes);
@@ -91,6 +90,8 @@ keel_status keel_model_load_weights(keel_model *m, const char *path)
     if (s >= 0 && !legacy) s = keel_model_check_counts(m, file);
     if (s >= 0 && !legacy) keel_weights_read_once(file);
     if (s >= 0) s = read_all(m, legacy ? legacy : file, legacy != NULL);
+    if (s >= 0)
+        m->compiled.state_loaded = m->compiled.given ? KEEL_STATE_ABSENT : KEEL_STATE_UNREAD;
     if (s >= 0 && !legacy) s = keel_compiled_state_replace(m, file);
     keel_weights_destroy(legacy);
     keel_weights_destroy(file);
