@@ -227,6 +227,9 @@ static void zipped_labels_have_one_list_of_classes(void **state)
 
 /* ---- pipeline files -------------------------------------------------------------------------- */
 
+#define LETTERS_32  "abcdefghijklmnopqrstuvwxyzABCDEF"
+#define LETTERS_127 LETTERS_32 LETTERS_32 LETTERS_32 "abcdefghijklmnopqrstuvwxyzABCDE"
+
 static const struct toml {
     const char *what, *text;
     keel_status status;
@@ -253,6 +256,7 @@ static const struct toml {
       "{\"a\":31,\"b\":5,\"c\":15,\"d\":1000,\"e\":3,\"f\":-2000.0}" },
     { "escapes", "a = \"\\u00e9\\t\\\\\"\nb = 'c:\\d'\n", KEEL_OK,
       "{\"a\":\"\xc3\xa9\\t\\\\\",\"b\":\"c:\\\\d\"}" },
+    { "the last character", "a = \"\\U0010FFFF\"\n", KEEL_OK, "{\"a\":\"\xf4\x8f\xbf\xbf\"}" },
     { "characters of all lengths", "a = \"\\u0041\\u20ac\\U0001F600\"\n\"a \\u00e9\".'b.c' = 1\n",
       KEEL_OK, "{\"a\":\"A\xe2\x82\xac\xf0\x9f\x98\x80\",\"a \xc3\xa9\":{\"b.c\":1}}" },
     { "no text at all", "", KEEL_OK, "{}" },
@@ -298,6 +302,11 @@ static const struct toml {
     { "a number with an underscore at its end", "a = 1_\n", KEEL_EFORMAT, "not a value" },
     { "a sign after the prefix of a base", "a = 0x-5\n", KEEL_EFORMAT, "not a whole number" },
     { "the prefix of a base twice", "a = 0x0x5\n", KEEL_EFORMAT, "not a whole number" },
+    { "a character behind the last", "a = \"\\U00110000\"\n", KEEL_EFORMAT, "no character" },
+    { "a key of 127 letters", LETTERS_127 " = 1\n", KEEL_OK, "{\"" LETTERS_127 "\":1}" },
+    { "a key of 128 letters", LETTERS_127 "a = 1\n", KEEL_EFORMAT, "a key is too long" },
+    { "a quoted key of 128 letters", "'" LETTERS_127 "a' = 1\n", KEEL_EFORMAT,
+      "a key is too long" },
     { "a date", "a = 2024-01-01\n", KEEL_EUNSUP, "dates" },
     { "a text of several lines", "a = \"\"\"\nx\"\"\"\n", KEEL_EUNSUP, "several lines" },
     { "a list without an end", "a = [1, 2\n", KEEL_EFORMAT, "comma" },
