@@ -85,6 +85,20 @@ static void ties_go_to_the_even_double(void **state)
             check(text);
         }
     }
+    uint64_t five = 625;             /* 5^|q| */
+    for (int q = -4; q <= 23; q++) { /* all powers of ten that have middles of 64 bits */
+        const uint64_t low = UINT64_C(1) << 53;
+        for (uint64_t k = 0, w = q < 0 ? five * low + five : low / five + 1; k < 8;
+             w += q < 0 ? 4 * five : 1) {
+            const uint64_t m = q < 0 ? w / five : w * five;
+            if (m >= 2 * low) break;
+            if ((m & 3) != 1) continue;
+            snprintf(text, sizeof text, "%llue%d", (unsigned long long)w, q);
+            check(text);
+            k++;
+        }
+        five = q < 0 ? five / 5 : five * 5;
+    }
     static const char *const texts[] = {
         "9007199254740993",
         "9007199254740993.0",
