@@ -185,6 +185,24 @@ static void a_wrong_call_is_refused_by_name_and_changes_nothing(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+/* In Keras its outputs would all go into the next layer, or out of the model. */
+static void a_layer_of_several_outputs_has_no_place_in_a_sequential_model(void **state)
+{
+    (void)state;
+    keel_model *s = NULL;
+    const keel_arg *args = KEEL_ARGS(KEEL_ARG_INT("units", 4), KEEL_ARG_BOOL("return_state", true));
+    OK(keel_model_create(&s, NULL, KEEL_FLOAT32, 0));
+    OK(keel_model_add(s, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", 5, 3))));
+    const keel_model_mark before = keel_model_where(s);
+    SAYS(keel_model_add(s, "LSTM", args), KEEL_EUNSUP, "layer 'lstm' has 3 outputs");
+    const keel_model_mark after = keel_model_where(s);
+    assert_memory_equal(&before, &after, sizeof before);
+    OK(keel_model_add(s, "LSTM", KEEL_ARGS(KEEL_ARG_INT("units", 4))));
+    assert_string_equal(s->layer[1].name, "lstm");
+    keel_model_destroy(s);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 static keel_model *functional(void)
 {
     keel_model *m = NULL;
@@ -389,6 +407,7 @@ int main(void)
         cmocka_unit_test(the_same_seed_gives_the_same_weights_and_another_seed_others),
         cmocka_unit_test(weights_go_in_and_out_by_name),
         cmocka_unit_test(a_wrong_call_is_refused_by_name_and_changes_nothing),
+        cmocka_unit_test(a_layer_of_several_outputs_has_no_place_in_a_sequential_model),
         cmocka_unit_test(layers_are_put_in_keras_order_with_their_weights),
         cmocka_unit_test(a_model_emits_itself_into_any_graph),
         cmocka_unit_test(names_reach_a_terminal_without_what_it_obeys),

@@ -55,6 +55,11 @@ static const struct {
     { SEQUENTIAL(I "," I), KEEL_EFORMAT, "middle" },
     { SEQUENTIAL(I ",{\"class_name\":\"Dense\",\"config\":{\"units\":3}}"), KEEL_EFORMAT, "name" },
     { SEQUENTIAL(I "," DENSE("d", "") "," DENSE("d", "")), KEEL_EARG, "named 'd'" },
+    { SEQUENTIAL(STEPS "," LAYER("LSTM", "l", ",\"units\":3,\"return_state\":true", "")),
+      KEEL_EUNSUP, "layer 'l' has 3 outputs" },
+    { SEQUENTIAL(
+          STEPS "," LAYER("GRU", "g", ",\"units\":3,\"return_state\":true", "") "," DENSE("d", "")),
+      KEEL_EUNSUP, "layer 'g' has 2 outputs" },
     { SEQUENTIAL(I "," LAYER("MyLayer", "one", "", "") "," LAYER("Flatten", "f", "", "") "," LAYER(
           "YourLayer", "two", "", "")),
       KEEL_EUNSUP, "2 layers are not supported: layer 'one': no class 'MyLayer'; layer 'two'" },

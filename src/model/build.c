@@ -427,6 +427,13 @@ keel_status keel_model_new_node(keel_model *m, int layer, const keel_model_call_
     n.n_mask = call->n_mask;
     n.call = json_incref(call->call);
     if ((s = outputs_of(m, layer, call, &made, &n.n_out)) < 0) goto out;
+    if (m->sequential && n.n_out > 1) {
+        s = keel_fail(KEEL_EUNSUP,
+                      "layer '%s' has %d outputs, and a layer of a Sequential model one: build a "
+                      "Functional model, which says where each goes",
+                      m->layer[layer].name, n.n_out);
+        goto out;
+    }
     if (n.n_out > NODES_MAX - m->n_symbol) {
         s = keel_fail(KEEL_EUNSUP, "more than %d outputs of layers", NODES_MAX);
         goto out;
