@@ -203,6 +203,35 @@ static void a_layer_of_several_outputs_has_no_place_in_a_sequential_model(void *
     assert_int_equal(keel_memory_live(), 0);
 }
 
+static void a_layer_for_which_there_is_no_memory_is_not_added(void **state)
+{
+    (void)state;
+    keel_model *m = sequential(1);
+    const keel_symbol output = m->output[0];
+    const keel_model_mark before = keel_model_where(m);
+    json_t *was = NULL, *is = NULL;
+    keel_status s = KEEL_ENOMEM;
+    OK(keel_model_to_config(m, &was));
+    for (int64_t k = 0; s < 0; k++) {
+        keel_memory_fail_at(k);
+        s = keel_model_add(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 4)));
+        keel_memory_fail_at(-1);
+        if (s >= 0) break;
+        const keel_model_mark after = keel_model_where(m);
+        assert_int_equal(s, KEEL_ENOMEM);
+        assert_memory_equal(&before, &after, sizeof before);
+        assert_true(m->finished);
+        assert_int_equal(m->output[0], output);
+        OK(keel_model_to_config(m, &is));
+        assert_true(json_equal(was, is));
+        json_decref(is);
+    }
+    assert_int_not_equal(m->output[0], output);
+    json_decref(was);
+    keel_model_destroy(m);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 static keel_model *functional(void)
 {
     keel_model *m = NULL;
@@ -408,6 +437,7 @@ int main(void)
         cmocka_unit_test(weights_go_in_and_out_by_name),
         cmocka_unit_test(a_wrong_call_is_refused_by_name_and_changes_nothing),
         cmocka_unit_test(a_layer_of_several_outputs_has_no_place_in_a_sequential_model),
+        cmocka_unit_test(a_layer_for_which_there_is_no_memory_is_not_added),
         cmocka_unit_test(layers_are_put_in_keras_order_with_their_weights),
         cmocka_unit_test(a_model_emits_itself_into_any_graph),
         cmocka_unit_test(names_reach_a_terminal_without_what_it_obeys),

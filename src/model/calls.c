@@ -94,9 +94,9 @@ keel_status keel_model_add(keel_model *m, const char *layer, const keel_arg *arg
     if ((s = become(m, true)) < 0) goto out;
     if ((s = keel_args_json(args, &config)) < 0) goto out;
     if ((s = add(m, layer, config, &last, !first, &out)) < 0) goto out;
-    if (first && (s = keel_model_put_symbols(&m->input, &m->n_input, &out, 1)) < 0) goto out;
-    if (!first && (s = keel_model_put_symbols(&m->output, &m->n_output, &out, 1)) < 0) goto out;
-    s = keel_model_number(m);
+    if ((s = keel_model_number(m)) < 0) goto out;
+    s = first ? keel_model_put_symbols(&m->input, &m->n_input, &out, 1)
+              : keel_model_put_symbols(&m->output, &m->n_output, &out, 1);
     m->finished = m->n_output > 0;
 out:
     if (s < 0) keel_model_back(m, mark);

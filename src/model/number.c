@@ -80,8 +80,6 @@ static keel_status name_layers(keel_model *m, const char *label, const char *pat
         keel_text name = { 0 };
         keel_text_add(&name, "%s%s%s", label ? label : "", label ? "/" : "", l->name);
         if ((s = put(&l->label, &name)) < 0) goto out;
-        keel_free(l->path);
-        l->path = NULL;
         if (in_file(m, l) && (s = name_path(m, path, used, l)) < 0) goto out;
         if ((s = name_weights(keel_model_outermost(m), l)) < 0) goto out;
         if (l->inner && (s = name_layers(l->inner, l->label, l->path)) < 0) goto out;
