@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "golden.h"
 #include "io/file.h"
+#include "io/weights_h5.h"
 #include "keel/keel.h"
 #include "must.h"
 #include "tensor/shape.h"
@@ -70,6 +71,41 @@ static void a_file_that_does_not_fit_changes_nothing(void **state)
         has_weights(m, false, cases[i].file);
         keel_model_destroy(m);
     }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void no_weight_is_read_of_a_file_with_another_of_whole_numbers(void **state)
+{
+    const char *path = "whole.weights.h5";
+    float kernel[2] = { 7, 7 };
+    int64_t bias = 7;
+    keel_weights *w;
+    keel_new_file *f;
+    keel_model *m;
+    keel_tensor was, is;
+    uint64_t n_bytes;
+    (void)state;
+    must(keel_weights_create(&w));
+    must(keel_weights_add(w, "layers/dense/vars/0",
+                          &(keel_tensor){ KEEL_FLOAT32, KEEL_SHAPE(2, 1), kernel }));
+    must(keel_weights_add(w, "layers/dense/vars/1",
+                          &(keel_tensor){ KEEL_INT64, KEEL_SHAPE(1), &bias }));
+    must(keel_new_file_create(&f, path));
+    must(keel_weights_write(w, f, 0, &n_bytes));
+    must(keel_new_file_commit(f));
+    keel_weights_destroy(w);
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 0));
+    must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", 2))));
+    must(keel_model_add(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 1))));
+    must(keel_model_get_weight(m, "dense/kernel", &was));
+    assert_int_equal(keel_model_load_weights(m, path), KEEL_EUNSUP);
+    assert_non_null(strstr(keel_error(), "whole.weights.h5: 'dense/bias' is int64 in it"));
+    must(keel_model_get_weight(m, "dense/kernel", &is));
+    assert_memory_equal(was.data, is.data, sizeof kernel);
+    keel_tensor_free(&was);
+    keel_tensor_free(&is);
+    keel_model_destroy(m);
+    remove(path);
     assert_int_equal(keel_memory_live(), 0);
 }
 
@@ -231,6 +267,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_those_that_keras_wrote),
         cmocka_unit_test(a_file_that_does_not_fit_changes_nothing),
+        cmocka_unit_test(no_weight_is_read_of_a_file_with_another_of_whole_numbers),
         cmocka_unit_test(a_layer_of_a_file_with_more_weights_is_refused),
         cmocka_unit_test(idf_weights_are_those_of_the_file),
         cmocka_unit_test(the_optimizer_goes_on_as_in_keras),

@@ -8,6 +8,7 @@
 #include "io/zip.h"
 #include "model/parts.h"
 #include "model/state.h"
+#include "tensor/dtype.h"
 #include <string.h>
 
 /* The largest file that is read. One of another model may have more weights than this one; the
@@ -31,6 +32,9 @@ static keel_status find(const keel_model *m, int i, const keel_weights *file,
     KEEL_TRY(keel_model_stored_weight(m, file, i, out));
     if (!*out && w->besides) return KEEL_OK;
     if (!*out) return keel_fail(KEEL_EFORMAT, "there is no weight '%s' in it (%s)", name, w->path);
+    if (!keel_dtype_is_real((*out)->dtype))
+        return keel_fail(KEEL_EUNSUP, "'%s' is %s in it, the model needs %s", name,
+                         keel_dtype_name((*out)->dtype), keel_dtype_name(m->dtype));
     if (keel_shape_equal(&(*out)->shape, &w->info.spec.shape)) return KEEL_OK;
     keel_shape_text(has, &(*out)->shape);
     keel_shape_text(wants, &w->info.spec.shape);

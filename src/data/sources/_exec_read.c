@@ -96,7 +96,7 @@ static keel_status read_header(const keel_exec *p, const keel_exec_column *c, ke
         if (s >= 0 && h->shape.rank == 0)
             s = keel_fail(KEEL_ESHAPE, "one number, not an array of rows");
         if (s >= 0 && h->n_bytes > ARRAY_BYTES_MAX)
-            s = keel_fail(KEEL_EFORMAT, "%zu bytes, more than the %d of a batch; write less rows",
+            s = keel_fail(KEEL_EFORMAT, "%zu bytes, more than the %d of a batch; write fewer rows",
                           h->n_bytes, ARRAY_BYTES_MAX);
         if (s < 0) s = within(p, c, s);
     }
