@@ -429,6 +429,63 @@ static void layers_that_keras_calls_with_a_list_are_written_so(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+/* The shapes with which Keras builds it when it reads the file. Without states it would take the
+ * shape of the last one for that of the rows. */
+static void a_layer_is_written_with_the_shapes_of_its_first_call(void **state)
+{
+    (void)state;
+    const struct {
+        const char *layer;
+        const keel_arg args[4];
+        int n_in;
+        keel_shape in[3];
+        const char *build_config;
+    } calls[] = {
+        { "Dense",
+          { KEEL_ARG_INT("units", 2) },
+          1,
+          { KEEL_SHAPE(3, 4) },
+          "{\"input_shape\": [null, 3, 4]}" },
+        { "Attention",
+          { KEEL_ARG_BOOL("use_scale", true) },
+          2,
+          { KEEL_SHAPE(3, 4), KEEL_SHAPE(5, 4) },
+          "{\"input_shape\": [[null, 3, 4], [null, 5, 4]]}" },
+        { "ConvLSTM1D",
+          { KEEL_ARG_INT("filters", 3), KEEL_ARG_INT("kernel_size", 3),
+            KEEL_ARG_STR("padding", "same") },
+          1,
+          { KEEL_SHAPE(5, 6, 2) },
+          "{\"input_shape\": [null, 5, 6, 2]}" },
+        { "ConvLSTM1D",
+          { KEEL_ARG_INT("filters", 3), KEEL_ARG_INT("kernel_size", 3),
+            KEEL_ARG_STR("padding", "same") },
+          3,
+          { KEEL_SHAPE(5, 6, 2), KEEL_SHAPE(6, 3), KEEL_SHAPE(6, 3) },
+          "{\"shapes_dict\": {\"sequences_shape\": [null, 5, 6, 2], \"initial_state_shape\": "
+          "[[null, 6, 3], [null, 6, 3]]}}" },
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        keel_model *m = NULL;
+        keel_symbol x[3], y;
+        json_t *config;
+        OK(keel_model_create(&m, NULL, KEEL_FLOAT32, 1));
+        for (int k = 0; k < calls[i].n_in; k++)
+            OK(keel_model_input(m, &calls[i].in[k], NULL, &x[k]));
+        OK(keel_model_call(m, calls[i].layer, calls[i].args, x, calls[i].n_in, &y));
+        OK(keel_model_outputs(m, &y, 1));
+        OK(keel_model_to_config(m, &config));
+        const json_t *layers = json_object_get(json_object_get(config, "config"), "layers");
+        const json_t *last = json_array_get(layers, json_array_size(layers) - 1);
+        char *text = json_dumps(json_object_get(last, "build_config"), 0);
+        assert_string_equal(text, calls[i].build_config);
+        free(text);
+        json_decref(config);
+        keel_model_destroy(m);
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -443,6 +500,7 @@ int main(void)
         cmocka_unit_test(names_reach_a_terminal_without_what_it_obeys),
         cmocka_unit_test(compile_reads_names_and_arguments_and_keeps_state),
         cmocka_unit_test(layers_that_keras_calls_with_a_list_are_written_so),
+        cmocka_unit_test(a_layer_is_written_with_the_shapes_of_its_first_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

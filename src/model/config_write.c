@@ -42,21 +42,27 @@ static bool takes_list(const keel_layer *kind)
     return kind->max_inputs < 0 || kind->takes_list;
 }
 
-/* The shapes of the first call's inputs, with which Keras builds the layer. */
-static json_t *build_config(const keel_model *m, const keel_model_node *n)
+/* Of inputs [from, end) of a call. */
+static json_t *shapes_json(const keel_model *m, const keel_model_node *n, int from, int end)
 {
-    const bool list = takes_list(m->layer[n->layer].kind);
-    json_t *shapes = list ? json_array() : NULL;
-    for (int i = 0; i < n->n_in; i++) {
-        json_t *one = shape_json(&m->symbol[n->in[i]].spec.shape, -1);
-        if (!list)
-            shapes = one;
-        else if (!push(shapes, one)) {
+    json_t *shapes = json_array();
+    for (int i = from; i < end; i++)
+        if (!push(shapes, shape_json(&m->symbol[n->in[i]].spec.shape, -1))) {
             json_decref(shapes);
             return NULL;
         }
-    }
-    return json_pack("{s:o}", "input_shape", shapes);
+    return shapes;
+}
+
+/* The shapes of the first call's inputs, with which Keras builds the layer. */
+static json_t *build_config(const keel_model *m, const keel_model_node *n)
+{
+    const keel_layer *kind = m->layer[n->layer].kind;
+    if (takes_list(kind)) return json_pack("{s:o}", "input_shape", shapes_json(m, n, 0, n->n_in));
+    json_t *first = shape_json(&m->symbol[n->in[0]].spec.shape, -1);
+    if (!kind->takes_states || n->n_in == 1) return json_pack("{s:o}", "input_shape", first);
+    return json_pack("{s:{s:o,s:o}}", "shapes_dict", "sequences_shape", first,
+                     "initial_state_shape", shapes_json(m, n, 1, n->n_in));
 }
 
 static const keel_model_node *first_node(const keel_model *m, int layer)
