@@ -429,6 +429,45 @@ static void layers_that_keras_calls_with_a_list_are_written_so(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+/* Of which some are called with a list. */
+static void attention_layers_take_arguments_of_a_call(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *layer;
+        const keel_arg args[4];
+        size_t n_args;
+    } calls[] = {
+        { "Attention", { { 0 } }, 1 },
+        { "AdditiveAttention", { { 0 } }, 1 },
+        { "MultiHeadAttention", { KEEL_ARG_INT("num_heads", 2), KEEL_ARG_INT("key_dim", 3) }, 2 },
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        keel_model *m = NULL;
+        keel_symbol x, y;
+        json_t *config;
+        OK(keel_model_create(&m, NULL, KEEL_FLOAT32, 1));
+        OK(keel_model_input(m, KEEL_DIMS(3, 4), NULL, &x));
+        OK(keel_model_call_with(m, calls[i].layer, calls[i].args,
+                                KEEL_ARGS(KEEL_ARG_BOOL("use_causal_mask", true)),
+                                (keel_symbol[]){ x, x }, 2, &y));
+        OK(keel_model_outputs(m, &y, 1));
+        OK(keel_model_to_config(m, &config));
+        const json_t *layers = json_object_get(json_object_get(config, "config"), "layers");
+        const json_t *call =
+            json_array_get(json_object_get(json_array_get(layers, 1), "inbound_nodes"), 0);
+        const json_t *kwargs = json_object_get(call, "kwargs");
+        assert_int_equal(json_array_size(json_object_get(call, "args")), calls[i].n_args);
+        assert_true(json_is_true(json_object_get(kwargs, "use_causal_mask")));
+        keel_model_destroy(m);
+        OK(keel_model_begin(&m, NULL, KEEL_FLOAT32, 1)); /* and what is written is read */
+        OK(keel_model_from_config(m, config));
+        json_decref(config);
+        keel_model_destroy(m);
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 /* The shapes with which Keras builds it when it reads the file. Without states it would take the
  * shape of the last one for that of the rows. */
 static void a_layer_is_written_with_the_shapes_of_its_first_call(void **state)
@@ -500,6 +539,7 @@ int main(void)
         cmocka_unit_test(names_reach_a_terminal_without_what_it_obeys),
         cmocka_unit_test(compile_reads_names_and_arguments_and_keeps_state),
         cmocka_unit_test(layers_that_keras_calls_with_a_list_are_written_so),
+        cmocka_unit_test(attention_layers_take_arguments_of_a_call),
         cmocka_unit_test(a_layer_is_written_with_the_shapes_of_its_first_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

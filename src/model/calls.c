@@ -31,6 +31,11 @@ static keel_status become(keel_model *m, bool sequential)
     return KEEL_OK;
 }
 
+bool keel_model_calls_with_list(const keel_layer *kind)
+{
+    return kind->max_inputs < 0 || kind->takes_list;
+}
+
 keel_status keel_model_call_json(const keel_layer *kind, const keel_arg *with, int n_in,
                                  json_t **out)
 {
@@ -43,7 +48,9 @@ keel_status keel_model_call_json(const keel_layer *kind, const keel_arg *with, i
     bool failed = !(args = json_array());
     for (int i = 0; !failed && i < n_in; i++)
         failed = json_array_append_new(args, json_pack("{s:i}", KEEL_CALL_VALUE, i));
-    *out = failed ? NULL : json_pack("{s:O,s:O}", "args", args, "kwargs", kwargs);
+    const bool list = !kind->operation && keel_model_calls_with_list(kind);
+    *out = failed ? NULL
+                  : json_pack(list ? "{s:[O],s:O}" : "{s:O,s:O}", "args", args, "kwargs", kwargs);
     json_decref(args);
     json_decref(kwargs);
     return *out ? KEEL_OK : keel_fail(KEEL_ENOMEM, "out of memory calling a %s", kind->type.name);

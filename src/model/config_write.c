@@ -36,12 +36,6 @@ static json_t *shape_json(const keel_shape *s, int64_t batch)
     return NULL;
 }
 
-/* Whether Keras calls the layer with a list. */
-static bool takes_list(const keel_layer *kind)
-{
-    return kind->max_inputs < 0 || kind->takes_list;
-}
-
 /* Of inputs [from, end) of a call. */
 static json_t *shapes_json(const keel_model *m, const keel_model_node *n, int from, int end)
 {
@@ -58,7 +52,8 @@ static json_t *shapes_json(const keel_model *m, const keel_model_node *n, int fr
 static json_t *build_config(const keel_model *m, const keel_model_node *n)
 {
     const keel_layer *kind = m->layer[n->layer].kind;
-    if (takes_list(kind)) return json_pack("{s:o}", "input_shape", shapes_json(m, n, 0, n->n_in));
+    if (keel_model_calls_with_list(kind))
+        return json_pack("{s:o}", "input_shape", shapes_json(m, n, 0, n->n_in));
     json_t *first = shape_json(&m->symbol[n->in[0]].spec.shape, -1);
     if (!kind->takes_states || n->n_in == 1) return json_pack("{s:o}", "input_shape", first);
     return json_pack("{s:{s:o,s:o}}", "shapes_dict", "sequences_shape", first,
@@ -163,7 +158,8 @@ static json_t *tensor_json(const keel_model *m, keel_symbol s)
 static bool is_list(const keel_model *m, int layer)
 {
     const keel_model_layer *l = &m->layer[layer];
-    return keel_model_layer_is_model(l) ? l->inner->n_input > 1 : takes_list(l->kind);
+    return keel_model_layer_is_model(l) ? l->inner->n_input > 1
+                                        : keel_model_calls_with_list(l->kind);
 }
 
 /* The arguments of an operation, with tensors in place of the numbers of inputs. */

@@ -41,6 +41,8 @@ bool keel_model_mask_at_run(const keel_model_layer *l);
  * name. *out: the caller's; unchanged if the call has none. */
 keel_status keel_model_call_json(const keel_layer *kind, const keel_arg *with, int n_in,
                                  json_t **out);
+/* Whether Keras calls the layer with a list of its inputs. */
+bool keel_model_calls_with_list(const keel_layer *kind);
 /* infer_call.c: the outputs of such a call, which the caller frees. The layer's first call makes
  * its weights. KEEL_ESHAPE: it does not fit its inputs. */
 keel_status keel_model_infer_call(keel_model *m, int layer, const keel_model_call_of *call,
