@@ -162,6 +162,52 @@ static void a_model_called_for_inference_does_not_train(void **state)
     keel_model_destroy(m);
 }
 
+/* A model whose outer one has weights already, called for inference, and an operation with a number
+ * in its call: what comes back from the file is the same. */
+static keel_model *headed_model(void)
+{
+    keel_model *m = NULL;
+    keel_symbol x, y[2];
+    OK(keel_model_create(&m, "headed", KEEL_FLOAT32, 1));
+    OK(keel_model_input(m, KEEL_DIMS(6, 6, 1), NULL, &x));
+    OK(keel_model_call(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 1)), &x, 1, &x));
+    OK(keel_model_call_model(m, base_model("base"), KEEL_ARGS(KEEL_ARG_BOOL("training", false)), &x,
+                             1, &y[0]));
+    OK(keel_model_call_with(m, "ops.Multiply", NULL, KEEL_ARGS(KEEL_ARG_FLOAT("x2", 2.5)), y, 1,
+                            &y[1]));
+    OK(keel_model_call(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 3)), &y[1], 1, &y[1]));
+    OK(keel_model_outputs(m, y, 2));
+    return m;
+}
+
+static void a_model_is_taken_into_one_that_has_weights(void **state)
+{
+    (void)state;
+    keel_model *m = headed_model(), *alone = base_model("base");
+    static const char *const names[] = {
+        "dense/kernel",
+        "dense/bias",
+        "base/conv2d/kernel",
+        "base/conv2d/bias",
+        "base/batch_normalization/gamma",
+        "base/batch_normalization/beta",
+        "base/batch_normalization/moving_mean",
+        "base/batch_normalization/moving_variance",
+        "dense_1/kernel",
+        "dense_1/bias",
+    };
+    assert_int_equal(m->n_weight, 10);
+    for (int i = 0; i < 10; i++) assert_string_equal(m->weight[i].info.name, names[i]);
+    for (int i = 0; i < 6; i++) {
+        const keel_shape *shape = &alone->weight[i].info.spec.shape;
+        assert_true(keel_shape_equal(&m->weight[i + 2].info.spec.shape, shape));
+        assert_memory_equal(m->weight[i + 2].data, alone->weight[i].data,
+                            (size_t)keel_shape_count(shape) * sizeof(float));
+    }
+    keel_model_destroy(m);
+    keel_model_destroy(alone);
+}
+
 static void what_cannot_be_a_layer_stays_the_callers(void **state)
 {
     (void)state;
@@ -227,6 +273,68 @@ static void a_saved_model_comes_back_and_can_be_a_layer_again(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+static void calls_of_a_program_come_back_with_their_arguments(void **state)
+{
+    (void)state;
+    keel_model *m = headed_model(), *back = NULL;
+    json_t *config;
+    OK(keel_model_to_config(m, &config));
+    const json_t *layers = json_object_get(json_object_get(config, "config"), "layers");
+    const json_t *base = json_array_get(layers, 2), *multiply = json_array_get(layers, 3), *call;
+    assert_string_equal(json_string_value(json_object_get(base, "name")), "base");
+    call = json_array_get(json_object_get(base, "inbound_nodes"), 0);
+    assert_true(json_is_false(json_object_get(json_object_get(call, "kwargs"), "training")));
+    assert_true(json_is_object(json_array_get(json_object_get(call, "args"), 0)));
+    call = json_array_get(json_object_get(multiply, "inbound_nodes"), 0);
+    assert_true(json_real_value(json_object_get(json_object_get(call, "kwargs"), "x2")) == 2.5);
+    OK(keel_model_begin(&back, NULL, KEEL_FLOAT32, 1));
+    OK(keel_model_from_config(back, config));
+    json_decref(config);
+    keel_graph *g[2] = { emitted(m), emitted(back) };
+    assert_int_equal(g[0]->n_node, g[1]->n_node);
+    for (int i = 0; i < g[0]->n_node; i++) {
+        const keel_node *a = &g[0]->node[i].node, *b = &g[1]->node[i].node;
+        assert_string_equal(a->layer, b->layer);
+        assert_string_equal(a->op->name, b->op->name);
+        assert_int_equal(a->training, b->training);
+        if (strncmp(a->layer, "base/", 5) == 0) assert_false(a->training);
+    }
+    for (int i = 0; i < 2; i++) keel_graph_destroy(g[i]);
+    keel_model_destroy(m);
+    keel_model_destroy(back);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+/* A layer that another holds is frozen with it, also in the file of a model that was loaded. */
+static void held_layers_of_a_loaded_model_are_written_frozen(void **state)
+{
+    (void)state;
+    keel_model *m = NULL, *back = NULL;
+    keel_symbol x;
+    json_t *config;
+    OK(keel_model_create(&m, "held", KEEL_FLOAT32, 1));
+    OK(keel_model_input(m, KEEL_DIMS(3, 4), NULL, &x));
+    OK(keel_model_call(m, "TimeDistributed",
+                       KEEL_ARGS(KEEL_ARG_JSON("layer", "{\"class_name\": \"Dense\", \"config\": "
+                                                        "{\"name\": \"d\", \"units\": 2}}")),
+                       &x, 1, &x));
+    OK(keel_model_outputs(m, &x, 1));
+    OK(keel_model_save(m, scratch()));
+    keel_model_destroy(m);
+    OK(keel_model_load(&back, scratch()));
+    OK(keel_model_set_trainable(back, "time_distributed", false));
+    OK(keel_model_to_config(back, &config));
+    const json_t *layers = json_object_get(json_object_get(config, "config"), "layers");
+    const json_t *own = json_object_get(json_array_get(layers, 1), "config");
+    const json_t *inside = json_object_get(json_object_get(own, "layer"), "config");
+    assert_true(json_is_false(json_object_get(own, "trainable")));
+    assert_true(json_is_false(json_object_get(inside, "trainable")));
+    json_decref(config);
+    keel_model_destroy(back);
+    unlink(scratch());
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +344,9 @@ int main(void)
         cmocka_unit_test(a_model_called_for_inference_does_not_train),
         cmocka_unit_test(what_cannot_be_a_layer_stays_the_callers),
         cmocka_unit_test(a_saved_model_comes_back_and_can_be_a_layer_again),
+        cmocka_unit_test(a_model_is_taken_into_one_that_has_weights),
+        cmocka_unit_test(calls_of_a_program_come_back_with_their_arguments),
+        cmocka_unit_test(held_layers_of_a_loaded_model_are_written_frozen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
