@@ -519,6 +519,20 @@ static void a_layer_is_written_with_the_shapes_of_its_first_call(void **state)
         char *text = json_dumps(json_object_get(last, "build_config"), 0);
         assert_string_equal(text, calls[i].build_config);
         free(text);
+        const json_t *call = json_array_get(json_object_get(last, "inbound_nodes"), 0);
+        const json_t *kwargs = json_object_get(call, "kwargs");
+        const json_t *in = json_array_get(json_object_get(call, "args"), 0);
+        if (json_is_array(in)) in = json_array_get(in, 0);
+        const json_t *dims = json_object_get(json_object_get(in, "config"), "shape");
+        assert_int_equal(json_array_size(dims), calls[i].in[0].rank + 1);
+        assert_true(json_is_null(json_array_get(dims, 0))); /* the batch */
+        assert_int_equal(json_array_size(json_object_get(kwargs, "initial_state")),
+                         calls[i].n_in == 3 ? 2 : 0);
+        assert_int_equal(json_array_size(json_object_get(call, "args")), 1);
+        keel_model_destroy(m);
+        OK(keel_model_begin(&m, NULL, KEEL_FLOAT32, 1)); /* and read as it was called */
+        OK(keel_model_from_config(m, config));
+        assert_int_equal(m->node[m->n_node - 1].n_in, calls[i].n_in);
         json_decref(config);
         keel_model_destroy(m);
     }

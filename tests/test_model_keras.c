@@ -462,6 +462,37 @@ static void wrong_names_of_classes_are_refused_and_change_nothing(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+/* What is parsed takes memory for each value, so these are counted before; commas and brackets of
+ * names are none. */
+static void values_of_keel_json_are_counted_and_letters_of_names_are_not(void **state)
+{
+    (void)state;
+    enum { NAMES = 300, COMMAS = 4000, MOST = (1 << 20) + 16 };
+    keel_model *m = NULL;
+    char *text = malloc(NAMES * (COMMAS + 16) + 64), *at = text;
+    assert_non_null(text);
+    at += sprintf(at, "{\"class_names\":[");
+    for (int i = 0; i < NAMES; i++) {
+        at += sprintf(at, "%s\"%d\\\"", i ? "," : "", i);
+        memset(at, ",[{"[i % 3], COMMAS);
+        at += COMMAS;
+        *at++ = '"';
+    }
+    at += sprintf(at, "]}");
+    OK(keel_model_create(&m, NULL, KEEL_FLOAT32, 0));
+    OK(keel_model_read_extra(m, text, (size_t)(at - text)));
+    assert_int_equal(keel_model_class_count(m), NAMES);
+    for (int more = 0; more < 2; more++) { /* a text that is no JSON: which of the two is told? */
+        memset(text, ',', MOST + (size_t)more);
+        assert_int_equal(keel_model_read_extra(m, text, MOST + (size_t)more), KEEL_EFORMAT);
+        if (!strstr(keel_error(), more ? "more than 1048592 values" : "line 1"))
+            fail_msg("%s", keel_error());
+    }
+    keel_model_destroy(m);
+    free(text);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -475,6 +506,7 @@ int main(void)
         cmocka_unit_test(a_model_built_here_comes_back_from_its_file),
         cmocka_unit_test(names_of_classes_come_back_with_the_model),
         cmocka_unit_test(wrong_names_of_classes_are_refused_and_change_nothing),
+        cmocka_unit_test(values_of_keel_json_are_counted_and_letters_of_names_are_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,6 +208,55 @@ static void a_model_is_taken_into_one_that_has_weights(void **state)
     keel_model_destroy(alone);
 }
 
+static void the_summary_shows_models_inside_and_what_each_output_is_compiled_with(void **state)
+{
+    (void)state;
+    static const char want[] =
+        "Model: \"headed\" (Functional)\n"
+        "Layer                  Class               Output shape     Parameters  Connected to\n"
+        "input_layer            InputLayer          (None, 6, 6, 1)           0\n"
+        "base                   Sequential          (None, 32)               28  input_layer\n"
+        "  input_layer          InputLayer          (None, 6, 6, 1)           0\n"
+        "  conv2d               Conv2D              (None, 4, 4, 2)          20  (frozen)\n"
+        "  batch_normalization  BatchNormalization  (None, 4, 4, 2)           8\n"
+        "  dropout              Dropout             (None, 4, 4, 2)           0\n"
+        "  flatten              Flatten             (None, 32)                0\n"
+        "head                   Dense               (None, 3)                99  base\n"
+        "add                    Add                 (None, 3)                 0  head, head\n"
+        "Total parameters: 127 (508 B)\n"
+        "Trainable parameters: 103 (412 B)\n"
+        "Not trainable parameters: 24 (96 B)\n"
+        "Dtype policy: float32\n"
+        "Optimizer: Adam, learning rate 0.25, 0 steps done, 206 numbers of state\n"
+        "Loss: MeanSquaredError of add\n"
+        "Loss: MeanAbsoluteError of head, times 0.5\n"
+        "Metrics: add_mae, head_accuracy, head_mse (weighted)\n";
+    keel_model *m = NULL;
+    keel_symbol x, y[2];
+    char *text;
+    OK(keel_model_create(&m, "headed", KEEL_FLOAT32, 1));
+    OK(keel_model_input(m, KEEL_DIMS(6, 6, 1), NULL, &x));
+    OK(keel_model_call_model(m, base_model("base"), NULL, &x, 1, &x));
+    OK(keel_model_call(m, "Dense",
+                       KEEL_ARGS(KEEL_ARG_INT("units", 3), KEEL_ARG_STR("name", "head")), &x, 1,
+                       &y[1]));
+    OK(keel_model_call(m, "Add", NULL, (keel_symbol[]){ y[1], y[1] }, 2, &y[0]));
+    OK(keel_model_outputs(m, y, 2));
+    OK(keel_model_compile(
+        m,
+        &(keel_compile){ KEEL_COMPILE,
+                         .optimizer = { "adam", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate", 0.25)) },
+                         .loss = { { "mse" }, { "mae", NULL, 1 } }, .loss_weights = { 1, 0.5 },
+                         .metrics = { { "accuracy", NULL, 1 }, { "mae" } },
+                         .weighted_metrics = { { "mse", NULL, 1 } } }));
+    OK(keel_model_set_trainable(m, "base/conv2d", false));
+    OK(keel_model_summary(m, &text));
+    assert_string_equal(text, want);
+    keel_model_summary_free(text);
+    keel_model_destroy(m);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 static void what_cannot_be_a_layer_stays_the_callers(void **state)
 {
     (void)state;
@@ -230,6 +279,11 @@ static void what_cannot_be_a_layer_stays_the_callers(void **state)
     other = base_model("base");
     SAYS(keel_model_call_model(m, other, NULL, &x, 1, &y), KEEL_EARG, "two layers are named");
     OK(keel_model_set_dtype(other, KEEL_FLOAT64));
+    keel_model *half = NULL;
+    OK(keel_model_create(&half, "half", KEEL_FLOAT32, 1));
+    OK(keel_model_input(half, KEEL_DIMS(6, 6, 1), NULL, &flat));
+    SAYS(keel_model_call_model(m, half, NULL, &x, 1, &y), KEEL_EARG, "'half' is not finished");
+    keel_model_destroy(half);
     SAYS(keel_model_call_model(m, other, NULL, &x, 1, &y), KEEL_EARG, "float64");
     keel_model_destroy(other);
     keel_model_destroy(m);
@@ -344,6 +398,7 @@ int main(void)
         cmocka_unit_test(a_model_called_for_inference_does_not_train),
         cmocka_unit_test(what_cannot_be_a_layer_stays_the_callers),
         cmocka_unit_test(a_saved_model_comes_back_and_can_be_a_layer_again),
+        cmocka_unit_test(the_summary_shows_models_inside_and_what_each_output_is_compiled_with),
         cmocka_unit_test(a_model_is_taken_into_one_that_has_weights),
         cmocka_unit_test(calls_of_a_program_come_back_with_their_arguments),
         cmocka_unit_test(held_layers_of_a_loaded_model_are_written_frozen),
