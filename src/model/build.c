@@ -353,7 +353,7 @@ static keel_status check_inputs(const keel_model *m, const keel_model_layer *l,
                                          : "at least ",
                          bound, bound == 1 ? "" : "s", n_in);
     for (int i = 0; i < n_in + call->n_mask; i++)
-        if (in[i] < 0 || in[i] >= m->n_symbol)
+        if ((in[i] < 0 && i < n_in) || in[i] >= m->n_symbol)
             return keel_fail(KEEL_EARG, "layer '%s': input %d is no symbol of this model", l->name,
                              i);
     if (l->n_node && !l->kind->emit)

@@ -65,7 +65,7 @@ static keel_status read_sequential(keel_model *m, const json_t *root, const json
 
 /* Where an input of a call comes from. */
 typedef struct source {
-    int call, output;
+    int call, output; /* call -1: nowhere, a mask that is not there */
 } source;
 
 typedef struct wiring {
@@ -134,6 +134,19 @@ static const char *next_key(const json_t *v, const char *last)
     return next;
 }
 
+static keel_status add_source(wiring *w, int call, int output)
+{
+    if (w->n_in == w->cap_in) {
+        const int more = w->cap_in ? 2 * w->cap_in : 64;
+        void *p = keel_grow(w->in, (size_t)more, sizeof *w->in);
+        if (!p) return KEEL_ENOMEM;
+        w->in = p;
+        w->cap_in = more;
+    }
+    w->in[w->n_in++] = (source){ call, output };
+    return KEEL_OK;
+}
+
 static keel_status add_inputs(const keel_model *m, wiring *w, const json_t *v, int depth)
 {
     const char *class_name = text_at(v, "class_name");
@@ -144,16 +157,7 @@ static keel_status add_inputs(const keel_model *m, wiring *w, const json_t *v, i
         const json_t *history = json_object_get(json_object_get(v, "config"), "keras_history");
         int call, output;
         KEEL_TRY(find_call(m, w, history, &call, &output));
-        if (w->n_in == w->cap_in) {
-            const int more = w->cap_in ? 2 * w->cap_in : 64;
-            void *p = keel_grow(w->in, (size_t)more, sizeof *w->in);
-            if (!p) return KEEL_ENOMEM;
-            w->in = p;
-            w->cap_in = more;
-        }
-        w->in[w->n_in].call = call;
-        w->in[w->n_in++].output = output;
-        return KEEL_OK;
+        return add_source(w, call, output);
     }
     if (json_is_object(v) && !class_name) { /* by sorted key, as Keras flattens it */
         const char *last = NULL;
@@ -201,19 +205,20 @@ static bool is_nothing(const json_t *v, int depth)
     return true;
 }
 
-/* The masks of a call: one, or a list. Inputs at the end of the list may have none. */
-static keel_status add_masks(const keel_model *m, wiring *w, const json_t *v)
+/* The masks of a call, in the structure of its inputs; where an input has none is null. */
+static keel_status add_masks(const keel_model *m, wiring *w, const json_t *v, int depth)
 {
-    size_t n = json_array_size(v);
-    if (!json_is_array(v)) return add_inputs(m, w, v, 0);
-    while (n > 0 && json_is_null(json_array_get(v, n - 1))) n--;
-    for (size_t i = 0; i < n; i++)
-        if (json_is_null(json_array_get(v, i)))
-            return keel_fail(KEEL_EUNSUP,
-                             "input %zu has no mask and one behind it has: not supported; put "
-                             "inputs without a mask last",
-                             i);
-    for (size_t i = 0; i < n; i++) KEEL_TRY(add_inputs(m, w, json_array_get(v, i), 1));
+    const char *last = NULL;
+    json_t *entry;
+    size_t i;
+    if (json_is_null(v)) return add_source(w, -1, 0);
+    if (depth > NESTED_MAX || !(json_is_array(v) || json_is_object(v)) || text_at(v, "class_name"))
+        return add_inputs(m, w, v, depth);
+    if (json_object_size(v) > KEYS_MAX)
+        return keel_fail(KEEL_EUNSUP, "more than %d masks by name", KEYS_MAX);
+    while ((last = next_key(v, last)))
+        KEEL_TRY(add_masks(m, w, json_object_get(v, last), depth + 1));
+    json_array_foreach((json_t *)v, i, entry) KEEL_TRY(add_masks(m, w, entry, depth + 1));
     return KEEL_OK;
 }
 
@@ -232,8 +237,9 @@ static keel_status read_kwarg(const keel_model *m, wiring *w, int call, const ch
     }
     if (!strcmp(key, "initial_state") && l->kind->takes_states) return KEEL_OK; /* an input */
     if (!strcmp(key, "mask")) {
-        const keel_status s = add_masks(m, w, value);
+        const keel_status s = add_masks(m, w, value, 0);
         if (s < 0) return keel_fail_within(s, "argument 'mask'");
+        while (w->n_in > 0 && w->in[w->n_in - 1].call < 0) w->n_in--;
         w->n_mask[call] = w->n_in - w->in_from[call] - n_in;
         if (w->n_mask[call] <= n_in) return KEEL_OK;
         return keel_fail(KEEL_EUNSUP, "it is called with masks of %d of %d inputs: not supported",
@@ -354,14 +360,16 @@ static int waits_for(const keel_model *m, const wiring *w, int call)
 {
     if (call > w->first[layer_of(m, w, call)] && w->symbol[call - 1] < 0) return call - 1;
     for (int i = w->in_from[call]; i < w->in_from[call + 1]; i++)
-        if (w->symbol[w->in[i].call] < 0) return w->in[i].call;
+        if (w->in[i].call >= 0 && w->symbol[w->in[i].call] < 0) return w->in[i].call;
     return -1;
 }
 
-/* An output of a call that has been made. */
+/* An output of a call that has been made; -1: of none. */
 static keel_status symbol_of(const keel_model *m, const wiring *w, int call, int output,
                              keel_symbol *out)
 {
+    *out = -1;
+    if (call < 0) return KEEL_OK;
     const keel_model_node *n = keel_model_maker(m, w->symbol[call]);
     if (output >= n->n_out)
         return keel_fail(KEEL_EFORMAT, "layer '%s' has %d output%s, not an output %d",

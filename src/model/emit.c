@@ -255,7 +255,7 @@ static bool take_masks(const keel_model *m, const keel_model_node *n, const flow
     bool any = false;
     for (int i = 0; i < n->n_in; i++) {
         const keel_symbol x = n->in[i];
-        const bool given = i < n->n_mask;
+        const bool given = i < n->n_mask && n->in[n->n_in + i] >= 0;
         const bool gone = !given && (f->gone[x] || f->taken[x] < n->turn);
         keel_value *mask = &in[n->n_in + i];
         *mask = given ? f->value[n->in[n->n_in + i]] : f->mask[x];

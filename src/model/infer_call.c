@@ -19,8 +19,9 @@ static bool mask_of(const keel_model *m, int layer, const keel_model_call_of *ca
 {
     const bool at_run = keel_model_mask_at_run(&m->layer[layer]);
     const keel_model_symbol *from = &m->symbol[call->in[i]];
-    *mask = i < call->n_mask ? m->symbol[call->in[call->n_in + i]].spec : from->mask;
-    return i < call->n_mask || (from->masked && !(from->taken && at_run));
+    const bool given = i < call->n_mask && call->in[call->n_in + i] >= 0;
+    *mask = given ? m->symbol[call->in[call->n_in + i]].spec : from->mask;
+    return given || (from->masked && !(from->taken && at_run));
 }
 
 /* The number that another input has in the dim opposite to dim d of rows of rank `rank`, counted
@@ -115,6 +116,7 @@ static bool is_open(const keel_model *m, const keel_model_call_of *call)
 {
     bool open = false;
     for (int i = 0; i < call->n_in + call->n_mask; i++) {
+        if (call->in[i] < 0) continue; /* no mask */
         const keel_model_symbol *from = &m->symbol[call->in[i]];
         open = open || keel_shape_is_open(&from->spec.shape) ||
                (from->masked && keel_shape_is_open(&from->mask.shape));

@@ -32,7 +32,7 @@ typedef struct keel_model_node { /* one call of a layer: a node of Keras */
     int index; /* number of this call among those of its layer, from 0 */
     int n_in, n_mask;
     keel_symbol *in; /* [n_in + n_mask], made by earlier nodes; after the inputs come the masks of
-                        the first n_mask inputs, if the caller gave any */
+                        the first n_mask inputs, if the caller gave any; -1: none */
     int n_out;
     keel_symbol out; /* its outputs are the symbols out .. out + n_out - 1 */
     json_t *call;    /* for an operation, its arguments as in layers/layer.h; else NULL */

@@ -47,8 +47,9 @@ static void visit(const keel_model *m, walk *w, int output)
             height--;
             continue;
         }
-        const int from = m->symbol[n->in[w->next_input[k]++]].node;
-        if (w->depth[from] < 0) enter(m, w, from, &height);
+        const keel_symbol in = n->in[w->next_input[k]++];
+        const int from = in < 0 ? -1 : m->symbol[in].node; /* -1: no mask */
+        if (from >= 0 && w->depth[from] < 0) enter(m, w, from, &height);
     }
 }
 
@@ -67,6 +68,7 @@ static void measure(const keel_model *m, walk *w)
         if (p->depth > w->depth[k]) w->depth[k] = p->depth;
         p->depth = w->depth[k];
         for (int j = 0; j < n->n_in + n->n_mask; j++) {
+            if (n->in[j] < 0) continue;
             const int from = m->symbol[n->in[j]].node;
             if (w->depth[from] < w->depth[k] + 1) w->depth[from] = w->depth[k] + 1;
             name_node(w, from);

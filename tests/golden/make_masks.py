@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Make masks.json: models whose attention removes a mask that later layers were called with, what
-each predicts, and its loss. Weights and targets are made by the arithmetic of test_masks.c. Run
-with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
+each predicts, and its loss; and masks_inside.keras, a model that calls models on inputs of which only
+some have masks, with the same numbers. Weights, rows and targets are made by the arithmetic of
+test_masks.c. Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
 """
 import json
 import os
@@ -42,19 +43,57 @@ CASES = {
 }
 
 
+def set_weights(m):
+    for k, w in enumerate(m.weights):
+        w.assign(number(w.shape, k).reshape(w.shape))
+
+
+def numbers(m, rows):
+    y = m.predict(rows, verbose=0)
+    return {"loss": m.evaluate(rows, number(y.shape, 99).reshape(y.shape), verbose=0),
+            "out": y.ravel().tolist()}
+
+
 def case(make):
     keras.utils.clear_session()
     ids = keras.Input((4,), dtype="int32")
     e = L.Embedding(9, 8, mask_zero=True)(ids)
     m = keras.Model(ids, L.Dense(1)(make(e, L.Add()([attend(e), e]))))
-    for k, w in enumerate(m.weights):
-        w.assign(number(w.shape, k).reshape(w.shape))
+    set_weights(m)
     m.compile(loss="mse")
-    y = m.predict(IDS, verbose=0)
-    return {"loss": m.evaluate(IDS, number(y.shape, 99).reshape(y.shape), verbose=0),
-            "out": y.ravel().tolist()}
+    return numbers(m, IDS)
 
 
+def each(inputs, layer):
+    """A model of several inputs, with a layer of its own for each."""
+    return keras.Model(inputs, L.Concatenate()([layer()(x) for x in keras.tree.flatten(inputs)]))
+
+
+def inside():
+    """Calls of models on [no mask, mask], {no mask, mask}, [no mask, mask, no mask], and [a mask that
+    comes out of a model, mask], of which Keras knows the second alone before it runs."""
+    def time(name=None):
+        return keras.Input((4, 3), name=name)
+
+    keras.utils.clear_session()
+    rows, ids = keras.Input((4, 3), name="rows"), keras.Input((4,), dtype="int32", name="ids")
+    e = L.Embedding(9, 3, mask_zero=True)(ids)
+    i = keras.Input((4,), dtype="int32")
+    words = keras.Model(i, L.Embedding(9, 3, mask_zero=True)(i))
+    parts = [
+        each([time(), time()], lambda: L.LSTM(2))([rows, e]),
+        each({"p": time("p"), "q": time("q")}, lambda: L.GRU(2))({"p": rows, "q": e}),
+        each([time(), time(), time()], lambda: L.SimpleRNN(2))([rows, e, rows]),
+        each([time(), time()], L.GlobalAveragePooling1D)([words(ids), e]),
+    ]
+    m = keras.Model([rows, ids], L.Dense(1)(L.Concatenate()(parts)))
+    set_weights(m)
+    m.compile("sgd", loss="mse")
+    m.save("masks_inside.keras")
+    return numbers(m, [number((4, 4, 3), 98).reshape(4, 4, 3), IDS])
+
+
+golden = {"cases": {k: case(v) for k, v in CASES.items()}, "inside": inside()}
 with open("masks.json", "w") as f:
-    json.dump({k: case(v) for k, v in CASES.items()}, f, allow_nan=False, separators=(",", ":"))
+    json.dump(golden, f, allow_nan=False, separators=(",", ":"))
     f.write("\n")
