@@ -225,6 +225,7 @@ static void what_is_upsampled_is_added_before(void **unused)
         const keel_upsample_args *x[2], *z[2];
         bool keep; /* what z becomes */
         const char *left;
+        bool twice; /* x is upsampled for both, not z */
     } cases[] = {
         { "by both axes", { &high, &wide }, { &high, &wide }, false, "x, z, sum, high, wide" },
         { "by one axis", { &wide }, { &wide }, false, "x, z, sum, wide" },
@@ -237,6 +238,7 @@ static void what_is_upsampled_is_added_before(void **unused)
           "x, z, high, wide, wide, high, sum" },
         { "one is between places", { &twice }, { &between }, false, "x, z, twice, between, sum" },
         { "one is asked for", { &high }, { &high }, true, "x, z, high, high, sum" },
+        { "of one value", { &high }, { &high }, false, "x, z, high, high, sum", true },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         builder b = { 0 };
@@ -246,6 +248,7 @@ static void what_is_upsampled_is_added_before(void **unused)
         must(keel_graph_input(b.g, &(keel_spec){ KEEL_FLOAT32, { 3, { 4, 6, 5 } } }, &in));
         end[0] = add(&b, "x", "tanh", NULL, &in, 1);
         end[1] = add(&b, "z", "sigmoid", NULL, &in, 1);
+        if (cases[i].twice) end[1] = end[0];
         for (int k = 0; k < 4; k++) {
             const keel_upsample_args *a = k / 2 ? cases[i].z[k % 2] : cases[i].x[k % 2];
             const char *layer = a == &high ? "high" : a == &wide ? "wide" : "between";
@@ -300,16 +303,19 @@ static void of_what_does_the_same_one_is_left(void **unused)
     (void)unused;
     static const struct {
         const char *words[3];
-        bool keep; /* what the second makes */
+        bool keep;     /* what the second makes */
+        bool together; /* one node reads all three, else each has a reader of its own */
         const char *left;
     } cases[] = {
-        { { "relu", "relu", "tanh" }, false, "x, relu, tanh, sum" },
-        { { "relu", "relu", "relu" }, false, "x, relu, sum" },
-        { { "relu", "relu", "tanh" }, true, "x, relu, tanh, sum" },
-        { { "relu", "capped", "relu6" }, false, "x, relu, capped, relu6, sum" },
-        { { "leaky", "relu", "leaky" }, false, "x, leaky, relu, sum" },
-        { { "tanh", "tanh", "relu" }, false, "x, tanh, tanh, relu, sum" },
-        { { "bn", "bn", "relu" }, false, "x, bn, bn, relu, sum" },
+        { { "relu", "relu", "tanh" }, false, false, "x, relu, tanh, r, r, r, sum" },
+        { { "relu", "relu", "relu" }, false, false, "x, relu, r, r, r, sum" },
+        { { "relu", "relu", "tanh" }, true, false, "x, relu, tanh, r, r, r, sum" },
+        { { "relu", "capped", "relu6" }, false, false, "x, relu, capped, relu6, r, r, r, sum" },
+        { { "leaky", "relu", "leaky" }, false, false, "x, leaky, relu, r, r, r, sum" },
+        { { "tanh", "tanh", "relu" }, false, false, "x, tanh, tanh, relu, r, r, r, sum" },
+        { { "bn", "bn", "relu" }, false, false, "x, bn, bn, relu, r, r, r, sum" },
+        { { "relu", "relu", "tanh" }, false, true, "x, relu, relu, tanh, sum" },
+        { { "relu", "relu", "relu" }, false, true, "x, relu, relu, relu, sum" },
     };
     static const struct {
         const char *word, *op;
@@ -320,7 +326,7 @@ static void of_what_does_the_same_one_is_left(void **unused)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         builder b = { 0 };
-        keel_value x, v[3], keep[2];
+        keel_value x, v[3], keep[2], read[3];
         char left[200] = "";
         must(keel_graph_create(&b.g, KEEL_FLOAT32, true));
         must(keel_graph_input(b.g, &(keel_spec){ KEEL_FLOAT32, { 3, { 4, 4, 5 } } }, &x));
@@ -329,7 +335,9 @@ static void of_what_does_the_same_one_is_left(void **unused)
             for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
                 if (!strcmp(cases[i].words[w], ops[k].word))
                     v[w] = add(&b, ops[k].word, ops[k].op, ops[k].args, &x, 1);
-        keep[0] = add(&b, "sum", "add", NULL, v, 3);
+        for (int w = 0; w < 3; w++)
+            read[w] = cases[i].together ? v[w] : add(&b, "r", "softplus", NULL, &v[w], 1);
+        keep[0] = add(&b, "sum", "add", NULL, read, 3);
         keep[1] = v[1];
         must(keel_graph_fuse(b.g, keep, cases[i].keep ? 2 : 1));
         const keel_graph_node *sum = &b.g->node[b.g->n_node - 1];
@@ -340,10 +348,13 @@ static void of_what_does_the_same_one_is_left(void **unused)
         if (strcmp(left, cases[i].left)) fail_msg("case %d leaves '%s'", (int)i, left);
         assert_int_equal(keep[0], sum->out[0]);
         assert_int_equal(sum->node.n_in, 3);
-        if (cases[i].keep) assert_int_equal(keep[1], sum->in[1]);
-        for (int w = 0; w < 3; w++) /* each still reads what its own word made */
-            assert_string_equal(b.g->node[b.g->value[sum->in[w]].node].node.layer,
-                                cases[i].words[w]);
+        for (int w = 0; w < 3; w++) { /* each still reads what its own word made */
+            const keel_graph_node *r = &b.g->node[b.g->value[sum->in[w]].node];
+            const keel_value in = cases[i].together ? sum->in[w] : r->in[0];
+            if (cases[i].keep && w == 1) assert_int_equal(keep[1], in);
+            assert_string_equal(b.g->node[b.g->value[in].node].node.layer, cases[i].words[w]);
+            for (int k = 0; k < w; k++) assert_true(sum->in[k] != sum->in[w]);
+        }
         keel_graph_destroy(b.g);
     }
 }
@@ -578,12 +589,30 @@ static keel_model *network_in_order(keel_dtype dtype, const char *policy)
     return classify(m, must_call(m, "MaxPooling1D", NULL, x), policy);
 }
 
+/* Sums of a value with itself, as it is, rectified and upsampled. */
+static keel_model *network_of_sums(keel_dtype dtype, const char *policy)
+{
+    keel_model *m;
+    keel_symbol x, same[3];
+    must(keel_model_create(&m, NULL, dtype, 7));
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
+    x = must_call(m, "MaxPooling2D", NULL, conv_bn(m, x, 5, 3, "same"));
+    for (int i = 0; i < 3; i++) same[i] = x;
+    must(keel_model_call(m, "Add", NULL, same, 3, &x));
+    for (int i = 0; i < 3; i++) same[i] = must_call(m, "ReLU", NULL, x);
+    must(keel_model_call(m, "Average", NULL, same, 3, &x));
+    x = conv_1x1(m, x, 7);
+    for (int i = 0; i < 2; i++) same[i] = must_call(m, "UpSampling2D", NULL, x);
+    must(keel_model_call(m, "Add", NULL, same, 2, &x));
+    return classify(m, must_call(m, "BatchNormalization", NULL, x), policy);
+}
+
 typedef struct way {
     const char *devices;
     bool unfused, reference;
-    const char *policy; /* NULL: none */
-    bool one_step;      /* else three epochs */
-    bool in_order;      /* the network whose ops change places */
+    const char *policy;                                      /* NULL: none */
+    bool one_step;                                           /* else three epochs */
+    keel_model *(*of)(keel_dtype dtype, const char *policy); /* NULL: network */
 } way;
 
 static keel_model *train(keel_dtype dtype, const way *w, keel_history *h)
@@ -602,7 +631,7 @@ static keel_model *train(keel_dtype dtype, const way *w, keel_history *h)
     const keel_tensor labels = { KEEL_FLOAT32, { 1, { rows } }, y };
     must(keel_strategy_create(&s, w->devices));
     must(keel_dataset_from_arrays(&d, &images, &labels, NULL));
-    keel_model *m = (w->in_order ? network_in_order : network)(dtype, w->policy);
+    keel_model *m = (w->of ? w->of : network)(dtype, w->policy);
     must(keel_fit(m, s, d,
                   &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = BATCH,
                                        .epochs = w->one_step ? 1 : 3, .validation = d,
@@ -650,10 +679,13 @@ static void fused_training_gives_the_weights_of_unfused_training(void **unused)
         { KEEL_FLOAT32, { "cpu:0-2", false, false }, 0 },
         { KEEL_FLOAT32, { "cpu:0", false, true }, 0 },
         { KEEL_FLOAT64, { "cpu:0-1", false, false }, 0 },
-        { KEEL_FLOAT32, { "cpu:0", .in_order = true }, 2e-6 },
-        { KEEL_FLOAT32, { "cpu:0-2", .in_order = true }, 2e-6 },
-        { KEEL_FLOAT32, { "cpu:0", .in_order = true, .reference = true }, 2e-6 },
-        { KEEL_FLOAT64, { "cpu:0-1", .in_order = true }, 1e-14 },
+        { KEEL_FLOAT32, { "cpu:0", .of = network_in_order }, 2e-6 },
+        { KEEL_FLOAT32, { "cpu:0-2", .of = network_in_order }, 2e-6 },
+        { KEEL_FLOAT32, { "cpu:0", .of = network_in_order, .reference = true }, 2e-6 },
+        { KEEL_FLOAT64, { "cpu:0-1", .of = network_in_order }, 1e-14 },
+        { KEEL_FLOAT32, { "cpu:0", .of = network_of_sums }, 0 },
+        { KEEL_FLOAT64, { "cpu:0-2", .of = network_of_sums }, 0 },
+        { KEEL_FLOAT64, { "cpu:0-2", .of = network_of_sums, .reference = true }, 0 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         way other = cases[i].way;
@@ -701,10 +733,11 @@ static void fused_training_in_bfloat16_strays_no_further_than_unfused(void **unu
     (void)unused;
     static const char *const devices[] = { "cpu:0", "cpu:0-2" };
     for (int i = 0; i < 8; i++) {
-        way w = {
-            .devices = devices[i / 2 % 2], .reference = i % 2, .one_step = true, .in_order = i / 4
-        };
-        keel_model *begin = (i / 4 ? network_in_order : network)(KEEL_FLOAT32, NULL);
+        way w = { .devices = devices[i / 2 % 2],
+                  .reference = i % 2,
+                  .one_step = true,
+                  .of = i / 4 ? network_in_order : network };
+        keel_model *begin = w.of(KEEL_FLOAT32, NULL);
         keel_history h[3] = { 0 };
         keel_model *exact = train(KEEL_FLOAT32, &w, &h[0]);
         w.policy = "mixed_bfloat16";
@@ -734,7 +767,7 @@ static void fused_weights_do_not_depend_on_the_number_of_lanes(void **unused)
     for (int i = 0; i < 4; i++) {
         way w = { .devices = "cpu:0",
                   .policy = i % 2 ? "mixed_bfloat16" : NULL,
-                  .in_order = i / 2 };
+                  .of = i / 2 ? network_in_order : network };
         keel_model *one = train(KEEL_FLOAT32, &w, NULL);
         for (size_t k = 0; k < sizeof devices / sizeof *devices; k++) {
             w.devices = devices[k];

@@ -120,6 +120,7 @@ keel_status keel_order_add(keel_fuser *f, keel_graph_node **n)
         keel_graph_node *a = keel_only_maker(f, *n, 0, &keel_op_upsample);
         keel_graph_node *b = keel_only_maker(f, *n, 1, &keel_op_upsample);
         if (!a || !b || !alike(a, b) || !upsamples(a) || !keeps_type(*n)) break;
+        if (a->in[0] == b->in[0]) break; /* a node's inputs are distinct */
         keel_graph_node *const late = a > b ? a : b, *const other = a > b ? b : a;
         const keel_value from[] = { a->in[0], b->in[0] };
         const keel_spec spec = a->in_spec[0];

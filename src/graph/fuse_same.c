@@ -20,6 +20,22 @@ static bool same(const keel_graph_node *a, const keel_graph_node *b)
            memcmp(a->args, b->args, a->node.op->args_size) == 0;
 }
 
+/* Whether a node from `at` on reads both values, which must stay two then: where gradients flow,
+ * the inputs of a node are distinct (see keel_graph_add). */
+static bool read_together(const keel_fuser *f, int at, keel_value a, keel_value b)
+{
+    for (; at < f->g->n_node; at++) {
+        const keel_graph_node *n = &f->g->node[at];
+        bool reads_a = false, reads_b = false;
+        for (int k = 0; k < n->node.n_in; k++) {
+            reads_a = reads_a || f->name[n->in[k]] == a;
+            reads_b = reads_b || f->name[n->in[k]] == b;
+        }
+        if (reads_a && reads_b && !f->dead[at]) return true;
+    }
+    return false;
+}
+
 keel_status keel_fuse_same(keel_fuser *f, keel_value *keep, int n_keep)
 {
     keel_graph *g = f->g;
@@ -30,7 +46,9 @@ keel_status keel_fuse_same(keel_fuser *f, keel_value *keep, int n_keep)
         const int maker = g->value[n->in[0]].node;
         for (int k = maker + 1; k < i; k++) {
             keel_graph_node *earlier = &g->node[k];
-            if (f->dead[k] || !repeatable(earlier) || !same(earlier, n)) continue;
+            if (f->dead[k] || !repeatable(earlier) || !same(earlier, n) ||
+                read_together(f, i + 1, earlier->out[0], n->out[0]))
+                continue;
             KEEL_TRY(keel_add_layer(earlier, earlier->node.layer, n->node.layer));
             f->dead[i] = true;
             f->name[n->out[0]] = earlier->out[0];
