@@ -31,6 +31,7 @@ typedef struct options {
     double seconds;
     int dtype, float32;
     bool json, no_profile, recompute;
+    int64_t micro_batch; /* 0: none */
 } options;
 
 /* ---- the job --------------------------------------------------------------------------------- */
@@ -366,6 +367,10 @@ static int run(const void *given, int n_arg, char **arg)
     if ((code = check(&j, arg[0])) >= 0) return code;
     if ((code = keel_setup_strategy(&j.strategy, &j.o->devices)) >= 0) goto out;
     keel_strategy_recompute(j.strategy, j.o->recompute);
+    if (keel_strategy_micro_batch(j.strategy, j.o->micro_batch) < 0) {
+        code = keel_complain_status(KEEL_EARG);
+        goto out;
+    }
     const uint64_t seed = (uint64_t)j.o->seed;
     keel_status s =
         keel_work_build(j.w, j.o->dtype ? keel_setup_policy(j.o->dtype) : NULL, seed, &j.model);
@@ -398,6 +403,7 @@ static const keel_option table[] = {
                     "dtype policy of all layers, as in keel fit"),
     KEEL_FLOAT32_ROW(options, float32),
     KEEL_RECOMPUTE_ROW(options, recompute),
+    KEEL_MICRO_BATCH_ROW(options, micro_batch),
     KEEL_OPTION_ROW(options, steps, "steps", 0, false, KEEL_OPTION_POSITIVE, "K", NULL,
                     "measure this many steps (default: by --seconds)"),
     KEEL_OPTION_ROW(options, seconds, "seconds", 0, false, KEEL_OPTION_REAL, "S", "3",

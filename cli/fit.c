@@ -216,6 +216,8 @@ static int prepare(job *j, const char *path)
         return code;
     if ((code = keel_setup_devices(&j->strategy, &j->o->devices)) >= 0) return code;
     keel_strategy_recompute(j->strategy, j->o->recompute);
+    if (keel_strategy_micro_batch(j->strategy, j->o->micro_batch) < 0)
+        return keel_complain_status(KEEL_EARG);
     if ((code = share_by_speed(j)) >= 0) return code;
     return keel_sharing_set(&j->o->sharing, j->strategy);
 }
@@ -355,6 +357,7 @@ static const keel_option table[] = {
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),
     KEEL_RECOMPUTE_ROW(options, recompute),
+    KEEL_MICRO_BATCH_ROW(options, micro_batch),
     KEEL_GRAPHS_ROW(options, no_graphs),
     KEEL_OPTION_ROW(options, validation, "validation", 0, false, KEEL_OPTION_ONCE, "SRC", NULL,
                     "evaluate this data after each epoch (of a directory with MNIST's files: those "

@@ -16,6 +16,7 @@ typedef struct keel_fit_choices {
     keel_compile_options compile;
     keel_devices_options devices;
     bool no_graphs, recompute;
+    int64_t micro_batch; /* 0: none */
     keel_processes_options processes;
     const char *validation, *history, *output, *class_weight, *trace;
     const char *checkpoint, *every;

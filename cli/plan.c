@@ -16,6 +16,7 @@ typedef struct options {
     int64_t rows, batch_size, processes;
     int end, dtype, compress;
     bool shard_optimizer, recompute;
+    int64_t micro_batch; /* 0: none */
 } options;
 
 static int count_rows(int64_t *rows, const options *o, const keel_dataset *d)
@@ -145,19 +146,6 @@ static int64_t bytes_of(const keel_plan *p)
     return sum;
 }
 
-/* other: the plan with --recompute, or without it. */
-static void print_other(const keel_plan *p, const keel_plan *other, bool recompute)
-{
-    char a[KEEL_NUMBER_MAX];
-    const int64_t less = recompute ? bytes_of(other) - bytes_of(p) : bytes_of(p) - bytes_of(other);
-    if (other->total_bytes == 0) return;
-    if (less <= 0)
-        puts("recompute  --recompute would save nothing");
-    else
-        printf("recompute  --recompute %s %s\n", recompute ? "saves" : "would save",
-               keel_size_text(a, less));
-}
-
 static void print_shares(const char *what, const int64_t *rows, int n)
 {
     enum { SHOWN = 16 };
@@ -212,18 +200,65 @@ static void print_cost(keel_plan *p, keel_model *m, keel_strategy *s, const keel
             1e3 * p->plain_seconds);
 }
 
-static keel_status make(keel_plan *p, const options *o, const keel_model *m, keel_strategy *s,
-                        int64_t rows, bool recompute, const keel_shape *shapes)
+/* What a plan is made for. */
+typedef struct planned {
+    const keel_model *m;
+    keel_strategy *s;
+    int64_t rows;
+    const keel_shape *shapes; /* of one row */
+} planned;
+
+static keel_status make(keel_plan *p, const options *o, const planned *of, bool recompute,
+                        int64_t micro_batch)
 {
     const int processes = (int)(o->processes > INT_MAX ? INT_MAX : o->processes);
-    keel_strategy_recompute(s, recompute);
-    return keel_plan_processes(p, m, s, processes, rows, o->batch_size, (keel_end_of_data)o->end,
-                               shapes);
+    keel_strategy_recompute(of->s, recompute);
+    keel_status s = keel_strategy_micro_batch(of->s, micro_batch);
+    if (s >= 0)
+        s = keel_plan_processes(p, of->m, of->s, processes, of->rows, o->batch_size,
+                                (keel_end_of_data)o->end, of->shapes);
+    keel_strategy_recompute(of->s, o->recompute);
+    if (keel_strategy_micro_batch(of->s, o->micro_batch) < 0 && s >= 0) s = KEEL_EARG;
+    return s;
+}
+
+/* What an option saves, or would save: `with` is the plan with it. */
+static void print_saved(const char *name, const char *option, bool given, const keel_plan *with,
+                        const keel_plan *without)
+{
+    char a[KEEL_NUMBER_MAX];
+    const int64_t less = bytes_of(without) - bytes_of(with);
+    printf("%-10s %s %s %s\n", name, option, given && less > 0 ? "saves" : "would save",
+           less > 0 ? keel_size_text(a, less) : "nothing");
+}
+
+static void print_recompute(const options *o, const planned *of, const keel_plan *p)
+{
+    keel_plan other = { 0 };
+    if (make(&other, o, of, !o->recompute, o->micro_batch) < 0) return;
+    print_saved("recompute", "--recompute", o->recompute, o->recompute ? p : &other,
+                o->recompute ? &other : p);
+    keel_plan_free(&other);
+}
+
+static void print_micro_batch(const options *o, const planned *of, const keel_plan *p)
+{
+    const int64_t rows = o->micro_batch ? o->micro_batch : 1;
+    char option[48];
+    keel_plan other = { 0 };
+    snprintf(option, sizeof option, "--micro-batch %lld", (long long)rows);
+    if (make(&other, o, of, o->recompute, o->micro_batch ? 0 : rows) < 0) {
+        printf("%-10s %s\n", "micro", keel_error());
+        return;
+    }
+    print_saved("micro", option, o->micro_batch > 0, o->micro_batch ? p : &other,
+                o->micro_batch ? &other : p);
+    keel_plan_free(&other);
 }
 
 static int plan(const options *o, keel_model *m, const char *path)
 {
-    keel_plan p = { 0 }, other = { 0 };
+    keel_plan p = { 0 };
     keel_strategy *s = NULL;
     keel_shape *shapes = NULL;
     int64_t rows = 0;
@@ -237,9 +272,8 @@ static int plan(const options *o, keel_model *m, const char *path)
     if (code >= 0) goto out;
     keel_status status = keel_strategy_compress(s, (keel_compress)o->compress);
     if (status >= 0) status = keel_strategy_shard_optimizer(s, o->shard_optimizer);
-    if (status >= 0) status = make(&p, o, m, s, rows, o->recompute, shapes);
-    if (status >= 0) (void)make(&other, o, m, s, rows, !o->recompute, shapes); /* or it stays 0 */
-    keel_strategy_recompute(s, o->recompute);
+    const planned of = { m, s, rows, shapes };
+    if (status >= 0) status = make(&p, o, &of, o->recompute, o->micro_batch);
     if (status < 0) {
         code = keel_complain_status(status);
         goto out;
@@ -255,14 +289,14 @@ static int plan(const options *o, keel_model *m, const char *path)
     print_tail(&p, o->end);
     print_processes(&p, o);
     print_memory(&p, o->recompute);
-    print_other(&p, &other, o->recompute);
+    print_recompute(o, &of, &p);
+    print_micro_batch(o, &of, &p);
     print_input_memory();
     print_cost(&p, m, s, shapes);
     code = EXIT_OK;
 out:
     free(shapes);
     keel_plan_free(&p);
-    keel_plan_free(&other);
     keel_strategy_destroy(s);
     return code;
 }
@@ -299,6 +333,7 @@ static const keel_option table[] = {
     KEEL_COMPRESS_ROW(options, compress),
     KEEL_SHARD_ROW(options, shard_optimizer),
     KEEL_RECOMPUTE_ROW(options, recompute),
+    KEEL_MICRO_BATCH_ROW(options, micro_batch),
     KEEL_PLUGIN_ROW(options, plugin),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_END_ROW(options, end, "rows that do not fill a step; see keel fit"),

@@ -297,6 +297,14 @@ typedef struct keel_devices_options {
                     "have made is made again for backward instead of being kept; to the same "     \
                     "bits, in a little more time; keel plan shows how much less")
 
+#define KEEL_MICRO_BATCH_ROW(T, member)                                                            \
+    KEEL_OPTION_ROW(T, member, "micro-batch", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,           \
+                    "train in much less memory: a core takes at most N rows of a step at a time "  \
+                    "through all layers and adds up the gradients; steps, learning rate and "      \
+                    "result stay what they were, but for rounding; not with layers and losses "    \
+                    "that must see all rows of a step, as BatchNormalization (default: all rows "  \
+                    "of the core); keel plan shows how much less")
+
 #define KEEL_GRAPHS_ROW(T, member)                                                                 \
     KEEL_OPTION_ROW(T, member, "no-graphs", 0, false, KEEL_OPTION_FLAG, NULL, NULL,                \
                     "give a GPU each call by itself, instead of stretches of a step as CUDA "      \

@@ -636,6 +636,20 @@ awk 'BEGIN { for (k = 0; k < 20; k++) printf "a%d,", k
     for (i = 0; i < 40; i++) { for (k = 0; k < 20; k++) printf "%d,", i * k % 7; print i % 3 } }' >flat.csv
 want 0 'recompute has changed nothing: to make values again would save no memory' \
     fit flat.keras --data flat.csv --label y --recompute -o kept.keras
+want 0 'micro +--micro-batch 1 would save [0-9.]+ [KM]iB$' plan flat.keras --rows 64
+want 0 'micro +--micro-batch 3 saves [0-9.]+ [KM]iB$' plan flat.keras --rows 64 --micro-batch 3
+want 0 'micro +layer .*batch_norm.* must see all rows of a step' plan small.keras --rows 64
+want 3 'layer .*batch_norm.* must see all rows of a step' \
+    fit small.keras --data shapes --micro-batch 3 -o kept.keras
+want 2 'micro-batch .0.: must be a whole number, 1 or more' \
+    fit flat.keras --data flat.csv --label y --micro-batch 0 -o kept.keras
+want 2 'micro-batches of 99999999999 rows' \
+    fit flat.keras --data flat.csv --label y --micro-batch 99999999999 -o kept.keras
+for more in '' '--micro-batch 3'; do
+    want 0 '40 rows' fit flat.keras --data flat.csv --label y --history "kept$more.csv" -o kept.keras $more
+done
+cut -c1-9 kept.csv >kept.txt
+cut -c1-9 'kept--micro-batch 3.csv' | cmp -s - kept.txt || fail "--micro-batch changes what is learned"
 rm flat.* small.keras kept*
 echo 'no picture' >shapes/circle/00000.jpg
 want 1 'shapes/circle/00000.jpg' fit cnn.keras --data shapes -o m.keras

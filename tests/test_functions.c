@@ -506,6 +506,29 @@ static void steps_that_cannot_be_exact_are_refused_by_name(void **unused)
     loop_free(&l);
 }
 
+/* What only a fit can do. */
+static void strategies_that_are_of_fits_are_refused(void **unused)
+{
+    (void)unused;
+    static const char *const says[] = { "shards the optimizer", "of micro-batches" };
+    keel_tensor in[INPUTS];
+    for (int k = 0; k < 2; k++) {
+        keel_strategy *s;
+        loop l = { .dtype = KEEL_FLOAT32 };
+        loop_create_gan(&l);
+        l.step[0] = look;
+        must(keel_strategy_create(&s, "cpu:0-1"));
+        must(k ? keel_strategy_micro_batch(s, 2) : keel_strategy_shard_optimizer(s, true));
+        for (int i = 0; i < l.n_input; i++) in[i] = loop_part(&l.rows[i], 0, BATCH);
+        keel_function *f = loop_function(&l, 0);
+        assert_int_equal(keel_strategy_run(s, f, in, l.n_input), KEEL_EUNSUP);
+        assert_non_null(strstr(keel_error(), says[k]));
+        keel_function_destroy(f);
+        keel_strategy_destroy(s);
+        loop_free(&l);
+    }
+}
+
 /* A step with a row that is no number; then the same rows without it. */
 static void a_failed_step_leaves_no_trace(void **unused)
 {
@@ -626,6 +649,7 @@ int main(void)
         cmocka_unit_test(an_optimizer_without_weighted_rows_does_not_move),
         cmocka_unit_test(who_decides_knows_the_loss_and_how_often_it_was_applied),
         cmocka_unit_test(steps_that_cannot_be_exact_are_refused_by_name),
+        cmocka_unit_test(strategies_that_are_of_fits_are_refused),
         cmocka_unit_test(a_failed_step_leaves_no_trace),
         cmocka_unit_test(a_step_is_compiled_once_for_each_shape),
         cmocka_unit_test(each_failing_allocation_is_an_error_without_a_leak),

@@ -87,7 +87,7 @@ static void compile(const keel_op *op, const char *what)
         must(graph_add(g, op, view ? &reshape : NULL, &v, 1, (keel_variable[]){ 0 }, &kernel, dense,
                        &v));
     must(graph_add(g, &mean_op, NULL, &v, 1, NULL, NULL, 0, &out));
-    must(keel_schedule_make(&order, g, &trainable, 1, false));
+    must(keel_schedule_make(&order, g, &trainable, 1, false, 0));
     must(keel_store_create(&store, KEEL_FLOAT32, &info, 1, order.order, order.n_order));
     keel_schedule_free(&order, g);
     must(keel_program_create(&p, g, &v, 1, store, &lanes, &options));

@@ -47,7 +47,7 @@ enum { WHY = 400 };
 typedef struct way {
     int lanes;
     bool unfused, reference, recompute;
-    int64_t batch;
+    int64_t batch, micro_batch;
     double rate;
 } way;
 
@@ -129,6 +129,7 @@ static keel_status train(trial *t, const double *from, const way *w, double *aft
     set_weights(t->m, from);
     KEEL_TRY(keel_model_set_learning_rate(t->m, w->rate));
     keel_strategy_recompute(strategy[w->lanes], w->recompute);
+    KEEL_TRY(keel_strategy_micro_batch(strategy[w->lanes], w->micro_batch));
     const keel_status s = keel_fit(t->m, strategy[w->lanes], t->rows.data, &o, &h);
     if (s >= 0) {
         *loss = h.value[0];
@@ -235,10 +236,11 @@ static verdict same_training(trial *t, way a, way b, double limit)
             snprintf(t->why, WHY, "%s[%lld] is %.17g %s on %d lanes, but %.17g %s on %d (%s)",
                      weight_of(t->m, i)->info.name, (long long)i, u[i],
                      a.unfused ? "unfused" : "fused", a.lanes, v[i],
-                     b.reference   ? "by the reference"
-                     : b.recompute ? "with values made again"
-                     : b.unfused   ? "unfused"
-                                   : "fused",
+                     b.reference     ? "by the reference"
+                     : b.micro_batch ? "in micro-batches"
+                     : b.recompute   ? "with values made again"
+                     : b.unfused     ? "unfused"
+                                     : "fused",
                      b.lanes, keel_dtype_name(t->dtype));
             is = DIFFERENT;
         }
@@ -303,6 +305,20 @@ static verdict same_made_again(trial *t, way w)
     return same_training(t, w, again, 0);
 }
 
+/* But for the order in which gradients are added up. */
+static verdict same_in_micro_batches(trial *t, way w, double limit)
+{
+    w.lanes = 1 + chance(LANES);
+    w.unfused = chance(2);
+    way micro = w;
+    micro.recompute = chance(2);
+    micro.micro_batch = 1 + chance((int)w.batch);
+    const verdict v = same_training(t, w, micro, limit);
+    if (v != REFUSED || !strstr(t->why, "cannot be trained in micro-batches")) return v;
+    *t->why = 0;
+    return SAME;
+}
+
 static verdict float64_agrees(trial *t)
 {
     verdict v = gradients(t);
@@ -314,7 +330,8 @@ static verdict float64_agrees(trial *t)
         w.unfused = k % 2;
         v = same_training(t, one, w, 1e-12);
     }
-    return v == SAME ? same_made_again(t, one) : v;
+    if (v == SAME) v = same_made_again(t, one);
+    return v == SAME ? same_in_micro_batches(t, one, 1e-12) : v;
 }
 
 static verdict float32_agrees(trial *t)
@@ -325,6 +342,7 @@ static verdict float32_agrees(trial *t)
     w.unfused = true;
     if (v == SAME) v = same_training(t, one, w, 2e-5);
     if (v == SAME) v = same_made_again(t, one);
+    if (v == SAME) v = same_in_micro_batches(t, one, 2e-5);
     w.lanes = 2 + chance(LANES - 1);
     if (v == SAME) v = same_training(t, one, w, 2e-5);
     w = one;

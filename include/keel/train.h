@@ -117,6 +117,24 @@ int keel_strategy_shards(const keel_strategy *s); /* 0: not reproducible */
  * Source   keras.RematScope */
 void keel_strategy_recompute(keel_strategy *s, bool recompute);
 
+/* Train in much less memory: a core takes its rows of a step through forward and backward in
+ * micro-batches of at most so many, and adds up the gradients; 0 (the default): all at once. Values
+ * between layers then take the memory of one micro-batch. Unlike with gradient_accumulation_steps
+ * the mathematics is that of the whole step: sums are divided once, by what all rows have, and the
+ * learning rate and the number of steps stay. Only rounding differs, since gradients are added up
+ * in another order.
+ *
+ * A layer or loss that must see all rows of a step before it goes on (BatchNormalization, Dice)
+ * makes fit and plan fail with KEEL_EUNSUP, which names it; so do devices with memory of their own,
+ * and functions (keel/function.h).
+ *
+ * Returns  KEEL_OK; KEEL_EARG: rows is below 0 or above INT32_MAX
+ * Owns     nothing changes hands
+ * Threads  any, while nothing runs on s; holds for what is compiled later
+ * Cost     kernels have fewer rows at a time, and gradients of weights are added once for each
+ *          micro-batch; dense layers on rows without a sequence keep their gradients in memory */
+keel_status keel_strategy_micro_batch(keel_strategy *s, int64_t rows);
+
 /* The number of rows of a step that a device gets. Devices differ by at most one row, or, if they
  * have whole shards, by a shard and one row.
  *

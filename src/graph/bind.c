@@ -14,6 +14,7 @@ typedef struct binder {
     keel_bound_workspace *s;
     int worker, segment;
     int64_t block; /* the worker's row at which the block being bound begins */
+    bool *begun;   /* [n_node * n_shard] in micro-batches: this gradient of the worker has a part */
 } binder;
 
 /* ---- pointers -------------------------------------------------------------------------------- */
@@ -176,6 +177,28 @@ static keel_status bind_weights_calls(binder *x, const keel_instruction *in)
     return KEEL_OK;
 }
 
+/* In micro-batches: one call for the rows of each shard in the block, which adds to what blocks
+ * before it have left. Shards that share a place have one gradient. */
+static keel_status bind_weights_of_block(binder *x, const keel_instruction *in, int64_t row,
+                                         int64_t end)
+{
+    const keel_bound *b = x->b;
+    for (int i = 0; i < b->n_shard; i++) {
+        keel_shard part = b->shard[i];
+        if (part.worker != x->worker || part.row >= end || part.row + part.rows <= row) continue;
+        const int64_t first = part.row > row ? part.row : row;
+        const int64_t last = part.row + part.rows < end ? part.row + part.rows : end;
+        bool *begun = &x->begun[in->node * b->n_shard + part.leaf];
+        part.local_row += first - part.row;
+        part.row = first;
+        part.rows = last - first;
+        part.leaf_adds = *begun;
+        *begun = true;
+        KEEL_TRY(bind_weights_call(x, in, &part));
+    }
+    return KEEL_OK;
+}
+
 /* ---- shards ---------------------------------------------------------------------------------- */
 
 /* A call of a vendor's kernel has the rows of one shard, or a part of it that depends on the shard
@@ -253,9 +276,10 @@ static void count_calls(const binder *x, size_t *calls, size_t *patches)
             const keel_instruction *in = &s->instruction[at];
             const int64_t length =
                 keel_records_of(&x->p->graph->node[node].node, keel_run_pass(in->kind));
-            const int64_t most = at < segment->weights
-                                     ? blocks + x->s->rows / keel_records_rows(x->p->lanes, length)
-                                     : x->s->n_shard;
+            int64_t most = at < segment->weights
+                               ? blocks + x->s->rows / keel_records_rows(x->p->lanes, length)
+                               : 0;
+            if (in->kind == KEEL_RUN_WEIGHTS) most += x->s->n_shard;
             *calls += (size_t)most;
             *patches += (size_t)most * (size_t)x->p->graph->node[node].node.n_in;
         }
@@ -271,6 +295,10 @@ static keel_status bind_block(binder *x, const keel_segment *segment, const keel
     x->block = run->local_row + row;
     for (int at = segment->begin; at < segment->weights; at++) {
         const keel_instruction *in = &x->p->schedule.instruction[at];
+        if (in->kind == KEEL_RUN_WEIGHTS) {
+            KEEL_TRY(bind_weights_of_block(x, in, run->row + row, run->row + row + rows));
+            continue;
+        }
         for (int64_t begin = row, end = row + rows, some; begin < end;) {
             KEEL_TRY(rows_of_call(x, in, run->row + begin, run->row + end, upward, &some));
             const int64_t first = upward ? begin : end - some;
@@ -346,12 +374,16 @@ static keel_status bind_workspace(binder *x)
     if (!workspace->first || !workspace->weights || !workspace->call || !workspace->block ||
         !workspace->patch)
         return KEEL_ENOMEM;
-    for (int g = 0; g < s->n_segment; g++) {
+    x->begun = keel_calloc((size_t)x->p->graph->n_node * (size_t)b->n_shard, sizeof *x->begun);
+    if (!x->begun) return KEEL_ENOMEM;
+    keel_status status = KEEL_OK;
+    for (int g = 0; g < s->n_segment && status >= 0; g++) {
         workspace->first[g] = workspace->n_call;
-        KEEL_TRY(bind_segment(x, g));
+        status = bind_segment(x, g);
     }
     workspace->first[s->n_segment] = workspace->n_call;
-    return KEEL_OK;
+    keel_free(x->begun);
+    return status;
 }
 
 /* Gives each worker one scratch buffer, large enough for the largest call of any bound, and gives
@@ -460,6 +492,7 @@ static keel_status measure_run(binder *x, const keel_segment *segment, const kee
         int64_t some;
         KEEL_TRY(rows_of_call(x, in, run->row, run->row + rows, true, &some));
         KEEL_TRY(prepare_for(x, in, some, false, &ignored));
+        if (in->kind == KEEL_RUN_WEIGHTS) KEEL_TRY(prepare_for(x, in, some, true, &ignored));
     }
     return KEEL_OK;
 }

@@ -300,7 +300,8 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     if ((s = list_weights(p)) < 0) goto out;
     s = KEEL_ENOMEM;
     if (!(p->ran = keel_calloc(nn * KEEL_PASS_COUNT, sizeof *p->ran))) goto out;
-    if ((s = keel_schedule_make(&p->schedule, graph, p->trains, store->n_weight, on_device)) < 0)
+    if ((s = keel_schedule_make(&p->schedule, graph, p->trains, store->n_weight, on_device,
+                                options->micro_batch)) < 0)
         goto out;
     if ((s = check_trainable(p)) < 0) goto out;
     if ((s = find_tiled(p)) < 0) goto out;

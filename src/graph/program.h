@@ -169,13 +169,14 @@ typedef struct keel_program_options {
     bool reference_only; /* only the plain references: for tests */
     const char *without; /* leave out kernels of this name ("dnnl"); NULL: none */
     keel_float32 float32;
-    int64_t max_rows;   /* of a step */
-    bool dry;           /* plan only: allocate nothing that only a run needs */
-    bool no_graphs;     /* devices are given each call by itself */
-    bool recompute;     /* fewer values are kept for backward: see recompute.h */
-    const bool *trains; /* [store->n_weight] which weights a training program trains, read while it
-                           is created; NULL: none */
-    keel_comm *comm;    /* of the processes that share its steps; borrowed; NULL: alone */
+    int64_t max_rows;    /* of a step */
+    bool dry;            /* plan only: allocate nothing that only a run needs */
+    bool no_graphs;      /* devices are given each call by itself */
+    bool recompute;      /* fewer values are kept for backward: see recompute.h */
+    int64_t micro_batch; /* of programs that train: rows that a worker computes at once; 0: all */
+    const bool *trains;  /* [store->n_weight] which weights a training program trains, read while it
+                            is created; NULL: none */
+    keel_comm *comm;     /* of the processes that share its steps; borrowed; NULL: alone */
     keel_compress compress;  /* how its gradients travel between them, of float32 */
     bool shard_optimizer;    /* weights come back from those who moved them: see buckets.h */
     keel_device_group *sums; /* of the workers' devices, which add up gradients there; borrowed;

@@ -112,12 +112,13 @@ static keel_status find_candidates(chooser *x)
 
 /* ---- which are ------------------------------------------------------------------------------- */
 
-/* What lives inside one segment has few rows. */
+/* What lives inside one segment has few rows, unless all of it is one. */
 static void find_live(const chooser *x)
 {
     for (int b = 0; b < x->l->n; b++) {
         const keel_life *l = &x->l->life[b];
-        if (!keel_life_has_all_rows(x->l, b)) continue;
+        if (!(x->s->micro ? keel_life_is_placed(x->l, b) : keel_life_has_all_rows(x->l, b)))
+            continue;
         for (int at = l->first; at <= l->last && at < x->s->n_instruction; at++)
             x->live[at] += l->row_bytes;
     }

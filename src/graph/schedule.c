@@ -12,7 +12,8 @@ typedef struct maker {
     const keel_graph *g;
     const bool *trainable;
     bool on_device;
-    int *held; /* [n_node] whose weight gradients wait for the end of the segment */
+    int64_t micro_batch; /* 0: none */
+    int *held;           /* [n_node] whose weight gradients wait for the end of the segment */
     int n_held;
     bool holds;    /* one of them reads values of all rows */
     bool *by_all;  /* [n_variable] all workers compute parts of its gradient */
@@ -54,7 +55,7 @@ static keel_status add(maker *m, keel_run_kind kind, int node)
     s->instruction[s->n_instruction++] = (keel_instruction){ .kind = kind, .node = node };
     keel_segment *last = &s->segment[s->n_segment - 1];
     last->end = s->n_instruction;
-    if (kind != KEEL_RUN_WEIGHTS) last->weights = s->n_instruction;
+    if (kind != KEEL_RUN_WEIGHTS || s->micro) last->weights = s->n_instruction;
     return KEEL_OK;
 }
 
@@ -99,8 +100,8 @@ static void find_tiled(maker *m, const int *uses)
 {
     for (int i = 0; i < m->g->n_node; i++) {
         const keel_graph_node *n = &m->g->node[i];
-        bool tiled = m->g->backward && !m->on_device && !n->frozen && n->node.op->weights_tile[0] &&
-                     n->node.n_in == 1 &&
+        bool tiled = m->g->backward && !m->on_device && !m->s.micro && !n->frozen &&
+                     n->node.op->weights_tile[0] && n->node.n_in == 1 &&
                      n->node.held != KEEL_FLOAT16 && /* no kernel reads it tile by tile */
                      n->node.in[0].shape.rank == 1;
         for (int k = 0; k < n->node.n_weight; k++) tiled = tiled && uses[n->weight[k]] == 1;
@@ -158,7 +159,9 @@ static keel_status weights(maker *m, int i)
     uint32_t first = 0;
     if (n->node.n_weight > 32)
         return keel_fail(KEEL_EUNSUP, "layer '%s' has more than 32 weights", n->node.layer);
-    if (!m->s.tiled[i]) {
+    if (m->s.micro) {
+        KEEL_TRY(add(m, KEEL_RUN_WEIGHTS, i));
+    } else if (!m->s.tiled[i]) {
         m->held[m->n_held++] = i;
         m->holds = m->holds || reads_values(&n->node);
     }
@@ -238,7 +241,34 @@ static void find_blocks(maker *m)
         }
         if (weights < CACHE_BYTES) weights = CACHE_BYTES;
         s->block = m->on_device ? INT32_MAX : weights > most ? weights / most : 1;
+        if (m->s.micro) s->block = m->micro_batch;
     }
+}
+
+const keel_graph_node *keel_schedule_waits(const keel_graph *g)
+{
+    for (int i = 0; i < g->n_node; i++)
+        if (g->node[i].node.partial > 0 || g->node[i].node.partial_backward > 0) return &g->node[i];
+    return NULL;
+}
+
+static keel_status check_micro(const maker *m)
+{
+    const keel_graph_node *n = keel_schedule_waits(m->g);
+    if (!m->s.micro) return KEEL_OK;
+    if (m->on_device)
+        return keel_fail(KEEL_EUNSUP, "micro-batches are for CPU devices only: a device with "
+                                      "memory of its own computes all its rows at once");
+    if (!n) return KEEL_OK;
+    if (n->node.op->loss)
+        return keel_fail(KEEL_EUNSUP,
+                         "the loss ('%s') depends on values, weights or masks of all rows of a "
+                         "step together, so this model cannot be trained in micro-batches",
+                         n->node.layer);
+    return keel_fail(KEEL_EUNSUP,
+                     "layer '%s' (%s) must see all rows of a step before it goes on, so this model "
+                     "cannot be trained in micro-batches",
+                     n->node.layer, n->node.op->name);
 }
 
 static int by_turn(const void *a, const void *b)
@@ -264,9 +294,13 @@ static keel_status order_commits(maker *m)
 }
 
 keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bool *trainable,
-                               int n_variable, bool on_device)
+                               int n_variable, bool on_device, int64_t micro_batch)
 {
-    maker m = { .g = g, .trainable = trainable, .on_device = on_device };
+    maker m = { .g = g,
+                .trainable = trainable,
+                .on_device = on_device,
+                .micro_batch = micro_batch,
+                .s.micro = micro_batch > 0 && g->backward };
     keel_status s = KEEL_ENOMEM;
     int *uses = keel_calloc((size_t)n_variable, sizeof *uses);
     m.s.needs_grad = keel_calloc((size_t)g->n_value, sizeof *m.s.needs_grad);
@@ -297,10 +331,11 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
     find_needs(&m);
     find_tiled(&m, uses);
     find_by_all(&m);
+    if ((s = check_micro(&m)) < 0) goto out;
     if ((s = order_commits(&m)) < 0) goto out;
     if ((s = forward(&m)) < 0) goto out;
     if (g->backward) {
-        if ((s = begin_segment(&m, -1, false)) < 0) goto out;
+        if (!m.s.micro && (s = begin_segment(&m, -1, false)) < 0) goto out;
         for (int i = g->n_node - 1; i >= 0; i--)
             if ((s = backward_node(&m, i)) < 0) goto out;
         for (int k = 0; k < m.n_deferred; k++)

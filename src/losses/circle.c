@@ -193,6 +193,13 @@ static keel_status check(const void *args, const keel_spec *prediction, const ke
                      prediction->shape.rank);
 }
 
+/* Rows whose loss is 0 do not count. */
+static bool leaves_out(const void *args)
+{
+    (void)args;
+    return true;
+}
+
 static const keel_loss_whole whole = {
     .record = record,
     .gathers = true,
@@ -213,6 +220,6 @@ const keel_loss keel_loss_circle = {
     .reduction_offset = offsetof(args_t, reduction),
     .target = KEEL_TARGET_LABEL,
     .whole = &whole,
-    .left_out = true,
+    .leaves_out = leaves_out,
     .check = check,
 };

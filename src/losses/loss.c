@@ -57,7 +57,8 @@ bool keel_loss_is_reduced(const keel_loss *l, const void *args)
 
 bool keel_loss_counts_rows(const keel_loss *l, const void *args)
 {
-    return !l->left_out && keel_loss_reduction(l, args) != KEEL_MEAN_WITH_SAMPLE_WEIGHT;
+    return !(l->leaves_out && l->leaves_out(args)) &&
+           keel_loss_reduction(l, args) != KEEL_MEAN_WITH_SAMPLE_WEIGHT;
 }
 
 keel_status keel_loss_check(const keel_loss *l, const void *args, const keel_spec *prediction,

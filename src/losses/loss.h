@@ -111,7 +111,8 @@ typedef struct keel_loss {
     keel_target_kind target;
     keel_elements_run of[2];      /* float32, float64 */
     const keel_loss_whole *whole; /* instead of `of` */
-    bool left_out;                /* elements may be left out, so the divisor depends on the data */
+    /* Whether elements may be left out, so that the divisor depends on the data; NULL: never. */
+    bool (*leaves_out)(const void *args);
     /* What a row's shapes must be beside the kind of target, and how many loss elements a row has;
      * NULL: those of the kind. */
     keel_status (*check)(const void *args, const keel_spec *prediction, const keel_spec *target,

@@ -20,6 +20,11 @@ static const keel_field fields[] = {
     { 0 },
 };
 
+static bool leaves_out(const void *args)
+{
+    return ((const args_t *)args)->ignore_class != KEEL_INT_NULL;
+}
+
 #define REAL_FILE "losses/sparse_categorical_crossentropy.c"
 #include "ops/real.h"
 
@@ -35,7 +40,7 @@ const keel_loss keel_loss_sparse_categorical_crossentropy = {
     .axis_offset = offsetof(args_t, axis),
     .target = KEEL_TARGET_LABEL,
     .of = REALS(of),
-    .left_out = true,
+    .leaves_out = leaves_out,
     .logits_of = &keel_op_softmax,
     .from_logits_offset = offsetof(args_t, from_logits),
 };

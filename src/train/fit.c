@@ -464,6 +464,8 @@ static keel_status check_memory(const keel_fitting *f)
         .steps = steps > given ? steps - given : 0,
         .copies = copies_bytes(f),
         .keeps = !f->strategy->recompute,
+        .whole = !f->strategy->micro_batch && !keel_lanes_device(&f->strategy->lanes) &&
+                 !keel_schedule_waits(t->train.program->graph),
         .input = { { f->feed, f->least[0] }, { f->validation_feed, f->least[1] } },
         .asked = f->o.input_memory > 0 });
 }

@@ -52,6 +52,9 @@ static keel_status create_trainer(keel_function *f, keel_strategy *s)
     if (s->shard_optimizer)
         return keel_fail(KEEL_EUNSUP, "a function on a strategy that shards the optimizer, which "
                                       "only a fit can: use another strategy");
+    if (s->micro_batch)
+        return keel_fail(KEEL_EUNSUP, "a function on a strategy of micro-batches, which only a fit "
+                                      "can make: use another strategy");
     KEEL_TRY(keel_arenas_create(&t->arenas, s->lanes.device, s->lanes.n_worker));
     t->options = (keel_program_options){ .real = f->o.dtype,
                                          .comm = s->comm,

@@ -232,6 +232,7 @@ keel_status keel_plan_processes(keel_plan *out, const keel_model *m, const keel_
         own->compress = s->compress;
         own->shard_optimizer = s->shard_optimizer;
         own->recompute = s->recompute;
+        own->micro_batch = s->micro_batch;
     } else
         status = keel_lanes_parse(&own->lanes, NULL);
     if (status >= 0) status = join(&own->lanes, processes, &before);

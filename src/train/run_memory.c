@@ -42,10 +42,11 @@ keel_status keel_run_memory_check(const keel_run_memory *m)
         return keel_fail(
             KEEL_EARG,
             "the control group %s leaves %lld bytes of its %lld, and this %s needs "
-            "%lld more: %s: allow more, %s%suse smaller batches%s",
+            "%lld more: %s: allow more, %s%s%suse smaller batches%s",
             group, (long long)left, (long long)limit, m->what, (long long)plus(rest, input), parts,
-            m->keeps ? "keep fewer values (--recompute), " : "", m->outputs ? "" : "or ",
-            m->outputs ? ", or have the rows written to files" : "");
+            m->keeps ? "keep fewer values (--recompute), " : "",
+            m->whole ? "compute fewer rows at a time (--micro-batch), " : "",
+            m->outputs ? "" : "or ", m->outputs ? ", or have the rows written to files" : "");
     }
     if (m->asked || !m->input[0].feed) return KEEL_OK;
     const int64_t least = m->input[1].least;

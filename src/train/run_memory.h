@@ -10,6 +10,7 @@ typedef struct keel_run_memory {
     int64_t copies;   /* of the model: as it is saved, as callbacks keep it */
     int64_t outputs;  /* of rows that come out, in memory */
     bool keeps;       /* values for backward that could be made again instead */
+    bool whole;       /* all rows at once, though micro-batches are possible */
     bool grows;       /* more rows may come out than these: the input leaves them half */
     struct {
         keel_feed *feed; /* NULL: there is none */

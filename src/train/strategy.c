@@ -128,6 +128,7 @@ keel_status keel_strategy_create_lane(keel_strategy **out, const keel_strategy *
     }
     KEEL_TRY(create(out, &one));
     (*out)->recompute = s->recompute;
+    (*out)->micro_batch = s->micro_batch;
     return KEEL_OK;
 }
 
@@ -341,6 +342,16 @@ keel_status keel_strategy_shard_optimizer(keel_strategy *s, bool shards)
 void keel_strategy_recompute(keel_strategy *s, bool recompute)
 {
     s->recompute = recompute;
+}
+
+keel_status keel_strategy_micro_batch(keel_strategy *s, int64_t rows)
+{
+    if (rows < 0 || rows > INT32_MAX)
+        return keel_fail(KEEL_EARG,
+                         "micro-batches of %lld rows: give 1 to 2147483647, or 0 for none",
+                         (long long)rows);
+    s->micro_batch = rows;
+    return KEEL_OK;
 }
 
 bool keel_model_has_state(const keel_model *m)
