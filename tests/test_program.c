@@ -91,7 +91,7 @@ static int64_t block_of(const keel_op *op, int64_t first_weight)
                                     .weight = (const keel_variable[]){ 0, 1 },
                                     .weight_spec = weight };
     must(keel_graph_add(g, &parts, &y, 1));
-    must(keel_schedule_make(&s, g, (const bool[]){ false, false }, 2, false, 0));
+    must(keel_schedule_make(&s, g, (const bool[]){ false, false }, 2, false, -1));
     assert_int_equal(s.n_segment, 1);
     const int64_t block = s.segment[0].block;
     keel_schedule_free(&s, g);
@@ -198,7 +198,7 @@ static void build(run *r, const char *devices)
     must(graph_add(g, &square_op, NULL, (keel_value[]){ p, y }, 2, NULL, NULL, 0, &ignored));
     r->loss = g->n_node - 1;
     keel_schedule order;
-    must(keel_schedule_make(&order, g, trainable, 7, false, 0));
+    must(keel_schedule_make(&order, g, trainable, 7, false, -1));
     must(keel_store_create(&r->store, KEEL_FLOAT64, info, 7, order.order, order.n_order));
     keel_schedule_free(&order, g);
     for (int v = 0; v < 7; v++)

@@ -118,11 +118,11 @@ int keel_strategy_shards(const keel_strategy *s); /* 0: not reproducible */
 void keel_strategy_recompute(keel_strategy *s, bool recompute);
 
 /* Train in much less memory: a core takes its rows of a step through forward and backward in
- * micro-batches of at most so many, and adds up the gradients; 0 (the default): all at once. Values
- * between layers then take the memory of one micro-batch. Unlike with gradient_accumulation_steps
- * the mathematics is that of the whole step: sums are divided once, by what all rows have, and the
- * learning rate and the number of steps stay. Only rounding differs, since gradients are added up
- * in another order.
+ * micro-batches of at most so many, and adds up the gradients; 0 (the default): so many that it is
+ * fastest, mostly all. Values between layers then take the memory of one micro-batch. Unlike with
+ * gradient_accumulation_steps the mathematics is that of the whole step: sums are divided once, by
+ * what all rows have, and the learning rate and the number of steps stay. Only rounding differs,
+ * since gradients are added up in another order.
  *
  * A layer or loss that must see all rows of a step before it goes on (BatchNormalization, Dice)
  * makes fit and plan fail with KEEL_EUNSUP, which names it; so do devices with memory of their own,

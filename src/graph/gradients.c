@@ -161,7 +161,7 @@ static keel_status measure_stacks(const keel_program *p, int *depth, int *left, 
     const keel_lanes *l = p->lanes;
     *left = 1;
     *depth = 1 + folds(l);
-    *leaves = has_halves(l) && (folds(l) || !p->schedule.micro) ? 2 : 1;
+    *leaves = has_halves(l) && (folds(l) || !p->schedule.at_once) ? 2 : 1;
     for (int64_t n = 1; n <= keel_lanes_shards(l, p->options.max_rows); n++) {
         keel_piece piece[KEEL_LANES_MAX], run[KEEL_LANES_MAX];
         keel_bound b = { .rows = n, .run = run };
@@ -189,8 +189,8 @@ static void find_kinds(keel_program *p)
         for (int k = 0; k < n->node.n_weight; k++) {
             keel_gradient *g = &p->gradient[n->weight[k]];
             const keel_gradient_kind own = keel_weights_from_merged(&n->node) ? KEEL_GRADIENT_MERGED
-                                           : p->schedule.micro                ? KEEL_GRADIENT_SHARED
-                                                               : KEEL_GRADIENT_FOLDED;
+                                           : p->schedule.at_once              ? KEEL_GRADIENT_SHARED
+                                                                 : KEEL_GRADIENT_FOLDED;
             g->kind = g->kind == KEEL_GRADIENT_NONE ||
                               (g->kind == own && keel_weights_from_merged(&n->node))
                           ? own

@@ -47,7 +47,7 @@ static void touch_reads(keel_lives *l, int at)
     const keel_instruction *in = &l->s->instruction[at];
     const keel_graph_node *n = &l->g->node[in->node];
     const unsigned reads = keel_pass_reads(&n->node, keel_run_pass(in->kind));
-    const bool whole = in->kind == KEEL_RUN_WEIGHTS && !l->s->micro,
+    const bool whole = in->kind == KEEL_RUN_WEIGHTS && !l->s->at_once,
                saves = keel_run_pass(in->kind) == KEEL_FORWARD;
     for (int k = 0; k < n->node.n_in; k++)
         if (keel_reads_in(reads, k)) touch(l, buffer_of(l, in->kind, n->in[k]), at, whole);
@@ -75,7 +75,7 @@ static void touch_grads(keel_lives *l, int at)
     for (int k = 0; k < n->node.n_out; k++)
         if (l->s->has_grad[n->out[k]])
             touch(l, keel_life_of_grad(l, n->out[k]), at,
-                  in->kind == KEEL_RUN_WEIGHTS && !l->s->micro);
+                  in->kind == KEEL_RUN_WEIGHTS && !l->s->at_once);
     if (in->kind != KEEL_RUN_BACKWARD) return;
     for (int k = 0; k < n->node.n_in; k++)
         if (l->s->needs_grad[n->in[k]]) touch(l, keel_life_of_grad(l, n->in[k]), at, false);

@@ -173,7 +173,7 @@ typedef struct keel_program_options {
     bool dry;            /* plan only: allocate nothing that only a run needs */
     bool no_graphs;      /* devices are given each call by itself */
     bool recompute;      /* fewer values are kept for backward: see recompute.h */
-    int64_t micro_batch; /* of programs that train: rows that a worker computes at once; 0: all */
+    int64_t micro_batch; /* of programs that train; see keel_schedule_make */
     const bool *trains;  /* [store->n_weight] which weights a training program trains, read while it
                             is created; NULL: none */
     keel_comm *comm;     /* of the processes that share its steps; borrowed; NULL: alone */

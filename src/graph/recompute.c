@@ -117,7 +117,7 @@ static void find_live(const chooser *x)
 {
     for (int b = 0; b < x->l->n; b++) {
         const keel_life *l = &x->l->life[b];
-        if (!(x->s->micro ? keel_life_is_placed(x->l, b) : keel_life_has_all_rows(x->l, b)))
+        if (!(x->s->at_once ? keel_life_is_placed(x->l, b) : keel_life_has_all_rows(x->l, b)))
             continue;
         for (int at = l->first; at <= l->last && at < x->s->n_instruction; at++)
             x->live[at] += l->row_bytes;

@@ -12,7 +12,7 @@ typedef struct maker {
     const keel_graph *g;
     const bool *trainable;
     bool on_device;
-    int64_t micro_batch; /* 0: none */
+    int64_t micro_batch; /* see keel_schedule_make */
     int *held;           /* [n_node] whose weight gradients wait for the end of the segment */
     int n_held;
     bool holds;    /* one of them reads values of all rows */
@@ -55,7 +55,7 @@ static keel_status add(maker *m, keel_run_kind kind, int node)
     s->instruction[s->n_instruction++] = (keel_instruction){ .kind = kind, .node = node };
     keel_segment *last = &s->segment[s->n_segment - 1];
     last->end = s->n_instruction;
-    if (kind != KEEL_RUN_WEIGHTS || s->micro) last->weights = s->n_instruction;
+    if (kind != KEEL_RUN_WEIGHTS || s->at_once) last->weights = s->n_instruction;
     return KEEL_OK;
 }
 
@@ -100,7 +100,7 @@ static void find_tiled(maker *m, const int *uses)
 {
     for (int i = 0; i < m->g->n_node; i++) {
         const keel_graph_node *n = &m->g->node[i];
-        bool tiled = m->g->backward && !m->on_device && !m->s.micro && !n->frozen &&
+        bool tiled = m->g->backward && !m->on_device && m->micro_batch <= 0 && !n->frozen &&
                      n->node.op->weights_tile[0] && n->node.n_in == 1 &&
                      n->node.held != KEEL_FLOAT16 && /* no kernel reads it tile by tile */
                      n->node.in[0].shape.rank == 1;
@@ -159,7 +159,7 @@ static keel_status weights(maker *m, int i)
     uint32_t first = 0;
     if (n->node.n_weight > 32)
         return keel_fail(KEEL_EUNSUP, "layer '%s' has more than 32 weights", n->node.layer);
-    if (m->s.micro) {
+    if (m->s.at_once && !m->s.tiled[i]) {
         KEEL_TRY(add(m, KEEL_RUN_WEIGHTS, i));
     } else if (!m->s.tiled[i]) {
         m->held[m->n_held++] = i;
@@ -222,27 +222,74 @@ static int64_t weight_bytes(const keel_node *n)
     return bytes;
 }
 
-/* Finds how many rows a block has: so few that the values of one call stay in a core's cache, but
- * so many that the weights, which each call reads again, are not larger than the values. If values
- * are small a block is a whole shard, since kernels are faster on many rows. */
+/* What instructions need of a core's cache. */
+typedef struct needs {
+    int64_t values;  /* bytes of a row that a call reads and writes, of the call that has most */
+    int64_t weights; /* bytes of weights that a call reads, of the call that reads most */
+} needs;
+
+static void add_needs(needs *x, const keel_node *n)
+{
+    int64_t bytes = 0;
+    for (int k = 0; k < n->n_out; k++) bytes += spec_bytes(&n->out[k]);
+    for (int k = 0; k < n->n_in; k++) bytes += spec_bytes(&n->in[k]);
+    if (bytes > x->values) x->values = bytes;
+    bytes = weight_bytes(n);
+    if (bytes > x->weights) x->weights = bytes;
+}
+
+/* How many rows a block has: so few that the values of one call stay in a core's cache, but so many
+ * that the weights, which each call reads again, are not larger than the values. If values are
+ * small a block is a whole shard, since kernels are faster on many rows. */
+static int64_t block_of(const needs *x)
+{
+    const int64_t bytes = x->weights < CACHE_BYTES ? CACHE_BYTES : x->weights;
+    return bytes > x->values ? bytes / (x->values > 0 ? x->values : 1) : 1;
+}
+
 static void find_blocks(maker *m)
 {
     for (int g = 0; g < m->s.n_segment; g++) {
         keel_segment *s = &m->s.segment[g];
-        int64_t most = 1, weights = 0;
-        for (int at = s->begin; at < s->weights; at++) {
-            const keel_node *n = &m->g->node[m->s.instruction[at].node].node;
-            int64_t bytes = 0;
-            for (int k = 0; k < n->n_out; k++) bytes += spec_bytes(&n->out[k]);
-            for (int k = 0; k < n->n_in; k++) bytes += spec_bytes(&n->in[k]);
-            if (bytes > most) most = bytes;
-            bytes = weight_bytes(n);
-            if (bytes > weights) weights = bytes;
-        }
-        if (weights < CACHE_BYTES) weights = CACHE_BYTES;
-        s->block = m->on_device ? INT32_MAX : weights > most ? weights / most : 1;
-        if (m->s.micro) s->block = m->micro_batch;
+        needs x = { 0 };
+        for (int at = s->begin; at < s->weights; at++)
+            add_needs(&x, &m->g->node[m->s.instruction[at].node].node);
+        s->block = m->on_device ? INT32_MAX : block_of(&x);
+        if (m->s.at_once && m->micro_batch > 0) s->block = m->micro_batch;
     }
+}
+
+/* Bytes of gradients that the node's weights get, wherever it has rows. */
+static double gradient_bytes(const maker *m, int i)
+{
+    const keel_graph_node *n = &m->g->node[i];
+    double bytes = 0;
+    for (int k = 0; k < n->node.n_weight && !n->frozen && !m->s.tiled[i]; k++) {
+        const bool few = n->node.op->weight_reads && n->node.op->weight_reads(&n->node, k) == 0;
+        if (m->trainable[n->weight[k]] && !few) bytes += (double)spec_bytes(&n->node.weight[k]);
+    }
+    return bytes;
+}
+
+/* Whether a block should go through all of forward and backward before the next one begins, so that
+ * backward finds its values in the cache. The last level must have room for them, and gradients of
+ * weights, which are read and written for each block then, must be small beside them. Neither the
+ * rows of a step nor devices matter, for no bit may depend on them. */
+static bool gains_at_once(const maker *m)
+{
+    enum { TIMES = 4, ROOM = 8 << 20 };
+    double gradients = 0, values = 0;
+    needs x = { 0 };
+    if (!m->g->backward || m->on_device || keel_schedule_waits(m->g)) return false;
+    for (int i = 0; i < m->g->n_node; i++) {
+        const keel_node *n = &m->g->node[i].node;
+        add_needs(&x, n);
+        for (int k = 0; k < n->n_out && !n->op->view; k++) values += (double)spec_bytes(&n->out[k]);
+        for (int k = 0; k < n->n_saved; k++) values += (double)spec_bytes(&n->saved[k]);
+        gradients += gradient_bytes(m, i);
+    }
+    values *= (double)block_of(&x);
+    return values <= ROOM && TIMES * gradients <= values;
 }
 
 const keel_graph_node *keel_schedule_waits(const keel_graph *g)
@@ -255,7 +302,7 @@ const keel_graph_node *keel_schedule_waits(const keel_graph *g)
 static keel_status check_micro(const maker *m)
 {
     const keel_graph_node *n = keel_schedule_waits(m->g);
-    if (!m->s.micro) return KEEL_OK;
+    if (m->micro_batch <= 0 || !m->g->backward) return KEEL_OK;
     if (m->on_device)
         return keel_fail(KEEL_EUNSUP, "micro-batches are for CPU devices only: a device with "
                                       "memory of its own computes all its rows at once");
@@ -296,11 +343,9 @@ static keel_status order_commits(maker *m)
 keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bool *trainable,
                                int n_variable, bool on_device, int64_t micro_batch)
 {
-    maker m = { .g = g,
-                .trainable = trainable,
-                .on_device = on_device,
-                .micro_batch = micro_batch,
-                .s.micro = micro_batch > 0 && g->backward };
+    maker m = {
+        .g = g, .trainable = trainable, .on_device = on_device, .micro_batch = micro_batch
+    };
     keel_status s = KEEL_ENOMEM;
     int *uses = keel_calloc((size_t)n_variable, sizeof *uses);
     m.s.needs_grad = keel_calloc((size_t)g->n_value, sizeof *m.s.needs_grad);
@@ -332,10 +377,11 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
     find_tiled(&m, uses);
     find_by_all(&m);
     if ((s = check_micro(&m)) < 0) goto out;
+    m.s.at_once = g->backward && (micro_batch ? micro_batch > 0 : gains_at_once(&m));
     if ((s = order_commits(&m)) < 0) goto out;
     if ((s = forward(&m)) < 0) goto out;
     if (g->backward) {
-        if (!m.s.micro && (s = begin_segment(&m, -1, false)) < 0) goto out;
+        if (!m.s.at_once && (s = begin_segment(&m, -1, false)) < 0) goto out;
         for (int i = g->n_node - 1; i >= 0; i--)
             if ((s = backward_node(&m, i)) < 0) goto out;
         for (int k = 0; k < m.n_deferred; k++)

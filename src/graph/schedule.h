@@ -6,9 +6,9 @@
  * merge if its first op must see all rows; then the segment before it ends in a meeting of all
  * workers.
  *
- * In micro-batches there is one segment: each block of so many rows goes through forward, backward
+ * Where no op must see all rows there can be one segment: each block goes through forward, backward
  * and its weight gradients, which are added to those of the blocks before. Values live for a block
- * then. That is possible where no op must see all rows.
+ * then. That is so in micro-batches, which are blocks of a given size, and where it is faster.
  *
  * A value that backward reads is kept until then, or its node is run again before the first call
  * of backward that reads it: see recompute.h. */
@@ -45,7 +45,7 @@ typedef struct keel_turn {
 } keel_turn;
 
 typedef struct keel_schedule {
-    bool micro; /* in micro-batches */
+    bool at_once; /* each block goes through forward and backward before the next one begins */
     int n_instruction, n_segment, n_order;
     keel_instruction *instruction;
     keel_segment *segment;
@@ -69,8 +69,9 @@ typedef struct keel_schedule {
  * chain of gradients begins at the nodes whose op is a `loss`. Their backward has no out_grad;
  * their forward does not run, because backward computes the sums as well. on_device: the values are
  * not in the host's memory, so no gradient is made tile by tile, and a block is all rows of a
- * worker. micro_batch: rows; 0: all of a worker. KEEL_EUNSUP: a layer must see all rows, or
- * on_device; both only with micro_batch. */
+ * worker. micro_batch: rows of a block that goes through forward and backward at once; 0: chosen
+ * here; below 0: no block does. KEEL_EUNSUP: micro_batch is given, and a layer must see all rows,
+ * or it is on_device. */
 keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bool *trainable,
                                int n_variable, bool on_device, int64_t micro_batch);
 /* The first node that must see all rows of a step before the next one runs, which micro-batches

@@ -58,6 +58,7 @@ static keel_status create_trainer(keel_function *f, keel_strategy *s)
     KEEL_TRY(keel_arenas_create(&t->arenas, s->lanes.device, s->lanes.n_worker));
     t->options = (keel_program_options){ .real = f->o.dtype,
                                          .comm = s->comm,
+                                         .micro_batch = -1, /* results are of all rows */
                                          .compress = s->compress,
                                          .recompute = s->recompute,
                                          .arenas = t->arenas };

@@ -17,7 +17,7 @@ struct keel_strategy {
     keel_compress compress; /* how gradients travel; none, if it is alone */
     bool shard_optimizer;   /* each process keeps a part of the optimizer's state */
     bool recompute;         /* of programs that train: see graph/recompute.h */
-    int64_t micro_batch;    /* of fits: rows that a core computes at once; 0: all it has */
+    int64_t micro_batch;    /* of fits: rows that a core takes at once; 0: as Keel chooses */
 };
 
 /* keel_strategy_create for the given cores instead of the machine's. */

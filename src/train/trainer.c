@@ -39,7 +39,7 @@ keel_status keel_trainer_lay_out(keel_trainer *t, const keel_graph *g, keel_mode
             if (!given) t->trains[v] = models[i]->weight[k].trainable;
         }
     const bool on_device = keel_lanes_device(&t->strategy->lanes);
-    if ((s = keel_schedule_make(&schedule, g, t->trains, n, on_device, 0)) < 0) goto out;
+    if ((s = keel_schedule_make(&schedule, g, t->trains, n, on_device, -1)) < 0) goto out;
     s = keel_store_create(&t->store, g->real, info, n, schedule.order, schedule.n_order);
     if (s >= 0) keel_trainer_load(t, models, n_model);
 out:
