@@ -2,13 +2,14 @@
 # check_keras.sh KEEL [MODEL...]: Keel against the real Keras, by `make check-keras`: models that go
 # back and forth between both (tests/interop/with_keras.py), graphs drawn by chance
 # (random_graphs.py), layers, optimizers, losses and callbacks with arguments drawn by chance
-# (random_arguments.py, random_trainings.py), and one model of each family of keras.applications, or
-# those named (applications.py). For the name `some`: no such model, no deep network that goes back and
-# forth, and every third layer and operation. GRAPHS='SEED COUNT' draws other graphs, or more,
-# ARGUMENTS='SEED SETS' other arguments. Keras comes from PyPI, pinned, into BUILD/keras, once;
-# KERAS_PYTHON=path/to/python takes another one. Each part says how long it took. The last line is
-# 'N passed, N failed'. Without a network to PyPI it says so in one line and exits with 77: nothing was
-# compared.
+# (random_arguments.py, random_trainings.py), whole fits of drawn models, files and callbacks
+# (random_fits.py), and one model of each family of keras.applications, or those named
+# (applications.py). For the name `some`: no such model, no deep network that goes back and forth, and
+# every third layer and operation. GRAPHS='SEED COUNT' draws other graphs, or more, ARGUMENTS='SEED
+# SETS' other arguments, FITS='SEED COUNT' other fits. Keras comes from PyPI, pinned, into BUILD/keras,
+# once; KERAS_PYTHON=path/to/python takes another one. Each part says how long it took. The last line
+# is 'N passed, N failed'. Without a network to PyPI it says so in one line and exits with 77: nothing
+# was compared.
 set -u
 keel=$1
 shift
@@ -19,6 +20,7 @@ families+=,DenseNet121,NASNetMobile,ResNet50,ResNet50V2,Xception,InceptionV3,Inc
 models=$(IFS=,; echo "${*:-$families}")
 read -r seed count <<<"${GRAPHS:-40 20}"
 read -r drawn sets <<<"${ARGUMENTS:-1 1}"
+read -r fit fits <<<"${FITS:-1 8}"
 [ "$models" = some ] && deep=--no-deep every=3 || deep='' every=1
 # TensorFlow for processors alone is the backend that the golden numbers were made with, and the only
 # one on which Keras takes texts. JAX is as large, and compiles these small models more slowly. Keras
@@ -68,6 +70,7 @@ against 'random graphs' tests/interop/random_graphs.py "$keel" "${keel%/*}/tests
     --seed "$seed" --count "$count"
 against 'random arguments' tests/interop/random_arguments.py "$keel" --seed "$drawn" --sets "$sets"
 against 'random trainings' tests/interop/random_trainings.py "$keel" --seed "$drawn" --sets "$sets"
+against 'random fits' tests/interop/random_fits.py "$keel" --seed "$fit" --fits "$fits"
 wait
 [ "$models" = some ] || against keras.applications tests/interop/applications.py --keel "$keel" --only "$models"
 read -r passed failed < <(cat "$logs"/*.count | awk '{ p += $1; f += $2 } END { print p + 0, f + 0 }')

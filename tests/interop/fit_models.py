@@ -1,0 +1,417 @@
+"""Models drawn by chance for random_fits.py: their inputs, layers, outputs, losses and metrics.
+
+A model reads one to three inputs of any kind (numbers, bytes, whole numbers, tokens, texts, images,
+steps with masks), each of which becomes a vector. The vectors go through layers that are nested,
+shared or frozen, and one to three outputs end the model, of vectors or of steps.
+"""
+import random_graphs as graphs  # sets up Keras; draws nothing when imported
+import random_trainings as trainings
+import keras
+import numpy as np
+from keras import layers as L
+from keras import losses, ops, optimizers
+from keras import metrics as M
+
+WORDS = ["a", "b", "c", "zz", "ü", "日本語", "a longer text than thirty-two bytes are"]
+TOKENS, STEPS, CLASSES = 6, 4, 3
+JAX = keras.backend.backend() == "jax"
+
+
+class Draw(trainings.Draw):
+    def seed(self):
+        return self.int(0, 999)
+
+    def kernel(self):
+        """Initializers, now and then regularizers and a constraint."""
+        normal = keras.initializers.RandomNormal
+        a = dict(kernel_initializer=normal(0.0, 0.5, seed=self.seed()), bias_initializer=normal(0.0, 0.3, seed=self.seed()))
+        if self.flip(0.25):
+            a["kernel_regularizer"] = self.regularizer()
+        if self.flip(0.15):
+            a["kernel_constraint"] = self.constraint()
+        if self.flip(0.15):
+            a["bias_regularizer"] = self.regularizer()
+        if self.flip(0.1):
+            a["activity_regularizer"] = self.regularizer()
+        return a
+
+    def smooth(self):
+        return self.one(["tanh", "sigmoid", "softplus", "gelu", "silu", "elu", "relu", None, "softsign", "mish"])
+
+
+# ---- layers of vectors --------------------------------------------------------------------------
+
+
+def batch_norm(d):
+    return L.BatchNormalization(momentum=d.one([0.99, d.real(0.3, 1)]), epsilon=d.one([1e-3, 0.1]), center=d.flip(0.8), scale=d.flip(0.8),
+                                gamma_regularizer=d.one([None, None, "l2"]), beta_constraint=d.one([None, None, None, "non_neg"]),
+                                trainable=d.flip(0.85))  # fmt: skip
+
+
+def dense(d):
+    return L.Dense(d.int(2, 6), d.smooth(), use_bias=d.flip(0.8), trainable=d.flip(0.9), **d.kernel())
+
+
+def vector_layer(d, n):
+    """A layer of vectors of n numbers."""
+    return d.one([lambda: dense(d), lambda: dense(d), lambda: dense(d), lambda: batch_norm(d), lambda: batch_norm(d),
+                  lambda: L.LayerNormalization(epsilon=0.01, center=d.flip(), scale=d.flip()), lambda: L.Dropout(0.0, seed=d.seed()),
+                  lambda: L.PReLU(), lambda: L.ActivityRegularization(d.real(0, 0.01), d.real(0, 0.01)), lambda: L.GaussianNoise(0.0),
+                  lambda: L.Rescaling(d.real(0.5, 2), d.real(-1, 1)), lambda: L.LeakyReLU(0.2), lambda: L.RMSNormalization(epsilon=0.01),
+                  lambda: L.UnitNormalization(), lambda: L.GroupNormalization(1, epsilon=0.01), lambda: L.AlphaDropout(0.0),
+                  lambda: L.SpectralNormalization(L.Dense(n)), lambda: L.Activation(d.smooth() or "linear")])()  # fmt: skip
+
+
+def held(d, n, deep=0):
+    """A model of vectors of n numbers, which gives such vectors, perhaps with a model inside, perhaps frozen."""
+    if d.flip():
+        m = keras.Sequential([L.Input((n,)), *[vector_layer(d, n) for _ in range(d.int(0, 2))], L.Dense(n, d.smooth(), **d.kernel())])
+    else:
+        i = L.Input((n,))
+        x = held(d, n, deep + 1)(i) if deep < 2 and d.flip(0.4) else i
+        x = L.Dense(n, d.smooth(), **d.kernel())(x)
+        m = keras.Model(i, d.one([lambda: x, lambda: L.Add()([x, i]), lambda: x * 0.5 + i,
+                                  lambda: ops.concatenate([x, i], -1)[:, :n]])())  # fmt: skip
+    if d.flip(0.15):
+        m.trainable = False
+    return m
+
+
+def bend(d, x):
+    """A vector after some layers, models and operations."""
+    for _ in range(d.int(0, 3)):
+        n = x.shape[-1]
+        kind = d.int(0, 9)
+        if kind <= 4:
+            x = vector_layer(d, n)(x)
+        elif kind == 5:
+            x = held(d, n)(x, **({"training": False} if d.flip(0.2) else {}))
+        elif kind == 6:
+            m = held(d, n)
+            x = m(m(x))
+        elif kind == 7:
+            layer = L.Dense(n, d.smooth(), **d.kernel())
+            x = L.Average()([layer(x), layer(layer(x))])
+        elif kind == 8:
+            x = d.one([lambda: ops.tanh(x) + x, lambda: x * 0.3 - 1.0, lambda: ops.concatenate([x, ops.square(x)], axis=-1),
+                       lambda: ops.softmax(x), lambda: ops.where(x > 0.1, x, 0.5 * x),
+                       lambda: ops.maximum(x, ops.mean(x, -1, keepdims=True))])()  # fmt: skip
+        else:
+            x = L.Dense(n, **d.kernel())(x)
+            x = L.Multiply()([x, L.Dense(n, "sigmoid")(x)])
+    return x
+
+
+# ---- from steps and images to vectors -----------------------------------------------------------
+
+
+def recurrent(d, x):
+    """(vector, steps or None)"""
+    kind = d.one([L.LSTM, L.GRU, L.SimpleRNN])
+    n = d.int(2, 4)
+    way = d.int(0, 5)
+    if way == 0:
+        return L.Bidirectional(kind(n, seed=d.seed()), merge_mode=d.one(["concat", "sum", "ave", "mul"]))(x), None
+    if way == 1:
+        y, *states = kind(n, return_sequences=True, return_state=True)(x)
+        y = kind(n, return_sequences=True, go_backwards=d.flip(0.3))(y, initial_state=states)
+        return L.Concatenate()([states[0], kind(3)(y)]), None
+    if way == 2:
+        y = kind(n, return_sequences=True, unroll=d.flip(0.3), recurrent_initializer="glorot_uniform", recurrent_dropout=0.0)(x)
+        return kind(n)(y), y
+    if way == 3:
+        cell = {L.LSTM: L.LSTMCell, L.GRU: L.GRUCell, L.SimpleRNN: L.SimpleRNNCell}[kind]
+        y = L.RNN([cell(n), L.GRUCell(3)], return_sequences=True)(x)
+        return L.GlobalAveragePooling1D()(y), y
+    if way == 4:
+        y = L.Bidirectional(kind(n, return_sequences=True), merge_mode=d.one(["concat", "sum"]))(x)
+        return L.GlobalMaxPooling1D()(y), y
+    return kind(n, **{k: v for k, v in d.kernel().items() if k != "activity_regularizer"})(x), None
+
+
+def of_steps(d, x):
+    """(vector, steps or None) of [B, T, C]"""
+    way = d.int(0, 6)
+    if way <= 2:
+        return recurrent(d, x)
+    if way == 3:
+        y = L.Conv1D(d.int(2, 4), 2, padding=d.one(["same", "causal", "valid"]), activation=d.smooth(), **d.kernel())(x)
+        return L.GlobalAveragePooling1D()(batch_norm(d)(y)), None
+    if way == 4:
+        y = L.MultiHeadAttention(d.int(1, 2), 2, use_bias=False, dropout=0.0)(x, x, use_causal_mask=d.flip(0.3))
+        y = L.LayerNormalization(epsilon=0.01)(L.Add()([y, x]))
+        return L.GlobalAveragePooling1D()(y), y
+    if way == 5:
+        y = L.TimeDistributed(L.Dense(3, d.smooth(), **d.kernel()))(x)
+        return L.GlobalAveragePooling1D()(y), y
+    y = L.Dense(3, d.smooth())(x)
+    return L.GlobalAveragePooling1D()(L.Dropout(0.0)(y)), y
+
+
+def of_image(d, x):
+    """The vector of [B, H, W, C]."""
+    channels = x.shape[-1]
+    x = d.one([lambda: L.Rescaling(1 / 255)(x), lambda: L.Rescaling(1 / 127.5, -1)(x),
+               lambda: L.Normalization(mean=[120.0] * channels, variance=[4000.0] * channels)(x)])()  # fmt: skip
+    for _ in range(d.int(1, 2)):
+        x = d.one([lambda: L.Conv2D(d.int(2, 4), d.one([1, 2, 3]), padding="same", strides=d.one([1, 1, 2]), use_bias=d.flip(), **d.kernel()),
+                   lambda: L.DepthwiseConv2D(2, padding="same"), lambda: L.SeparableConv2D(3, 2, padding="same")])()(x)  # fmt: skip
+        if d.flip():
+            x = batch_norm(d)(x)
+        x = L.Activation(d.smooth() or "linear")(x)
+        if min(x.shape[1:3]) > 2 and d.flip():
+            x = d.one([L.MaxPooling2D, L.AveragePooling2D])(2)(x)
+    return d.one([L.GlobalAveragePooling2D(), L.Flatten(), L.GlobalMaxPooling2D()])(x)
+
+
+# ---- inputs: (input, vector, steps or None) ------------------------------------------------------
+
+
+def read_steps(d, name):
+    t = L.Input((STEPS, d.int(1, 3)), name=name)
+    return t, *of_steps(d, L.Masking(0.0)(t) if d.flip() else t)
+
+
+def read_image(d, name, dtype, channels):
+    t = L.Input((d.int(5, 7), d.int(5, 7), channels or d.one([1, 3])), name=name, dtype=dtype)
+    return t, of_image(d, t), None
+
+
+def read_tokens(d, name):
+    steps = d.one([STEPS, STEPS, 1])
+    t = L.Input((steps,), name=name, dtype=d.one(["int32", "int64", "uint8", "float32"]))
+    y = L.Embedding(TOKENS, d.int(2, 4), mask_zero=steps > 1 and d.flip(), embeddings_regularizer=d.one([None, None, "l2"]))(t)
+    return (t, L.Flatten()(y), None) if steps == 1 else (t, *of_steps(d, y))
+
+
+def read_categories(d, name, kind):
+    """Texts or whole numbers that are looked up."""
+    shape = (d.int(1, 2),)
+    mode = d.one(["multi_hot", "count", "tf_idf", "int"])
+    a = dict(output_mode=mode, num_oov_indices=d.int(1, 2))
+    if kind == "text":
+        t, look = L.Input(shape, name=name, dtype="string"), L.StringLookup(**a)
+        look.adapt(np.array(WORDS[: d.int(2, 5)] + WORDS[:2]))
+    else:
+        t, look = L.Input(shape, name=name, dtype=d.one(["int64", "int32"])), L.IntegerLookup(**a)
+        look.adapt(np.array([3, 1, 4, 1, 5]))
+    v = look(t)
+    if mode == "int":
+        v = d.one([lambda: L.CategoryEncoding(12, output_mode="count")(v), lambda: L.Rescaling(0.1)(v)])()
+    if mode != "tf_idf":  # whole numbers, of which Keras's SpectralNormalization makes whole numbers
+        v = L.Dense(3, d.smooth(), **d.kernel())(v)
+    return t, v, None
+
+
+def read_bins(d, name):
+    t = L.Input((d.int(1, 3),), name=name)
+    look = L.Discretization(num_bins=d.int(2, 5), output_mode=d.one(["multi_hot", "count"]))
+    look.adapt(d.chance.normal(size=(50, 1)).astype("float32"))
+    v = look(t)
+    return t, L.Concatenate()([v, t]) if d.flip() else v, None
+
+
+def read_whole(d, name, types):
+    t = L.Input((d.int(1, 4),), name=name, dtype=d.one(types))
+    v = d.one([lambda: L.Dense(3, d.smooth(), **d.kernel())(t), lambda: L.Rescaling(0.1)(t), lambda: ops.cast(t, "float32")])()
+    return t, v, None
+
+
+def read_real(d, name):
+    shape = (d.int(1, 5),)
+    t = L.Input(shape, name=name, dtype=d.one(["float32"] * 5 + ["float64"]))
+    if not d.flip(0.3):
+        return t, t, None
+    scale = L.Normalization(axis=d.one([-1, None]))
+    scale.adapt(d.chance.normal(1, 2, (40, *shape)).astype("float32"))
+    return t, scale(t), None
+
+
+def read(d, kind, name, channels):
+    if kind == "steps":
+        return read_steps(d, name)
+    if kind in ("image", "image8"):
+        return read_image(d, name, "uint8" if kind == "image8" else "float32", channels)
+    if kind == "table":
+        return read_tokens(d, name)
+    if kind in ("text", "lookup"):
+        return read_categories(d, name, kind)
+    if kind == "bins":
+        return read_bins(d, name)
+    if kind in ("bytes", "whole"):
+        return read_whole(d, name, ["uint8", "bool"] if kind == "bytes" else ["int32", "int64"])
+    return read_real(d, name)
+
+
+# ---- models -------------------------------------------------------------------------------------
+
+
+def sparse_is_alike(optimizer):
+    """Keras on TensorFlow moves tables by sparse rows (README, differences), which only SGD takes as others."""
+    return JAX or type(optimizer) is optimizers.SGD and not (optimizer.clipnorm or optimizer.global_clipnorm or optimizer.gradient_accumulation_steps)
+
+
+class Model:
+    """A model, and what it reads and gives, in Keras's order of both.
+
+    inputs   (name, kind, shape of a row, dtype)
+    outputs  (name, kind of target, shape of a row)
+    named    whether its outputs are a dict, whose keys may be other names than those of layers
+    photos   whether it has one input of images, and one output of their classes
+    """
+
+    def __init__(self, d, tables, photos):
+        self.d, self.photos = d, photos
+        self.inputs, self.outputs, self.steps = [], [], None
+        plain = d.flip(0.3)  # a CSV file can have its rows
+        kinds = ["real", "real", "steps", "image", "bytes", "whole", "image8"] + ["table", "text", "lookup", "bins"] * (1 + tables)
+        if plain:
+            kinds = ["real", "real", "bytes", "whole", "text", "lookup", "bins"]
+        if photos:
+            plain, kinds = False, ["image", "image8"]
+        if JAX:
+            kinds = [k for k in kinds if k not in ("text", "lookup")]
+        vectors, ins = [], []
+        for k in range(1 if photos else d.one([1, 1, 1, 2, 2, 3])):
+            kind = d.one(kinds)
+            kind = "real" if kind == "table" and not tables else kind
+            t, v = self.input(kind, f"in_{k}" if d.flip() else d.one(["b", "left", "x", "z_input"]) + str(k))
+            ins.append(t)
+            vectors.append(v)
+        x = L.Concatenate()(vectors) if len(vectors) > 1 else vectors[0]
+        x = bend(d, x if x.dtype == "float32" else L.Dense(4, "tanh")(x))
+        outs = []
+        for k in range(1 if photos else d.one([1, 1, 1, 2, 2, 3])):
+            outs.append(self.output(x, f"out_{k}" if d.flip() else d.one(["z", "a", "score", "y"]) + str(k), plain))
+        by_name = len(ins) > 1 and d.flip(0.2)
+        self.named = len(outs) > 1 and d.flip(0.2)
+        if self.named:
+            keys = [d.one([o[0], f"{c}_key"]) for o, c in zip(self.outputs, "bac")]
+            self.outputs = [(k, *o[1:]) for k, o in zip(keys, self.outputs)]
+        self.model = keras.Model({t.name: t for t in ins} if by_name else graphs.one(ins),
+                                 {o[0]: t for o, t in zip(self.outputs, outs)} if self.named else graphs.one(outs))  # fmt: skip
+        # Keras sorts dicts
+        if by_name:
+            self.inputs.sort()
+        if self.named:
+            self.outputs.sort()
+
+    def input(self, kind, name):
+        d = self.d
+        t, v, steps = read(d, kind, name, 3 if self.photos else None)
+        self.steps = self.steps if steps is None else steps
+        if kind in ("bytes", "whole") and v.dtype != "float32":
+            v = L.Dense(3)(v)
+        if len(v.shape) == 2 and (v.dtype != "float32" or d.flip(0.3)):
+            v = L.Dense(d.int(2, 4), d.smooth(), **d.kernel())(v)
+        self.inputs.append((name, kind, tuple(t.shape[1:]), str(t.dtype)))
+        return t, v
+
+    def output(self, x, name, plain):
+        d = self.d
+        kind = "classes" if self.photos else d.one(["real", "real", "binary", "classes", "one_hot", "logits"])
+        n = {"real": d.int(1, 3), "binary": d.int(1, 2), "classes": CLASSES, "one_hot": CLASSES, "logits": d.one([1, 3])}[kind]
+        if plain and kind != "classes":
+            n = {"one_hot": CLASSES}.get(kind, d.int(1, 2))
+        activation = {"binary": "sigmoid", "classes": "softmax", "one_hot": "softmax"}.get(kind)
+        t = self.steps if self.steps is not None and not plain and d.flip(0.5) else x
+        if d.flip(0.2) and activation:
+            t = L.Activation(activation, name=name)(L.Dense(n, **d.kernel())(t))
+        else:
+            t = L.Dense(n, activation, name=name, **d.kernel())(t)
+        self.outputs.append((name, kind, tuple(t.shape[1:])))
+        return t
+
+
+# ---- losses and metrics -------------------------------------------------------------------------
+
+
+def loss_of(d, kind, n):
+    """A loss of an output of n numbers."""
+    reduction = d.one(["sum_over_batch_size"] * 5 + ["sum", "mean_with_sample_weight"])
+    r = {} if reduction == "sum_over_batch_size" else dict(reduction=reduction)
+    smoothing = lambda: dict(label_smoothing=d.one([0, 0.1]))
+    of_kind = {
+        "real": [lambda: d.one(["mse", "mae", "huber", "log_cosh", "mean_squared_error"]), lambda: losses.MeanSquaredError(**r),
+                 lambda: losses.Huber(**r), lambda: losses.CosineSimilarity(**r) if n > 1 else losses.LogCosh(**r)],
+        "binary": [lambda: d.one(["binary_crossentropy", "mse"]), lambda: losses.BinaryCrossentropy(**smoothing(), **r),
+                   lambda: losses.BinaryFocalCrossentropy(apply_class_balancing=d.flip(), **r)],
+        "logits": [lambda: losses.BinaryCrossentropy(from_logits=True, **r), lambda: "hinge", lambda: "squared_hinge",
+                   lambda: losses.BinaryFocalCrossentropy(from_logits=True, **r)],
+        "one_hot": [lambda: d.one(["categorical_crossentropy", "kl_divergence", "mse"]),
+                    lambda: losses.CategoricalCrossentropy(**smoothing(), **r), lambda: losses.CategoricalFocalCrossentropy(**r)],
+        "classes": [lambda: "sparse_categorical_crossentropy", lambda: losses.SparseCategoricalCrossentropy(**r)],
+    }  # fmt: skip
+    return d.one(of_kind[kind])()
+
+
+def metric_of(d, kind, n, rank):
+    """A metric of an output of n numbers, whose rows have that rank."""
+    t = d.one([None, 0.3, [0.2, 0.5, 0.7]])
+    one = d.one([None, 0.3])  # of several Keras's history has the live variable, which a validation changes
+    name = {"name": f"m{d.int(0, 99)}"} if d.flip(0.3) else {}
+    smoothing = lambda: dict(label_smoothing=d.one([0, 0.1]))
+    of_kind = {
+        "binary": [lambda: "accuracy", lambda: M.BinaryAccuracy(threshold=d.real(0.2, 0.8), **name),
+                   lambda: M.Precision(thresholds=t, **name), lambda: M.Recall(thresholds=t, **name),
+                   lambda: M.AUC(d.one([200, 11, 50]), curve=d.one(["ROC", "PR"]),
+                                 summation_method=d.one(["interpolation", "minoring", "majoring"]), **name),
+                   lambda: M.TruePositives(one, **name), lambda: M.FalseNegatives(one, **name), lambda: M.TrueNegatives(t),
+                   lambda: M.FalsePositives(t), lambda: M.SensitivityAtSpecificity(d.real(0.2, 0.8), **name),
+                   lambda: M.PrecisionAtRecall(d.real(0.2, 0.8), num_thresholds=50), lambda: M.BinaryCrossentropy(**smoothing(), **name),
+                   lambda: "mse", lambda: "Hinge", lambda: M.BinaryIoU([d.int(0, 1)], d.real(0.2, 0.8))],
+        "real": [lambda: "mae", lambda: "mse", lambda: M.RootMeanSquaredError(**name), lambda: M.LogCoshError(**name),
+                 lambda: M.MeanAbsolutePercentageError(**name), lambda: "msle"],
+        "one_hot": [lambda: "accuracy", lambda: "acc", lambda: M.CategoricalAccuracy(**name),
+                    lambda: M.CategoricalCrossentropy(**smoothing(), **name), lambda: M.TopKCategoricalAccuracy(2, **name),
+                    lambda: M.KLDivergence(**name), lambda: M.AUC(50, **name),
+                    lambda: M.Precision(top_k=d.one([None, 1, 2]), class_id=d.one([None, 1]), **name), lambda: M.Recall(class_id=2, **name),
+                    lambda: M.OneHotIoU(CLASSES, [0, 2], **name), lambda: M.OneHotMeanIoU(CLASSES, **name)],
+        "classes": [lambda: "accuracy", lambda: M.SparseCategoricalAccuracy(**name), lambda: M.SparseTopKCategoricalAccuracy(2, **name),
+                    lambda: M.SparseCategoricalCrossentropy(**name), lambda: M.MeanIoU(CLASSES, sparse_y_pred=False, **name),
+                    lambda: M.IoU(CLASSES, [1], sparse_y_pred=False), lambda: "sparse_categorical_crossentropy"],
+        "logits": [lambda: "hinge", lambda: M.SquaredHinge(**name), lambda: M.BinaryCrossentropy(from_logits=True, **name),
+                   lambda: M.BinaryAccuracy(threshold=0.0, **name), lambda: "mse"],
+    }[kind]  # fmt: skip
+    if kind == "binary" and rank == 1 and n > 1:
+        of_kind += [lambda: M.F1Score(average=d.one([None, "micro", "macro", "weighted"]), threshold=d.one([0.5, 0.3]), **name),
+                    lambda: M.FBetaScore(beta=d.real(0.5, 2), average=d.one([None, "micro"]), threshold=0.5, **name),
+                    lambda: M.AUC(11, multi_label=True, num_labels=n)]  # fmt: skip
+    if kind == "real" and rank == 1:
+        of_kind += [lambda: M.R2Score(d.one(["uniform_average", "variance_weighted_average", None]), **name)]
+    if kind == "real" and n > 1:
+        of_kind += [lambda: M.CosineSimilarity(**name), lambda: "cosine_similarity"]
+    if kind == "one_hot" and rank == 1:
+        of_kind += [lambda: M.F1Score(average=d.one([None, "macro", "weighted"]), **name), lambda: M.FBetaScore(average="micro", beta=0.5)]
+    return d.one(of_kind)()
+
+
+def compile_model(d, m, optimizer):
+    """Compiles it; arguments come in all forms that Keras takes: lists, dicts, a single one. Returns them, to be shown."""
+    names = [o[0] for o in m.outputs]
+
+    def spread(values):
+        if len(names) == 1:
+            return values[0] if d.flip(0.7) else {names[0]: values[0]}
+        return values if d.flip() and not m.named else dict(zip(names, values))
+
+    def metric_lists():
+        return spread([[metric_of(d, k, s[-1], len(s)) for _ in range(d.int(0, 2))] for _, k, s in m.outputs])
+
+    a = dict(loss=spread([loss_of(d, k, s[-1]) for _, k, s in m.outputs]))
+    if len(names) > 1 and not m.named and d.flip(0.1) and all(k == "real" for _, k, _ in m.outputs):
+        a["loss"] = d.one(["mse", "mae"])  # one for all
+    if d.flip(0.7):
+        a["metrics"] = metric_lists()
+    if d.flip(0.4):
+        a["weighted_metrics"] = metric_lists()
+    if len(names) > 1 and d.flip(0.6):
+        weights = [d.real(0.1, 2) for _ in names]
+        a["loss_weights"] = dict(zip(names, weights))
+        # Keras gives those of a dict to a list of losses in the order of the sorted names (README, differences)
+        if isinstance(a["loss"], list) and (d.flip() or names != sorted(names)):
+            a["loss_weights"] = weights
+    elif len(names) == 1 and d.flip(0.15):
+        a["loss_weights"] = [d.real(0.1, 2)]
+    m.model.compile(optimizer, jit_compile=False, **a)
+    return a

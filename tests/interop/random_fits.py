@@ -1,0 +1,350 @@
+#!/usr/bin/env python3
+"""Whole fits drawn by chance, by the command keel and by the real Keras: `keel fit` beside `model.fit`.
+
+    random_fits.py path/to/keel [--seed 1] [--fits 20] [--policy mixed_bfloat16] [--only SEED] [--show] [--keep FOLDER]
+
+A fit is a model (fit_models.py), an optimizer, losses and metrics with arguments; rows in a file or a
+folder, perhaps with weights of rows or of classes (fit_data.py); callbacks; a validation; one device
+or several. Some models were trained by Keras before they were saved. Compared are:
+
+    history  each value of each epoch, and how many epochs there were
+    weights  and state of the optimizer in the file that keel saves, after Keras has loaded it
+    files    those of ModelCheckpoint: whether there are any, and their weights; names in those of CSVLogger
+    predict  and evaluate: keel of that file, and Keras of it
+    further  weights and state after one more epoch of that file, by keel and by Keras
+
+How they are compared is said in fit_compare.py. A failing fit is printed; --only runs the one of a
+seed, and --keep leaves its files. The last line is 'N passed, N failed'.
+"""
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import traceback
+import warnings
+
+import random_graphs as graphs  # sets up Keras; draws nothing when imported
+import random_trainings as trainings
+import fit_compare
+import fit_data
+import fit_models
+import keras
+import numpy as np
+from keras import callbacks, optimizers
+from keras.optimizers import schedules
+
+
+def inner_of(optimizer):
+    return getattr(optimizer, "inner_optimizer", optimizer)
+
+
+class Callbacks:
+    """Drawn callbacks. texts: those for keel; make(program): Keras's, whose files have the program's name"""
+
+    def __init__(self, d, folder, optimizer, watched):
+        self.d, self.folder, self.watched = d, folder, watched
+        self.texts, self.made = [], []
+        if d.flip(0.3):
+            self.early_stopping()
+        if not isinstance(inner_of(optimizer)._learning_rate, schedules.LearningRateSchedule):
+            self.learning_rate()
+        if d.flip(0.3):
+            self.checkpoint()
+        if d.flip(0.3):
+            self.add("CSVLogger", dict(filename=self.file("keel", "log.csv")), lambda program: callbacks.CSVLogger(self.file(program, "log.csv")))
+        if optimizer.use_ema and optimizer is inner_of(optimizer) and d.flip(0.5):
+            self.averages()
+
+    def make(self, program):
+        return [f(program) for f in self.made]
+
+    def file(self, program, name):
+        return os.path.join(self.folder, f"{program}_{name}")
+
+    def add(self, name, a, make=None):
+        self.texts.append(f"{name}({', '.join(f'{k}={v}' for k, v in a.items() if v is not None)})")
+        self.made.append(make or (lambda program: getattr(callbacks, name)(**a)))
+
+    def early_stopping(self):
+        d = self.d
+        a = dict(monitor=d.one(self.watched), min_delta=d.one([0, d.real(0, 0.05)]), patience=d.int(0, 2), mode=d.one(["auto", "min", "max"]),
+                 restore_best_weights=d.flip(0.7), start_from_epoch=d.int(0, 1))  # fmt: skip
+        self.add("EarlyStopping", a)
+
+    def learning_rate(self):
+        d = self.d
+        if d.flip(0.3):
+            a = dict(monitor=d.one(self.watched), factor=d.real(0.1, 0.9), patience=d.int(0, 2), mode=d.one(["min", "max"]),
+                     min_delta=d.real(0, 0.05), cooldown=d.int(0, 1))  # fmt: skip
+            self.add("ReduceLROnPlateau", a)
+        elif d.flip(0.3):
+            rate = d.real(0.001, 0.05)
+            s = schedules.ExponentialDecay(rate, 2, 0.5)
+            self.add("LearningRateScheduler", dict(schedule=f"ExponentialDecay({rate}, 2, 0.5)"),
+                     lambda program: callbacks.LearningRateScheduler(lambda epoch: float(s(epoch))))  # fmt: skip
+
+    def checkpoint(self):
+        d = self.d
+        a = dict(save_best_only=d.flip(), monitor=d.one(self.watched), mode=d.one(["min", "max"]), save_weights_only=d.flip(0.4),
+                 save_freq=d.one(["epoch", "epoch", 3]))  # fmt: skip
+        if a["save_freq"] != "epoch":
+            a["save_best_only"] = False
+        name = "checkpoint.weights.h5" if a["save_weights_only"] else "checkpoint.keras"
+        self.add("ModelCheckpoint", dict(filepath=self.file("keel", name), **a),
+                 lambda program: callbacks.ModelCheckpoint(self.file(program, name), **a))  # fmt: skip
+
+    def averages(self):
+        # a fit stopped by EarlyStopping has the averages in the end, in Keras the weights (README, differences)
+        swap = self.d.flip() and not any("EarlyStopping" in t for t in self.texts)
+        self.add("SwapEMAWeights", dict(swap_on_epoch=swap))
+
+
+class Fit:
+    """train, test   the Rows of the training, and of the validation or None
+    data, named      what keel reads, and the options that name its fields
+    options          further ones of keel
+    """
+
+    def __init__(self, keel, folder, seed):
+        d = self.d = fit_models.Draw(seed)
+        self.keel, self.folder, self.seed = keel, folder, seed
+        optimizer = trainings.draw_optimizer(d, d.one([*trainings.OPTIMIZERS, "SGD", "SGD", "Adam", "Adam", "RMSprop"]))
+        self.drawn = fit_models.Model(d, fit_models.sparse_is_alike(optimizer), d.flip(0.12))
+        if d.flip(0.15):
+            optimizer = optimizers.LossScaleOptimizer(optimizer, d.one([2.0**10, 8.0]), d.int(1, 6))
+        self.optimizer = optimizer
+        self.compiled = fit_models.compile_model(d, self.drawn, optimizer)
+        self.batch, n = d.int(3, 8), d.int(9, 30)
+        if d.flip(0.3):
+            n = self.batch * d.int(2, 4)
+        self.draw_rows(n)
+        self.epochs = d.one([1, 2, 2, 3, 4])
+        self.options = ["--devices", d.one(["cpu:0", "cpu:0-3", "cpu:0-2"])]
+        self.draw_validation(n)
+        self.draw_class_weight()
+        if d.flip(0.25):
+            self.options.append("--reproducible")
+        self.path = os.path.join(folder, "set.keras")
+        # Keras leaves Nadam's product of factors in a LossScaleOptimizer out of the file (README, differences)
+        self.goes_on = not (inner_of(optimizer) is not optimizer and isinstance(inner_of(optimizer), optimizers.Nadam))
+        self.trained_before = d.flip(0.35) and self.goes_on
+        m = self.drawn.model
+        if self.trained_before:
+            m.fit(self.rows.keras_x(m), self.rows.keras_y(m), self.batch, 1, shuffle=False, verbose=0)
+        m.save(self.path)
+        known = ["loss"] + (["val_loss"] if self.test and self.frequency == 1 else [])
+        self.calls = Callbacks(d, folder, optimizer, known)
+        self.write(d.flip())
+
+    def draw_rows(self, n):
+        d = self.d
+        self.photos = None
+        if self.drawn.photos:
+            self.photos = fit_data.Photos(d, self.drawn, self.folder, n)
+            self.rows = self.photos.rows
+        else:
+            self.rows = fit_data.Rows(*fit_data.rows_of(d, self.drawn, n), fit_data.weights_of(d, self.drawn, n))
+        self.kind = d.one(["npz", "npz", "npz" if self.rows.has_texts() else "h5", "jsonl"])
+        if self.rows.is_flat() and d.flip(0.7):
+            self.kind = "csv"
+        self.kind = "folder" if self.photos else self.kind
+
+    def draw_validation(self, n):
+        d = self.d
+        self.train, self.test, self.split, self.frequency = self.rows, None, 0.0, 1
+        if self.photos:
+            self.split = self.photos.split
+            self.options += ["--seed", str(self.photos.seed)]
+        elif d.flip(0.25):
+            self.split = d.one([0.2, 0.3, 0.25])
+        elif d.flip(0.6):
+            tests = d.int(4, 12)
+            self.test = fit_data.Rows(*fit_data.rows_of(d, self.drawn, tests), fit_data.weights_of(d, self.drawn, tests))
+        if self.split:
+            at = self.photos.n_train if self.photos else int(np.floor(n * (1 - self.split)))
+            self.train, self.test = self.rows.part(slice(0, at)), self.rows.part(slice(at, None))
+        if self.test and d.flip(0.3):
+            self.frequency = 2
+
+    def draw_class_weight(self):
+        d, (_, kind, shape) = self.d, self.drawn.outputs[0]
+        self.class_weight = None
+        if len(self.drawn.outputs) == 1 and self.rows.w is None and kind in ("classes", "one_hot") and len(shape) == 1 and d.flip(0.3):
+            self.class_weight = {k: d.real(0.2, 2) for k in range(shape[0])}
+
+    def write(self, by_name):
+        if self.photos:
+            self.data, self.named = self.photos.path, self.photos.options
+        else:
+            self.data, self.named = fit_data.write_file(self.folder, "d", self.kind, self.rows, by_name)
+        if self.test and not self.split:
+            if self.rows.w is None or self.test.w is None and "--sample-weight" in self.named:
+                self.test.w = fit_data.all_ones(self.rows.w, self.test.n())  # keel reads both files alike
+            self.test_data, _ = fit_data.write_file(self.folder, "v", self.kind, self.test, by_name)
+
+    def text(self):
+        layers = " ".join(type(layer).__name__ for layer in self.drawn.model.layers)
+        return "\n       ".join([
+            trainings.text_of(self.optimizer), layers, f"in {self.drawn.inputs} out {self.drawn.outputs}", fit_compare.short(self.compiled),
+            f"{self.kind} {self.rows.n()} rows of {self.batch}, {self.epochs} epochs, {self.options}, split {self.split}, "
+            f"validation {self.test.n() if self.test else 0} every {self.frequency}, weights {'none' if self.rows.w is None else 'yes'}, "
+            f"classes {self.class_weight}, trained before {self.trained_before}, {self.calls.texts}"])  # fmt: skip
+
+    # ---- both programs ----------------------------------------------------------------------------
+
+    def run_keras(self, path, chance=None, further=False):
+        """The model of that file after its fit, and the history. chance: moves its weights and inputs. further: one plain epoch"""
+        m = keras.models.load_model(path)
+        if chance is not None:
+            m.set_weights(trainings.moved([v.numpy() for v in m.weights], chance))
+        a = dict(sample_weight=self.train.keras_w(m), class_weight=self.class_weight)
+        if not further:
+            a["callbacks"] = self.calls.make("keras" if path == self.path and chance is None else "keras_again")
+        if self.test and not further:
+            test = [self.test.keras_x(m, chance), self.test.keras_y(m), *([] if self.test.w is None else [self.test.keras_w(m)])]
+            a.update(validation_data=tuple(test), validation_freq=self.frequency, validation_batch_size=self.batch)
+        h = m.fit(self.train.keras_x(m, chance), self.train.keras_y(m), self.batch, 1 if further else self.epochs, shuffle=False, verbose=0, **a)
+        return m, h
+
+    def run_keel(self, path, out, history, further=False):
+        args = ["fit", path, "--data", self.data, *self.named, "--batch-size", str(self.batch), "--epochs", str(1 if further else self.epochs),
+                "--no-shuffle", "--history", history, "-o", out, *self.options]  # fmt: skip
+        if self.split:
+            args += ["--validation-split", str(self.split)]
+        elif self.test and not further:
+            args += ["--validation", self.test_data]
+        if self.test and not further and self.frequency > 1:
+            args += ["--validation-freq", str(self.frequency)]
+        if self.class_weight:
+            args += ["--class-weight", ",".join(str(v) for v in self.class_weight.values())]
+        if self.calls.texts and not further:
+            args += ["--callbacks", ", ".join(self.calls.texts)]
+        return self.call(*args)
+
+    def call(self, *args):
+        done = subprocess.run([self.keel, *args], capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(done.stderr.split())[-500:]}\n       {shlex.join(args)}")
+        return done.stdout
+
+    def file(self, name):
+        return os.path.join(self.folder, name)
+
+    # ---- compared ---------------------------------------------------------------------------------
+
+    def compare(self):
+        """(outcome, what differs): True, False, or None where there is nothing to compare."""
+        model, h = self.run_keras(self.path)
+        want = fit_compare.numbers(model, h, self.frequency)
+        finite = fit_compare.is_finite(model, h)
+        try:
+            self.run_keel(self.path, self.file("t.keras"), self.file("h.csv"))
+        except RuntimeError as e:
+            if finite:
+                raise
+            return None, f"Keras's numbers are not finite; {e}"
+        if not finite:
+            return None, "Keras's numbers are not finite"
+        model = keras.models.load_model(self.file("t.keras"))
+        got = dict(fit_compare.numbers(model), history=fit_compare.read_history(self.file("h.csv")))
+        uneven = [self.train.n() % self.batch, self.test and self.test.n() % self.batch, self.rows.w is not None, self.class_weight]
+        if any(uneven):
+            got["history"], want["history"] = self.without_losses(got["history"]), self.without_losses(want["history"])
+        bad = self.differences(got, want, self.path)
+        if not bad:
+            bad = fit_compare.files(self.calls, self.path) + self.infers(model)
+        if not bad and self.goes_on:
+            bad = self.further()
+        return not bad, "\n       ".join(bad[:8])
+
+    def differences(self, got, want, path, further=False):
+        def numbers(path, chance=None):
+            return fit_compare.numbers(*self.run_keras(path, chance, further), self.frequency)
+
+        again = fit_compare.Again(self.seed, lambda chance: numbers(path, chance), lambda: numbers(graphs.in_float32(path)))
+        return fit_compare.differences(got, want, again, trainings.text_of(self.optimizer))
+
+    def without_losses(self, history):
+        """Without the losses of single outputs, which are means over rows in Keel (README, differences)."""
+        names = [f"{name}_loss" for name, _, _ in self.drawn.outputs] if len(self.drawn.outputs) > 1 else []
+        return {k: v for k, v in history.items() if k.removeprefix("val_") not in names}
+
+    def infers(self, model):
+        """Differences of predict and evaluate, of the validation's rows if there are any."""
+        rows, path, out = self.test or self.train, self.file("t.keras"), self.file("p.npy")
+        data, named = fit_data.write_file(self.folder, "e", "npz" if self.photos else self.kind, rows, False)
+        options = ["--data", data, *named, "--batch-size", str(self.batch), *self.options[:2]]
+        self.call("predict", path, *options, "-o", out)
+        names = [name for name, _, _ in self.drawn.outputs]
+        files = [out] if len(names) == 1 else [out.replace(".npy", f"_{name}.npy") for name in names]
+        lines = [line.split() for line in self.call("evaluate", path, *options).splitlines()]
+        got = dict(predict={name: np.load(f) for name, f in zip(names, files)},
+                   evaluate={line[0]: np.array([float(line[1])]) for line in lines if len(line) == 2})  # fmt: skip
+
+        def numbers(m, chance=None):
+            if chance is not None:
+                m.set_weights(trainings.moved([v.numpy() for v in m.weights], chance))
+            x = rows.keras_x(m, chance)
+            e = m.evaluate(x, rows.keras_y(m), self.batch, verbose=0, sample_weight=rows.keras_w(m), return_dict=True)
+            return dict(predict=dict(zip(names, keras.tree.flatten(m.predict(x, self.batch, verbose=0)))),
+                        evaluate=fit_compare.flat_history({k: [v] for k, v in e.items()}, 1, 1))  # fmt: skip
+
+        load = keras.models.load_model
+        again = fit_compare.Again(self.seed, lambda chance: numbers(load(path), chance), lambda: numbers(load(graphs.in_float32(path))))
+        want = numbers(model)
+        if rows.n() % self.batch or rows.w is not None:
+            got["evaluate"], want["evaluate"] = self.without_losses(got["evaluate"]), self.without_losses(want["evaluate"])
+        return fit_compare.differences(got, want, again, "")
+
+    def further(self):
+        path, out = self.file("t.keras"), self.file("f.keras")
+        model, h = self.run_keras(path, further=True)
+        if not fit_compare.is_finite(model, h):
+            return []
+        self.run_keel(path, out, self.file("f.csv"), further=True)
+        got, want = fit_compare.numbers(keras.models.load_model(out)), fit_compare.numbers(model)
+        return [f"further: {line}" for line in self.differences(got, want, path, True)]
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    a.add_argument("keel")
+    a.add_argument("--seed", type=int, default=1)
+    a.add_argument("--fits", type=int, default=20)
+    a.add_argument("--only", type=int, help="the fit of this seed")
+    a.add_argument("--policy", choices=graphs.POLICIES, default="float32")
+    a.add_argument("--show", action="store_true", help="print each fit")
+    a.add_argument("--keep", help="leave the files in this folder")
+    a = a.parse_args()
+    graphs.set_policy(a.policy)
+    passed = failed = 0
+    warnings.filterwarnings("ignore")
+    for seed in [10000 * a.seed + k for k in range(a.fits)] if a.only is None else [a.only]:
+        graphs.begin(a.policy)
+        keras.utils.set_random_seed(seed)
+        fit = None
+        with tempfile.TemporaryDirectory() as folder:
+            if a.keep:
+                folder = a.keep
+                os.makedirs(folder, exist_ok=True)
+            try:
+                fit = Fit(os.path.abspath(a.keel), folder, seed)
+                ok, why = fit.compare()
+            except (graphs.tf.errors.OpError, NotImplementedError) as e:
+                ok, why = None, f"Keras cannot: {' '.join(str(e).split())[:160]}"
+            except RuntimeError as e:
+                ok, why = False, str(e)
+            except Exception as e:
+                why = next((why for text, why in graphs.CANNOT.items() if text in str(e)), None)
+                ok, why = (None, f"Keras cannot: {why}") if why else (False, traceback.format_exc().strip().replace("\n", "\n       ")[-900:])
+        passed, failed = passed + (ok is True), failed + (ok is False)
+        if ok is False or a.show:
+            print(f"{'FAILED' if ok is False else '--' if ok is None else 'ok':6} {seed} {fit.text() if fit else ''}\n       {why}", flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
