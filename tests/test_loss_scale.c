@@ -34,6 +34,7 @@ static const struct work {
     { "nadam", 0, "float32" }, /* trained before, and the next */
     { "adafactor", 0, "float32" },
     { "multi", 0, "float32" }, /* a MultiOptimizer inside */
+    { "penalized", 0, "float32" },
 };
 enum { WORKS = sizeof works / sizeof *works, EPOCHS = 2 };
 

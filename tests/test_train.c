@@ -432,6 +432,36 @@ static void a_step_without_weight_moves_nothing(void **unused)
     keel_model_destroy(without);
 }
 
+/* As in Keras, whose loss of such a step has the terms of its layers; evaluate has them, too. */
+static void a_step_without_weight_has_the_terms_of_layers_in_its_loss(void **unused)
+{
+    (void)unused;
+    static const char *const terms[] = { "kernel_regularizer", "activity_regularizer" };
+    float weight[ROWS];
+    keel_dataset *d = rows_of(ROWS, weight);
+    for (int i = 0; i < ROWS; i++) weight[i] = i < 16 ? 1 : 0; /* steps 1 and 2, then nothing */
+    for (int k = 0; k < 2; k++) {
+        keel_model *m;
+        keel_logs logs;
+        keel_history h = { 0 };
+        const keel_fit_options fit = { KEEL_FIT_OPTIONS, .batch_size = 8, .no_shuffle = true };
+        const keel_named still = { "SGD", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate", 0)) };
+        must(keel_model_create(&m, NULL, KEEL_FLOAT32, 11));
+        must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", FEATURES))));
+        must(keel_model_add(m, "Dense",
+                            KEEL_ARGS(KEEL_ARG_INT("units", 1), KEEL_ARG_STR(terms[k], "l2"))));
+        must(keel_model_compile(
+            m, &(keel_compile){ KEEL_COMPILE, .optimizer = still, .loss = { { "mse" } } }));
+        must(keel_evaluate(m, strategy[3], d, &fit, &logs));
+        must(keel_fit(m, strategy[3], d, &fit, &h));
+        if (!(fabs(h.value[0] - logs.value[0]) < 1e-6 * logs.value[0]))
+            fail_msg("%s: loss %.7g, evaluated %.7g", terms[k], h.value[0], logs.value[0]);
+        keel_history_free(&h);
+        keel_model_destroy(m);
+    }
+    keel_dataset_destroy(d);
+}
+
 static void a_generator_is_refused_before_the_epoch_it_cannot_serve(void **unused)
 {
     (void)unused;
@@ -800,6 +830,7 @@ int main(void)
         cmocka_unit_test(the_same_lanes_give_the_same_bits),
         cmocka_unit_test(a_failed_step_leaves_the_weights_as_before_it),
         cmocka_unit_test(a_step_without_weight_moves_nothing),
+        cmocka_unit_test(a_step_without_weight_has_the_terms_of_layers_in_its_loss),
         cmocka_unit_test(a_generator_is_refused_before_the_epoch_it_cannot_serve),
         cmocka_unit_test(the_callback_can_stop_after_a_step),
         cmocka_unit_test(the_callback_can_stop_inside_a_validation),

@@ -1,4 +1,4 @@
-/* The regularisers' part of the loss outside of a step that trains. */
+/* The regularisers' part of the loss outside of a step that moves weights. */
 #ifndef KEEL_TRAIN_PENALTY_H
 #define KEEL_TRAIN_PENALTY_H
 #include "train/trainer.h"

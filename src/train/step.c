@@ -202,19 +202,18 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
     if (!applied) keel_spectral_undo(&t->spectral);
     if (s >= 0 && !t->no_op) s = skipped ? skip(t, b) : not_finite(t, b);
     if (s < 0) return s;
-    if (skipped) {
-        if (!score.finite) return KEEL_OK; /* it would spoil the epoch's means */
-        loss = score.loss;
-    } else if (!t->no_op) {
+    if (skipped && !score.finite) return KEEL_OK; /* it would spoil the epoch's means */
+    if (score.finite) loss = score.loss;
+    if (applied) {
         keel_loss_scale_good(&t->loss_scale);
-        loss = score.loss;
         for (int k = 0; k < t->n_mover; k++) {
             keel_mover *x = &t->mover[k];
             x->rests = x->rests || keel_mover_is_idle(x, &score);
             end_mover(x, &loss);
         }
         loss += keel_orthogonal_loss(&t->orthogonal);
-    }
+    } else
+        loss += keel_trainer_penalty(t); /* a step that moves nothing has it, too */
     keep_states(t, &t->train);
     keel_tally_add(tally, &t->train, t->bound, b->rows, loss, &score);
     return KEEL_OK;

@@ -35,6 +35,17 @@ def large(policy):
     return mlp(policy, 64.0)
 
 
+def penalized(policy):
+    """Regularizers of every kind, whose terms are part of the loss of a skipped step, too."""
+    of = keras.regularizers
+    return [
+        layers.Input((20,)),
+        layers.Rescaling(64.0, name="times", dtype=policy),
+        layers.Dense(32, activation="relu", kernel_regularizer=of.L1L2(0.01, 0.02), name="hidden", dtype=policy),
+        layers.Dense(mt.CLASSES, kernel_regularizer=of.OrthogonalRegularizer(0.5), name="out", dtype=policy),
+    ]
+
+
 def cnn(policy):
     return [
         layers.Input((12, 12, 3)),
@@ -64,6 +75,7 @@ def several():
 CASES = {  # name: layers, rows, policy, optimizer, batch, epochs before it is saved
     "grows": (mlp, "mlp", "float32", scaled(optimizers.Adam, 8.0, 3), 16, 0),
     "overflows": (large, "mlp", "float32", scaled(sgd(1e-4), 2.0**127, 4), 16, 0),
+    "penalized": (penalized, "mlp", "float32", scaled(sgd(1e-4), 2.0**127, 4), 16, 0),
     "half": (mlp, "mlp", HALF, scaled(sgd(), 2.0**20, 20), 1, 0),
     "half_cnn": (cnn, "cnn", HALF, scaled(lambda: optimizers.SGD(2**-6), 2.0**7, 2000), 16, 0),
     "half_by_policy": (mlp, "mlp", HALF, sgd(), 16, 2),
