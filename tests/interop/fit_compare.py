@@ -28,7 +28,7 @@ def numbers(model, history=None, frequency=1):
     out = dict(weights={v.path: v.numpy() for v in model.weights},
                state={f"{i} {v.path}": v.numpy() for i, v in enumerate(model.optimizer.variables)})  # fmt: skip
     if history is not None:
-        out["history"] = flat_history(history.history, len(history.epoch), frequency)
+        out["history"] = flat_history(history.history, history.epoch, frequency)
     return out
 
 
@@ -36,34 +36,40 @@ def is_finite(model, history):
     return all(np.isfinite(v.numpy()).all() for v in model.weights) and np.isfinite(history.history["loss"]).all()
 
 
-def flat_history(history, epochs, frequency):
-    """Keras's history with a column for each number of a list, and NaN where an epoch had no validation."""
+def scale_of(numbers):
+    """Of a LossScaleOptimizer."""
+    return [float(v) for k, v in numbers["state"].items() if "dynamic_scale" in k]
+
+
+def flat_history(history, epochs=(0,), frequency=1):
+    """Keras's history of these epochs with a column for each number of a list, and NaN where an epoch had no validation."""
     out = {}
     for k, values in history.items():
         every = np.array([np.asarray(v, "float64") for v in values])
         if every.shape[1:] == (1,):
             every = every[:, 0]
         if k.startswith("val_"):
-            whole = np.full((epochs, *every.shape[1:]), np.nan)
-            whole[frequency - 1 :: frequency] = every
+            whole = np.full((len(epochs), *every.shape[1:]), np.nan)
+            whole[[i for i, e in enumerate(epochs) if (e + 1) % frequency == 0]] = every
             every = whole
         if every.ndim == 1:
             out[k] = every
         else:
-            out.update({f"{k}[{i}]": c for i, c in enumerate(every.reshape(epochs, -1).T)})
+            out.update({f"{k}[{i}]": c for i, c in enumerate(every.reshape(len(epochs), -1).T)})
     return out
 
 
 def read_history(path):
-    """Of a CSV file. Of Keras's CSVLogger, too, which writes NA where there was no validation, and lists of numbers."""
-
-    def number(text):
-        return np.nan if text == "NA" or text.lstrip('"').startswith("[") else float(text)
-
     with open(path) as f:
         head, *lines = csv.reader(f)
-    columns = {k: [number(line[i]) for line in lines] for i, k in enumerate(head) if k != "epoch"}
+    columns = {k: [float(line[i]) for line in lines] for i, k in enumerate(head) if k != "epoch"}
     return {k: v for k, v in columns.items() if not (k.startswith("val_") and np.isnan(v).all())}
+
+
+def head_of(path):
+    """The columns of a log, of which Keel writes one for each number of a list, and Keras one for the list."""
+    with open(path) as f:
+        return sorted({k.split("[")[0] for k in next(csv.reader(f))})
 
 
 # ---- differences: lines of text -------------------------------------------------------------------
@@ -126,7 +132,8 @@ def differences(got, want, again, optimizer):
         a, b = got[what], want[what]
         if what in ("weights", "state") and len(a) == len(b):
             a = dict(zip(b, a.values()))  # paths of a loaded model may begin otherwise
-        least = least_of(b) if what == "weights" else 0
+        # a score near 0, as of R2, is the difference of numbers near 1
+        least = least_of(b) if what == "weights" else 0 if what == "state" else 0.01
         bad += unlike(what, a, b, max([trainings.least_allowed(ALLOWED[what]), *rounds]), again, least)
     return bad
 
@@ -140,17 +147,15 @@ def files(calls, path):
     bad = []
     logs = [calls.file(program, "log.csv") for program in ("keel", "keras")]
     if os.path.exists(logs[1]):
-        got, want = (read_history(p) for p in logs)
-        # a column for each number of a list, in Keras the list
-        if sorted({k.split("[")[0] for k in got}) != sorted(want):
-            bad.append(f"log: {list(got)}, in Keras {list(want)}")
-    for name in ("checkpoint.weights.h5", "checkpoint.keras"):
-        a, b = (calls.file(program, name) for program in ("keel", "keras"))
-        if os.path.exists(a) != os.path.exists(b):
-            bad.append(f"{name}: keel {'has' if os.path.exists(a) else 'has not'} written one, Keras otherwise")
-        elif os.path.exists(a):
-            a, b = weights_in(a, path), weights_in(b, path)
-            bad += unlike(name, a, b, max(1e-3, 10 * trainings.least_allowed(0)), least=least_of(b))
+        got, want = (head_of(p) for p in logs)
+        if got != want:
+            bad.append(f"log: {got}, in Keras {want}")
+    of = [{f.removeprefix(program) for f in os.listdir(calls.folder) if f.startswith(program + "_checkpoint")} for program in ("keel", "keras")]
+    if of[0] != of[1]:
+        return bad + [f"checkpoints: {sorted(of[0])}, in Keras {sorted(of[1])}"]
+    for name in sorted(of[0]):
+        a, b = (weights_in(os.path.join(calls.folder, program + name), path) for program in ("keel", "keras"))
+        bad += unlike(name, a, b, max(1e-3, 10 * trainings.least_allowed(0)), least=least_of(b))
     return bad
 
 

@@ -19,6 +19,11 @@ import numpy as np
 FOLDERS = ["a", "b b", "c"]  # one for each class
 
 
+def is_dict(model, which):
+    """A Sequential model of a file has no inputs in Keras before it is called, if its first layer takes texts."""
+    return not isinstance(model, keras.Sequential) and isinstance(getattr(model, which), dict)
+
+
 class Rows:
     def __init__(self, x, y, w):
         """{name: array} of inputs and of targets; w: None, an array, or one for each output by its name"""
@@ -50,13 +55,13 @@ class Rows:
             return a
 
         values = {k: of(a) for k, a in self.x.items()}
-        return values if isinstance(model.input, dict) else graphs.one(list(values.values()))
+        return values if is_dict(model, "input") else graphs.one(list(values.values()))
 
     def keras_y(self, model):
-        return self.y if isinstance(model.output, dict) else graphs.one(list(self.y.values()))
+        return self.y if is_dict(model, "output") else graphs.one(list(self.y.values()))
 
     def keras_w(self, model):
-        return list(self.w.values()) if isinstance(self.w, dict) and not isinstance(model.output, dict) else self.w
+        return list(self.w.values()) if isinstance(self.w, dict) and not is_dict(model, "output") else self.w
 
 
 # ---- drawn --------------------------------------------------------------------------------------
@@ -86,13 +91,17 @@ def input_rows(d, kind, shape, dtype):
 def target_rows(d, kind, shape):
     """shape: [rows, ..., numbers of the output]"""
     if kind == "real":
-        return d.chance.normal(size=shape).astype(d.one(["float32", "float32", "float64"]))
+        return d.chance.normal(size=shape).astype(d.one(["float32", "float32", "float64", "float16"]))
+    if kind == "positive":
+        return np.abs(d.chance.normal(size=shape)).astype("float32")
     if kind in ("binary", "logits"):
-        return d.chance.integers(0, 2, shape).astype(d.one(["float32", "int32", "uint8"]))
+        y = d.chance.integers(0, 2, shape).astype(d.one(["float32", "int32", "uint8", "bool", "int8", "float16"]))
+        # Keras's hinge, a metric of logits here, compares each of [B] with each of [B, 1]
+        return y[:, 0] if kind == "binary" and shape[1:] == (1,) and d.flip(0.3) else y
     c = d.chance.integers(0, shape[-1], shape[:-1])
     if kind == "one_hot":
         return np.eye(shape[-1], dtype="float32")[c]
-    c = c.astype(d.one(["int64", "int32", "uint8", "float32"]))
+    c = c.astype(d.one(["int64", "int32", "uint8", "float32", "int16", "uint32", "int8"]))
     return c[..., None] if d.flip(0.3) else c
 
 
@@ -115,7 +124,7 @@ def weights_of(d, m, n):
         if d.flip(0.3):
             w[d.chance.integers(0, n, 2)] = 0
             w[::3] = 1
-        return w
+        return w.astype("float64") if d.flip(0.2) else w
 
     of_each = {name: some(shape) for name, _, shape in m.outputs}
     return of_each if len(of_each) > 1 else next(iter(of_each.values()))

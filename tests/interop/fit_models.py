@@ -59,7 +59,10 @@ def vector_layer(d, n):
                   lambda: L.PReLU(), lambda: L.ActivityRegularization(d.real(0, 0.01), d.real(0, 0.01)), lambda: L.GaussianNoise(0.0),
                   lambda: L.Rescaling(d.real(0.5, 2), d.real(-1, 1)), lambda: L.LeakyReLU(0.2), lambda: L.RMSNormalization(epsilon=0.01),
                   lambda: L.UnitNormalization(), lambda: L.GroupNormalization(1, epsilon=0.01), lambda: L.AlphaDropout(0.0),
-                  lambda: L.SpectralNormalization(L.Dense(n)), lambda: L.Activation(d.smooth() or "linear")])()  # fmt: skip
+                  lambda: L.SpectralNormalization(L.Dense(n)), lambda: L.EinsumDense("ab,bc->ac", n, bias_axes="c", activation=d.smooth()),
+                  lambda: keras.Sequential([L.Reshape((n, 1)), L.Conv1D(2, 1, activation=d.smooth(), **d.kernel()), L.Flatten()]),
+                  lambda: keras.Sequential([L.RepeatVector(3), d.one([L.GRU, L.LSTM])(n)]), lambda: L.Dense(n, dtype="float32"),
+                  lambda: L.Activation(d.smooth() or "linear")])()  # fmt: skip
 
 
 def held(d, n, deep=0):
@@ -81,7 +84,7 @@ def bend(d, x):
     """A vector after some layers, models and operations."""
     for _ in range(d.int(0, 3)):
         n = x.shape[-1]
-        kind = d.int(0, 9)
+        kind = d.int(0, 10)
         if kind <= 4:
             x = vector_layer(d, n)(x)
         elif kind == 5:
@@ -96,9 +99,12 @@ def bend(d, x):
             x = d.one([lambda: ops.tanh(x) + x, lambda: x * 0.3 - 1.0, lambda: ops.concatenate([x, ops.square(x)], axis=-1),
                        lambda: ops.softmax(x), lambda: ops.where(x > 0.1, x, 0.5 * x),
                        lambda: ops.maximum(x, ops.mean(x, -1, keepdims=True))])()  # fmt: skip
-        else:
+        elif kind == 9:
             x = L.Dense(n, **d.kernel())(x)
             x = L.Multiply()([x, L.Dense(n, "sigmoid")(x)])
+        else:
+            y = held(d, n)(x)
+            x = d.one([L.Maximum(), L.Minimum(), L.Subtract(), L.Dot(-1, normalize=d.flip()), L.Concatenate()])([x, y])
     return x
 
 
@@ -126,12 +132,14 @@ def recurrent(d, x):
     if way == 4:
         y = L.Bidirectional(kind(n, return_sequences=True), merge_mode=d.one(["concat", "sum"]))(x)
         return L.GlobalMaxPooling1D()(y), y
-    return kind(n, **{k: v for k, v in d.kernel().items() if k != "activity_regularizer"})(x), None
+    a = {k: v for k, v in d.kernel().items() if k != "activity_regularizer"}
+    more = {L.LSTM: dict(unit_forget_bias=d.flip()), L.GRU: dict(reset_after=d.flip()), L.SimpleRNN: {}}[kind]
+    return kind(n, activation=d.one(["tanh", "tanh", "relu"]), go_backwards=d.flip(0.3), **more, **a)(x), None
 
 
 def of_steps(d, x):
     """(vector, steps or None) of [B, T, C]"""
-    way = d.int(0, 6)
+    way = d.int(0, 9)
     if way <= 2:
         return recurrent(d, x)
     if way == 3:
@@ -144,8 +152,23 @@ def of_steps(d, x):
     if way == 5:
         y = L.TimeDistributed(L.Dense(3, d.smooth(), **d.kernel()))(x)
         return L.GlobalAveragePooling1D()(y), y
-    y = L.Dense(3, d.smooth())(x)
-    return L.GlobalAveragePooling1D()(L.Dropout(0.0)(y)), y
+    if way == 6:
+        y = L.Dense(3, d.smooth())(x)
+        return L.GlobalAveragePooling1D()(L.Dropout(0.0)(y)), y
+    if way == 7:
+        y = batch_norm(d)(L.Dense(d.int(2, 3), **d.kernel())(x))
+        y = d.one([lambda: y, lambda: L.TimeDistributed(held(d, y.shape[-1]))(y),
+                   lambda: L.LayerNormalization(axis=d.one([-1, 1, [1, 2]]))(y)])()  # fmt: skip
+        return d.one([L.GlobalAveragePooling1D, L.GlobalMaxPooling1D, L.Flatten])()(y), y
+    if way == 8:
+        y = L.Dense(4)(x)
+        y = d.one([lambda: L.Attention(use_scale=d.flip(), score_mode=d.one(["dot", "concat"]))([y, y]),
+                   lambda: L.AdditiveAttention(use_scale=d.flip())([y, y]), lambda: L.GroupQueryAttention(2, 2, d.int(1, 2))(y, y)])()  # fmt: skip
+        return L.GlobalMaxPooling1D()(y), None
+    y = d.one([lambda: L.SeparableConv1D(3, 2, padding="same"), lambda: L.Conv1DTranspose(2, 2, strides=d.int(1, 2)), lambda: L.MaxPooling1D(2),
+               lambda: L.AveragePooling1D(2, padding="same"), lambda: L.UpSampling1D(2), lambda: L.ZeroPadding1D((1, d.int(0, 1))),
+               lambda: L.Cropping1D((1, 0)), lambda: L.DepthwiseConv1D(2, depth_multiplier=2)])()(x)  # fmt: skip
+    return L.Flatten()(y), y
 
 
 def of_image(d, x):
@@ -155,9 +178,13 @@ def of_image(d, x):
                lambda: L.Normalization(mean=[120.0] * channels, variance=[4000.0] * channels)(x)])()  # fmt: skip
     for _ in range(d.int(1, 2)):
         x = d.one([lambda: L.Conv2D(d.int(2, 4), d.one([1, 2, 3]), padding="same", strides=d.one([1, 1, 2]), use_bias=d.flip(), **d.kernel()),
-                   lambda: L.DepthwiseConv2D(2, padding="same"), lambda: L.SeparableConv2D(3, 2, padding="same")])()(x)  # fmt: skip
+                   lambda: L.DepthwiseConv2D(2, padding="same"), lambda: L.SeparableConv2D(3, 2, padding="same"),
+                   lambda: L.Conv2DTranspose(2, 2, strides=d.int(1, 2), padding="same", **d.kernel()), lambda: L.UpSampling2D(2),
+                   lambda: L.SpectralNormalization(L.Conv2D(2, 2)), lambda: L.Resizing(4, 5), lambda: L.ZeroPadding2D(1),
+                   lambda: L.Conv2D(4, 2, padding="same", dilation_rate=2, **d.kernel())])()(x)  # fmt: skip
         if d.flip():
-            x = batch_norm(d)(x)
+            x = d.one([batch_norm(d), batch_norm(d), L.LayerNormalization(axis=d.one([-1, [1, 2, 3]])), L.GroupNormalization(1),
+                       L.SpatialDropout2D(0.0)])(x)  # fmt: skip
         x = L.Activation(d.smooth() or "linear")(x)
         if min(x.shape[1:3]) > 2 and d.flip():
             x = d.one([L.MaxPooling2D, L.AveragePooling2D])(2)(x)
@@ -283,6 +310,8 @@ class Model:
         outs = []
         for k in range(1 if photos else d.one([1, 1, 1, 2, 2, 3])):
             outs.append(self.output(x, f"out_{k}" if d.flip() else d.one(["z", "a", "score", "y"]) + str(k), plain))
+        if len(ins) == len(outs) == 1 and d.flip(0.2):
+            return self.one_behind_the_other(ins[0], outs[0])
         by_name = len(ins) > 1 and d.flip(0.2)
         self.named = len(outs) > 1 and d.flip(0.2)
         if self.named:
@@ -295,6 +324,14 @@ class Model:
             self.inputs.sort()
         if self.named:
             self.outputs.sort()
+
+    def one_behind_the_other(self, i, o):
+        """A model without branches as a Sequential one, one with them inside it."""
+        self.named = False
+        name = self.outputs[0][0]
+        whole = keras.Model(i, o)
+        chain = all(len(layer._inbound_nodes) == 1 and len(layer._inbound_nodes[0].input_tensors) == 1 for layer in whole.layers[1:])
+        self.model = keras.Sequential(whole.layers if chain else [i, keras.Model(i, o, name=name)])
 
     def input(self, kind, name):
         d = self.d
@@ -309,11 +346,12 @@ class Model:
 
     def output(self, x, name, plain):
         d = self.d
-        kind = "classes" if self.photos else d.one(["real", "real", "binary", "classes", "one_hot", "logits"])
-        n = {"real": d.int(1, 3), "binary": d.int(1, 2), "classes": CLASSES, "one_hot": CLASSES, "logits": d.one([1, 3])}[kind]
-        if plain and kind != "classes":
-            n = {"one_hot": CLASSES}.get(kind, d.int(1, 2))
-        activation = {"binary": "sigmoid", "classes": "softmax", "one_hot": "softmax"}.get(kind)
+        kind = "classes" if self.photos else d.one(["real", "real", "binary", "classes", "one_hot", "logits", "class_logits", "positive"])
+        n = {"real": d.int(1, 3), "binary": d.int(1, 2), "classes": CLASSES, "one_hot": CLASSES, "logits": d.one([1, 3]),
+             "class_logits": CLASSES, "positive": d.int(1, 2)}[kind]  # fmt: skip
+        if plain and n != CLASSES:
+            n = d.int(1, 2)
+        activation = {"binary": "sigmoid", "classes": "softmax", "one_hot": "softmax", "positive": "softplus"}.get(kind)
         t = self.steps if self.steps is not None and not plain and d.flip(0.5) else x
         if d.flip(0.2) and activation:
             t = L.Activation(activation, name=name)(L.Dense(n, **d.kernel())(t))
@@ -339,8 +377,13 @@ def loss_of(d, kind, n):
         "logits": [lambda: losses.BinaryCrossentropy(from_logits=True, **r), lambda: "hinge", lambda: "squared_hinge",
                    lambda: losses.BinaryFocalCrossentropy(from_logits=True, **r)],
         "one_hot": [lambda: d.one(["categorical_crossentropy", "kl_divergence", "mse"]),
-                    lambda: losses.CategoricalCrossentropy(**smoothing(), **r), lambda: losses.CategoricalFocalCrossentropy(**r)],
+                    lambda: losses.CategoricalCrossentropy(**smoothing(), **r), lambda: losses.CategoricalFocalCrossentropy(**r),
+                    lambda: losses.Dice(), lambda: losses.Tversky(d.real(0.2, 0.8), d.real(0.2, 0.8)),
+                    lambda: losses.CategoricalHinge(**r)],
         "classes": [lambda: "sparse_categorical_crossentropy", lambda: losses.SparseCategoricalCrossentropy(**r)],
+        "class_logits": [lambda: losses.SparseCategoricalCrossentropy(from_logits=True, **r),
+                         lambda: losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=d.int(0, CLASSES - 1), **r)],
+        "positive": [lambda: losses.Poisson(**r), lambda: d.one(["poisson", "msle", "log_cosh"]), lambda: losses.MeanSquaredLogarithmicError(**r)],
     }  # fmt: skip
     return d.one(of_kind[kind])()
 
@@ -359,7 +402,7 @@ def metric_of(d, kind, n, rank):
                    lambda: M.TruePositives(one, **name), lambda: M.FalseNegatives(one, **name), lambda: M.TrueNegatives(t),
                    lambda: M.FalsePositives(t), lambda: M.SensitivityAtSpecificity(d.real(0.2, 0.8), **name),
                    lambda: M.PrecisionAtRecall(d.real(0.2, 0.8), num_thresholds=50), lambda: M.BinaryCrossentropy(**smoothing(), **name),
-                   lambda: "mse", lambda: "Hinge", lambda: M.BinaryIoU([d.int(0, 1)], d.real(0.2, 0.8))],
+                   lambda: "mse", lambda: M.BinaryIoU([d.int(0, 1)], d.real(0.2, 0.8))],
         "real": [lambda: "mae", lambda: "mse", lambda: M.RootMeanSquaredError(**name), lambda: M.LogCoshError(**name),
                  lambda: M.MeanAbsolutePercentageError(**name), lambda: "msle"],
         "one_hot": [lambda: "accuracy", lambda: "acc", lambda: M.CategoricalAccuracy(**name),
@@ -370,8 +413,12 @@ def metric_of(d, kind, n, rank):
         "classes": [lambda: "accuracy", lambda: M.SparseCategoricalAccuracy(**name), lambda: M.SparseTopKCategoricalAccuracy(2, **name),
                     lambda: M.SparseCategoricalCrossentropy(**name), lambda: M.MeanIoU(CLASSES, sparse_y_pred=False, **name),
                     lambda: M.IoU(CLASSES, [1], sparse_y_pred=False), lambda: "sparse_categorical_crossentropy"],
-        "logits": [lambda: "hinge", lambda: M.SquaredHinge(**name), lambda: M.BinaryCrossentropy(from_logits=True, **name),
+        "logits": [lambda: d.one(["hinge", "Hinge"]), lambda: M.SquaredHinge(**name), lambda: M.BinaryCrossentropy(from_logits=True, **name),
                    lambda: M.BinaryAccuracy(threshold=0.0, **name), lambda: "mse"],
+        "class_logits": [lambda: "accuracy", lambda: M.SparseCategoricalCrossentropy(from_logits=True, **name),
+                         lambda: M.SparseCategoricalAccuracy(**name)],
+        "positive": [lambda: M.Poisson(**name), lambda: "poisson", lambda: M.MeanSquaredLogarithmicError(**name), lambda: "mae",
+                     lambda: M.RootMeanSquaredError(**name)],
     }[kind]  # fmt: skip
     if kind == "binary" and rank == 1 and n > 1:
         of_kind += [lambda: M.F1Score(average=d.one([None, "micro", "macro", "weighted"]), threshold=d.one([0.5, 0.3]), **name),
@@ -396,16 +443,23 @@ def compile_model(d, m, optimizer):
         return values if d.flip() and not m.named else dict(zip(names, values))
 
     def metric_lists():
-        return spread([[metric_of(d, k, s[-1], len(s)) for _ in range(d.int(0, 2))] for _, k, s in m.outputs])
+        of_all = spread([[metric_of(d, k, s[-1], len(s)) for _ in range(d.int(0, 2))] for _, k, s in m.outputs])
+        return {k: v for k, v in of_all.items() if v} if isinstance(of_all, dict) and d.flip() else of_all
 
-    a = dict(loss=spread([loss_of(d, k, s[-1]) for _, k, s in m.outputs]))
+    every = [loss_of(d, k, s[-1]) for _, k, s in m.outputs]
+    if len(every) > 1 and d.flip(0.15):
+        every[d.int(0, len(every) - 1)] = None
+    a = dict(loss=spread(every))
+    if isinstance(a["loss"], dict) and d.flip():
+        a["loss"] = {k: v for k, v in a["loss"].items() if v is not None}
+    of_all = not isinstance(a["loss"], dict) or len(a["loss"]) == len(names)  # else Keras takes no weights
     if len(names) > 1 and not m.named and d.flip(0.1) and all(k == "real" for _, k, _ in m.outputs):
         a["loss"] = d.one(["mse", "mae"])  # one for all
     if d.flip(0.7):
         a["metrics"] = metric_lists()
     if d.flip(0.4):
         a["weighted_metrics"] = metric_lists()
-    if len(names) > 1 and d.flip(0.6):
+    if len(names) > 1 and of_all and d.flip(0.6):
         weights = [d.real(0.1, 2) for _ in names]
         a["loss_weights"] = dict(zip(names, weights))
         # Keras gives those of a dict to a list of losses in the order of the sorted names (README, differences)
