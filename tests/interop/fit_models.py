@@ -446,20 +446,16 @@ def compile_model(d, m, optimizer):
         of_all = spread([[metric_of(d, k, s[-1], len(s)) for _ in range(d.int(0, 2))] for _, k, s in m.outputs])
         return {k: v for k, v in of_all.items() if v} if isinstance(of_all, dict) and d.flip() else of_all
 
-    every = [loss_of(d, k, s[-1]) for _, k, s in m.outputs]
-    if len(every) > 1 and d.flip(0.15):
-        every[d.int(0, len(every) - 1)] = None
-    a = dict(loss=spread(every))
-    if isinstance(a["loss"], dict) and d.flip():
-        a["loss"] = {k: v for k, v in a["loss"].items() if v is not None}
-    of_all = not isinstance(a["loss"], dict) or len(a["loss"]) == len(names)  # else Keras takes no weights
+    a = dict(loss=spread([loss_of(d, k, s[-1]) for _, k, s in m.outputs]))
+    if isinstance(a["loss"], list) and d.flip(0.15):
+        a["loss"][d.int(0, len(names) - 1)] = None  # Keras takes no dict without a loss for each output
     if len(names) > 1 and not m.named and d.flip(0.1) and all(k == "real" for _, k, _ in m.outputs):
         a["loss"] = d.one(["mse", "mae"])  # one for all
     if d.flip(0.7):
         a["metrics"] = metric_lists()
     if d.flip(0.4):
         a["weighted_metrics"] = metric_lists()
-    if len(names) > 1 and of_all and d.flip(0.6):
+    if len(names) > 1 and d.flip(0.6):
         weights = [d.real(0.1, 2) for _ in names]
         a["loss_weights"] = dict(zip(names, weights))
         # Keras gives those of a dict to a list of losses in the order of the sorted names (README, differences)

@@ -42,6 +42,10 @@ CANNOT = {  # what the error of Keras has in it: why
     "'InTopKV2' Op has type": "its metrics of the largest k take no outputs in the type of a mixed policy",
 }
 
+REFUSES = {  # what the error of keel has in it: what it refuses
+    "called twice in training: Keras would divide": "a SpectralNormalization that is called twice in a step",
+}
+
 
 def inner_of(optimizer):
     return getattr(optimizer, "inner_optimizer", optimizer)
@@ -392,7 +396,8 @@ def main():
             except (graphs.tf.errors.OpError, NotImplementedError) as e:
                 ok, why = None, f"Keras cannot: {' '.join(str(e).split())[:160]}"
             except RuntimeError as e:
-                ok, why = False, str(e)
+                why = next((why for text, why in REFUSES.items() if text in str(e)), None)
+                ok, why = (None, f"Keel refuses {why}") if why else (False, str(e))
             except Exception as e:
                 why = next((why for text, why in CANNOT.items() if text in str(e)), None)
                 ok, why = (None, f"Keras cannot: {why}") if why else (False, traceback.format_exc().strip().replace("\n", "\n       ")[-900:])
