@@ -39,6 +39,7 @@ from keras.optimizers import schedules
 CANNOT = {  # what the error of Keras has in it: why
     **graphs.CANNOT,
     "parameter 'weights' has DataType": "its Discretization counts in the type of a mixed policy",
+    "compile_loss/sparse_categorical_crossentropy/mul": "its sparse crossentropy of steps takes no weights of rows",
     "'InTopKV2' Op has type": "its metrics of the largest k take no outputs in the type of a mixed policy",
 }
 
