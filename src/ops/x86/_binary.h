@@ -121,9 +121,10 @@ static void VALUE_(beside)(const void *args, VALUE *y, const VALUE *other, const
     (args, y, w->small ? other : small, w->small ? small : other, vf_zero(), w->inner);
 }
 
+/* Rounded before it is added: gcc makes a multiply-add of it in whole vectors and not in a tail. */
 static inline void VALUE_(put)(vm m, VALUE *dx, vf g, bool adds)
 {
-    vx_store_some(m, dx, adds ? vf_add(g, vx_load_some(m, dx)) : g);
+    vx_store_some(m, dx, adds ? vf_add(vf_rounded(g), vx_load_some(m, dx)) : g);
 }
 
 #include "ops/x86/_binary_cross.h"

@@ -300,7 +300,7 @@ INLINE void VALUE_(gradients_few)(const VALUE *x, const VALUE *dy, const uint8_t
             if (silu) given = behind_silu(given, vx_load_some(m, x + at), from, shown_by, shown_to);
             vf g = vf_fma(vf_sub(vx_load_some(m, x + at), from), rise, to);
             g = vf_mul(vf_add(g, vf_sub(given, less)), by);
-            if (adds) g = vf_add(g, vx_load_some(m, dx + at));
+            if (adds) g = vf_add(vf_rounded(g), vx_load_some(m, dx + at)); /* as in a tail */
             fetch_to_write_ahead(dx + at, far);
             vx_store_some(m, dx + at, g);
             if (dz) {
