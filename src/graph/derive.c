@@ -13,7 +13,7 @@ typedef struct walk {
 } walk;
 
 static keel_status emit(const keel_derivation *d, const keel_op *op, const void *args,
-                        const int *in, int n_in, const keel_shape *weight, int *out)
+                        const int *in, int n_in, int weight, const keel_shape *as, int *out)
 {
     walk *w = d->graph;
     keel_graph *g = w->g;
@@ -21,15 +21,15 @@ static keel_status emit(const keel_derivation *d, const keel_op *op, const void 
     keel_value real[2];
     for (int i = 0; i < g->n_node && !node; i++)
         if (g->node[i].out == d->out) node = &g->node[i];
-    const keel_variable v = node && weight ? node->weight[0] : -1;
-    const keel_spec spec = { g->real, weight ? *weight : (keel_shape){ 0 } };
+    const keel_variable v = node && as ? node->weight[weight] : -1;
+    const keel_spec spec = { g->real, as ? *as : (keel_shape){ 0 } };
     for (int i = 0; i < n_in && i < 2; i++) KEEL_TRY(keel_graph_cast(g, in[i], g->real, &real[i]));
     return keel_graph_add(g,
                           &(keel_node_parts){ .op = op,
                                               .args = args,
                                               .n_in = n_in,
                                               .in = real,
-                                              .n_weight = weight != NULL,
+                                              .n_weight = as != NULL,
                                               .weight = &v,
                                               .weight_spec = &spec },
                           out, 1);

@@ -1,4 +1,5 @@
 /* y = |x|; the slope at 0 is 0. Keras: ops.abs. */
+#include "ops/derive.h"
 #include "ops/pointwise.h"
 
 static double value(NO_ARGS, double x)
@@ -13,11 +14,21 @@ static double slope(NO_ARGS, double x)
 
 POINTWISE_FROM_IN(value, slope)
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    int above, below;
+    KEEL_TRY(keel_derive_compare(d, d->in[0], KEEL_GREATER, 0, &above));
+    KEEL_TRY(keel_derive_compare(d, d->in[0], KEEL_LESS, 0, &below));
+    KEEL_TRY(keel_derive_two(d, &keel_op_subtract, above, below, &above));
+    return keel_derive_times(d, above, out);
+}
+
 const keel_op keel_op_absolute = {
     .name = "absolute",
     .infer = keel_infer_like,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .backward_reads = KEEL_READS_IN,
     .inplace = true,
     .cases =

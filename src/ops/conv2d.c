@@ -68,7 +68,7 @@ static keel_status derive(const keel_derivation *d, int k __attribute__((unused)
     if (a->groups != 1)
         return keel_fail(KEEL_EUNSUP, "conv2d: its gradient cannot be differentiated with groups");
     KEEL_TRY(keel_derive_reshape(d, d->grad, &volume, &grad));
-    KEEL_TRY(d->emit(d, &keel_op_conv_transpose, &args, &grad, 1, &kernel, &grad));
+    KEEL_TRY(d->emit(d, &keel_op_conv_transpose, &args, &grad, 1, 0, &kernel, &grad));
     return keel_derive_reshape(d, grad, in, out);
 }
 

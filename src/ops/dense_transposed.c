@@ -43,7 +43,7 @@ static double flops(const keel_node *n)
 
 static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
 {
-    return d->emit(d, &keel_op_dense, NULL, &d->grad, 1, &d->node->weight[0].shape, out);
+    return keel_derive_weighted(d, &keel_op_dense, NULL, d->grad, 0, out);
 }
 
 const keel_op keel_op_dense_transposed = {

@@ -13,10 +13,10 @@ struct keel_derivation {
     const keel_node *node;
     const int *in, *out; /* [n_in], [n_out] of the node */
     int grad;            /* of its output 0 */
-    /* Adds an op: on in [n_in], and with the node's first weight in the shape `weight`, if that is
-     * not NULL. */
+    /* Adds an op: on in [n_in], and with weight number `weight` of the node in the shape `as`, if
+     * that is not NULL. */
     keel_status (*emit)(const keel_derivation *d, const keel_op *op, const void *args,
-                        const int *in, int n_in, const keel_shape *weight, int *out);
+                        const int *in, int n_in, int weight, const keel_shape *as, int *out);
     void *graph;
 };
 
@@ -24,13 +24,13 @@ struct keel_derivation {
 static inline keel_status keel_derive_one(const keel_derivation *d, const keel_op *op,
                                           const void *args, int x, int *out)
 {
-    return d->emit(d, op, args, &x, 1, NULL, out);
+    return d->emit(d, op, args, &x, 1, 0, NULL, out);
 }
 
 static inline keel_status keel_derive_two(const keel_derivation *d, const keel_op *op, int a, int b,
                                           int *out)
 {
-    return d->emit(d, op, NULL, (const int[]){ a, b }, 2, NULL, out);
+    return d->emit(d, op, NULL, (const int[]){ a, b }, 2, 0, NULL, out);
 }
 
 static inline keel_status keel_derive_with(const keel_derivation *d, const keel_op *op, int x,
@@ -51,6 +51,38 @@ static inline keel_status keel_derive_reshape(const keel_derivation *d, int x, c
 {
     const keel_reshape_args args = { .shape = *to };
     return keel_derive_one(d, &keel_op_reshape, &args, x, out);
+}
+
+/* An op on a value and one of the node's weights, as it is. */
+static inline keel_status keel_derive_weighted(const keel_derivation *d, const keel_op *op,
+                                               const void *args, int x, int weight, int *out)
+{
+    return d->emit(d, op, args, &x, 1, weight, &d->node->weight[weight].shape, out);
+}
+
+/* A number minus, or over, a value. */
+static inline keel_status keel_derive_from(const keel_derivation *d, const keel_op *op,
+                                           double number, int x, int *out)
+{
+    const keel_binary_args args = { .left = true, .constant = number };
+    return keel_derive_one(d, op, &args, x, out);
+}
+
+/* 1 where a value compares so with a number, else 0. */
+static inline keel_status keel_derive_compare(const keel_derivation *d, int x, keel_comparison is,
+                                              double number, int *out)
+{
+    const keel_compare_args args = { { .constant = number }, is };
+    return keel_derive_one(d, &keel_op_compare, &args, x, out);
+}
+
+/* The mean or sum of a value of the input's shape over dims first .. end - 1, which become 1. */
+static inline keel_status keel_derive_reduce(const keel_derivation *d, keel_reduce_to to, int first,
+                                             int end, int x, int *out)
+{
+    keel_reduce_args args = { .to = to, .keepdims = true };
+    for (int i = first; i < end; i++) args.over[i] = true;
+    return keel_derive_one(d, &keel_op_reduce, &args, x, out);
 }
 
 /* `above` where input 0 is above 0, else `below`; as many numbers as input 0 has. */

@@ -1,5 +1,6 @@
 /* y = x P(X <= x), X normal: x (1 + erf(x / sqrt 2)) / 2, or its tanh approximation; Hendrycks and
  * Gimpel 2016, arXiv 1606.08415. Keras: gelu. */
+#include "ops/derive.h"
 #include "ops/pointwise.h"
 
 #define ROOT  0.79788456080286535588 /* sqrt(2 / pi) */
@@ -33,6 +34,35 @@ static void args_for_case(void *args, const char *text)
     a->approximate = keel_case_has(text, "approximate");
 }
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const int x = d->in[0];
+    int square, half, more;
+    KEEL_TRY(keel_derive_one(d, &keel_op_square, NULL, x, &square));
+    if (((const keel_gelu_args *)d->node->args)->approximate) { /* half + x half (1 - half) du/dx */
+        int slope, rest;
+        KEEL_TRY(keel_derive_with(d, &keel_op_multiply, square, 2 * ROOT * CUBIC, &half));
+        KEEL_TRY(keel_derive_with(d, &keel_op_plus, half, 2 * ROOT, &half));
+        KEEL_TRY(keel_derive_two(d, &keel_op_multiply, half, x, &half));
+        KEEL_TRY(keel_derive_one(d, &keel_op_sigmoid, NULL, half, &half));
+        KEEL_TRY(keel_derive_with(d, &keel_op_multiply, square, 6 * ROOT * CUBIC, &slope));
+        KEEL_TRY(keel_derive_with(d, &keel_op_plus, slope, 2 * ROOT, &slope));
+        KEEL_TRY(keel_derive_from(d, &keel_op_subtract, 1, half, &rest));
+        KEEL_TRY(keel_derive_two(d, &keel_op_multiply, half, rest, &more));
+        KEEL_TRY(keel_derive_two(d, &keel_op_multiply, more, slope, &more));
+    } else {
+        KEEL_TRY(keel_derive_with(d, &keel_op_multiply, x, -M_SQRT1_2, &half));
+        KEEL_TRY(keel_derive_one(d, &keel_op_erfc, NULL, half, &half));
+        KEEL_TRY(keel_derive_with(d, &keel_op_multiply, half, 0.5, &half));
+        KEEL_TRY(keel_derive_with(d, &keel_op_multiply, square, -0.5, &more));
+        KEEL_TRY(keel_derive_one(d, &keel_op_exponential, NULL, more, &more));
+        KEEL_TRY(keel_derive_with(d, &keel_op_multiply, more, 0.5 * M_2_SQRTPI * M_SQRT1_2, &more));
+    }
+    KEEL_TRY(keel_derive_two(d, &keel_op_multiply, more, x, &more));
+    KEEL_TRY(keel_derive_two(d, &keel_op_add, half, more, &half));
+    return keel_derive_times(d, half, out);
+}
+
 const keel_op keel_op_gelu = {
     .name = "gelu",
     .costly = true,
@@ -40,6 +70,7 @@ const keel_op keel_op_gelu = {
     .infer = keel_infer_like,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .backward_reads = KEEL_READS_IN,
     .cases = (const keel_case[]){ { "2,3", NULL, NULL },
                                   { "1000", NULL, NULL },

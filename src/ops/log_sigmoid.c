@@ -1,4 +1,5 @@
 /* y = log(sigmoid(x)) = -softplus(-x); dy/dx = 1 - exp(y). Keras: log_sigmoid. */
+#include "ops/derive.h"
 #include "ops/pointwise.h"
 
 static double value(NO_ARGS, double x)
@@ -13,12 +14,21 @@ static double slope(NO_ARGS, double y)
 
 POINTWISE_FROM_OUT(value, slope)
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    int slope;
+    KEEL_TRY(keel_derive_with(d, &keel_op_multiply, d->in[0], -1, &slope));
+    KEEL_TRY(keel_derive_one(d, &keel_op_sigmoid, NULL, slope, &slope));
+    return keel_derive_times(d, slope, out);
+}
+
 const keel_op keel_op_log_sigmoid = {
     .name = "log_sigmoid",
     .costly = true,
     .infer = keel_infer_like,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .backward_reads = KEEL_READS_OUT,
     .inplace = true,
     .cases =

@@ -3,6 +3,7 @@
 #include "base/clones.h"
 #include "ops/args.h"
 #include "ops/cases.h"
+#include "ops/derive.h"
 #include "ops/infer.h"
 
 #define REAL_FILE "ops/rescaling.c"
@@ -35,6 +36,12 @@ static void args_for_case(void *args, const char *text)
     keel_case_number(text, "offset", &a->offset);
 }
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const keel_rescaling_args *a = d->node->args;
+    return keel_derive_with(d, &keel_op_multiply, d->grad, a->scale, out);
+}
+
 const keel_op keel_op_rescaling = {
     .name = "rescaling",
     .args_size = sizeof(keel_rescaling_args),
@@ -42,6 +49,7 @@ const keel_op keel_op_rescaling = {
     .forward = REALS(forward),
     .forward_bytes = forward_bytes,
     .backward = REALS(backward),
+    .derive = derive,
     .inplace = true,
     .by_pixels = by_pixels,
     .cases = (const keel_case[]){ { "4,5,3", NULL, "scale 0.00392156862745098 offset -0.5" },
