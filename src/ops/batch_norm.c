@@ -25,6 +25,7 @@
 #ifndef REAL
 #include "base/clones.h" /* only loops over channels become vectors, so sums keep their order */
 #include "ops/batch_norm_weights.h"
+#include "ops/derive.h"
 #include <math.h>
 
 static keel_status infer(keel_node *n)
@@ -112,12 +113,38 @@ static void commit(const keel_node *n, const double *merged, void *const *weight
         move_f64(n, merged, weight);
 }
 
+/* By the moving statistics only: those of the batch would mix its rows. */
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const keel_node *n = d->node;
+    const keel_batch_norm_args *a = n->args;
+    const keel_batch_norm_weights at = keel_batch_norm_weights_of(a);
+    keel_slice_args first = keel_slice_all(&n->in[0].shape);
+    int r, g = d->grad;
+    if (n->training && !a->frozen)
+        return keel_fail(KEEL_EUNSUP, "batch_norm: its gradient cannot be differentiated where it "
+                                      "takes the statistics of the batch: call the model with "
+                                      "training false, or freeze the layer");
+    if (a->relu || a->silu || n->n_in == 2) /* fused, which graphs are later */
+        return keel_fail(KEEL_EUNSUP, "batch_norm: its gradient cannot be differentiated with "
+                                      "what is fused into it");
+    for (int i = 0; i < n->in[0].shape.rank - 1; i++) first.count[i] = 1;
+    KEEL_TRY(keel_derive_choice(d, 1, 1, &r));
+    KEEL_TRY(keel_derive_one(d, &keel_op_slice, &first, r, &r));
+    KEEL_TRY(keel_derive_weighted(d, &keel_op_scale, NULL, r, at.variance, &r));
+    KEEL_TRY(keel_derive_with(d, &keel_op_plus, r, a->epsilon, &r));
+    KEEL_TRY(keel_derive_one(d, &keel_op_rsqrt, NULL, r, &r));
+    if (a->scale) KEEL_TRY(keel_derive_weighted(d, &keel_op_scale, NULL, g, 0, &g));
+    return keel_derive_two(d, &keel_op_multiply, g, r, out);
+}
+
 const keel_op keel_op_batch_norm = {
     .name = "batch_norm",
     .args_size = sizeof(keel_batch_norm_args),
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .backward_reads = KEEL_READS_FIRST | KEEL_READS_SAVED,
     .weights = REALS(weights),
     .weights_reads = KEEL_READS_FIRST | KEEL_READS_SAVED,

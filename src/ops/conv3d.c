@@ -4,6 +4,8 @@
 #include "ops/args.h"
 #include "ops/cases.h"
 #include "ops/convolve.h"
+#include "ops/derive.h"
+#include <string.h>
 
 static keel_status infer(keel_node *n)
 {
@@ -46,12 +48,26 @@ static void args_for_case(void *args, const char *text)
     keel_case_ints(text, "groups", &a->groups, 1);
 }
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const keel_conv3d_args *a = d->node->args;
+    keel_conv_transpose_args args = { 0 };
+    if (a->groups != 1)
+        return keel_fail(KEEL_EUNSUP, "conv3d: its gradient cannot be differentiated with groups");
+    memcpy(args.strides, a->strides, sizeof args.strides);
+    memcpy(args.dilation, a->dilation, sizeof args.dilation);
+    memcpy(args.pad, a->pad, sizeof args.pad);
+    memcpy(args.to, d->node->in[0].shape.dim, sizeof args.to);
+    return keel_derive_weighted(d, &keel_op_conv_transpose, &args, d->grad, 0, out);
+}
+
 const keel_op keel_op_conv3d = {
     .name = "conv3d",
     .args_size = sizeof(keel_conv3d_args),
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .weights = REALS(weights),
     .weights_reads = KEEL_READS_IN,
     .flops = flops,

@@ -6,6 +6,8 @@
 #include "ops/args.h"
 #include "ops/cases.h"
 #include "ops/convolve.h"
+#include "ops/derive.h"
+#include <string.h>
 
 static keel_status infer(keel_node *n)
 {
@@ -70,12 +72,24 @@ static void args_for_case(void *args, const char *text)
     keel_case_ints(text, "to", a->to, 3);
 }
 
+/* The convolution of which this is the backward pass. */
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const keel_conv_transpose_args *a = d->node->args;
+    keel_conv3d_args args = { .groups = 1 };
+    memcpy(args.strides, a->strides, sizeof args.strides);
+    memcpy(args.dilation, a->dilation, sizeof args.dilation);
+    memcpy(args.pad, a->pad, sizeof args.pad);
+    return keel_derive_weighted(d, &keel_op_conv3d, &args, d->grad, 0, out);
+}
+
 const keel_op keel_op_conv_transpose = {
     .name = "conv_transpose",
     .args_size = sizeof(keel_conv_transpose_args),
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .weights = REALS(weights),
     .weights_reads = KEEL_READS_IN,
     .flops = flops,

@@ -9,6 +9,7 @@
  *
  * rms (Zhang, Sennrich 2019): mean is 0 and var the mean square; mean(g) is left out of dx. */
 #ifndef REAL
+#include "ops/derive.h"
 #include "ops/layer_norm.h"
 
 static keel_status infer(keel_node *n)
@@ -20,12 +21,40 @@ static keel_status infer(keel_node *n)
 #define REAL_FILE "ops/layer_norm.c"
 #include "ops/real.h"
 
+/* dx as above: xhat and r are made again of x, so that they have gradients, too. */
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const keel_layer_norm_args *a = d->node->args;
+    const int end = d->node->in[0].shape.rank, first = end - (int)a->dims;
+    int x = d->in[0], g = d->grad, r, xhat, mean;
+    if (!a->rms) {
+        KEEL_TRY(keel_derive_reduce(d, KEEL_REDUCE_MEAN, first, end, x, &mean));
+        KEEL_TRY(keel_derive_two(d, &keel_op_subtract, x, mean, &x));
+    }
+    KEEL_TRY(keel_derive_one(d, &keel_op_square, NULL, x, &r));
+    KEEL_TRY(keel_derive_reduce(d, KEEL_REDUCE_MEAN, first, end, r, &r));
+    KEEL_TRY(keel_derive_with(d, &keel_op_plus, r, a->epsilon, &r));
+    KEEL_TRY(keel_derive_one(d, &keel_op_rsqrt, NULL, r, &r));
+    KEEL_TRY(keel_derive_two(d, &keel_op_multiply, x, r, &xhat));
+    if (a->scale) KEEL_TRY(keel_derive_weighted(d, &keel_op_scale, NULL, g, 0, &g));
+    KEEL_TRY(keel_derive_two(d, &keel_op_multiply, g, xhat, &x));
+    KEEL_TRY(keel_derive_reduce(d, KEEL_REDUCE_MEAN, first, end, x, &x));
+    KEEL_TRY(keel_derive_two(d, &keel_op_multiply, xhat, x, &x));
+    if (!a->rms) {
+        KEEL_TRY(keel_derive_reduce(d, KEEL_REDUCE_MEAN, first, end, g, &mean));
+        KEEL_TRY(keel_derive_two(d, &keel_op_subtract, g, mean, &g));
+    }
+    KEEL_TRY(keel_derive_two(d, &keel_op_subtract, g, x, &g));
+    return keel_derive_two(d, &keel_op_multiply, g, r, out);
+}
+
 const keel_op keel_op_layer_norm = {
     .name = "layer_norm",
     .args_size = sizeof(keel_layer_norm_args),
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .backward_reads = KEEL_READS_IN | KEEL_READS_SAVED,
     .weights = REALS(weights),
     .weights_reads = KEEL_READS_IN | KEEL_READS_SAVED,

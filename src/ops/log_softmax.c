@@ -1,15 +1,29 @@
 /* Logarithm of softmax along one axis: y = x - max - log(sum exp(x - max)).
  * dx = dy - exp(y) sum(dy). */
 #ifndef REAL
+#include "ops/derive.h"
 #include "ops/axis.h"
 #include <math.h>
 
 #define REAL_FILE "ops/log_softmax.c"
 #include "ops/real.h"
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const int rank = d->node->in[0].shape.rank;
+    const int64_t axis = ((const keel_axis_args *)d->node->args)->axis;
+    const int at = (int)(axis < 0 ? axis + rank : axis);
+    int sum, share;
+    KEEL_TRY(keel_derive_reduce(d, KEEL_REDUCE_SUM, at, at + 1, d->grad, &sum));
+    KEEL_TRY(keel_derive_one(d, &keel_op_exponential, NULL, d->out[0], &share));
+    KEEL_TRY(keel_derive_two(d, &keel_op_multiply, share, sum, &share));
+    return keel_derive_two(d, &keel_op_subtract, d->grad, share, out);
+}
+
 const keel_op keel_op_log_softmax = {
     .name = "log_softmax",
     KEEL_AXIS_OP,
+    .derive = derive,
 };
 #else
 static void REAL_(forward)(const keel_call *c)

@@ -1,6 +1,7 @@
 /* Matrix products within a row: [.., M, K] and [.., K, N] give [.., M, N]; the dims before
  * are equal. Keras: ops.matmul. */
 #ifndef REAL
+#include "ops/derive.h"
 #include "ops/infer.h"
 
 static keel_status infer(keel_node *n)
@@ -47,11 +48,29 @@ static double backward_flops(const keel_node *n) /* both factors have a gradient
 #define REAL_FILE "ops/matmul.c"
 #include "ops/real.h"
 
+static keel_status turn(const keel_derivation *d, int x, int *out)
+{
+    const int rank = d->node->in[0].shape.rank;
+    keel_permute_args args = { 0 };
+    for (int i = 0; i < rank; i++) args.from[i] = i < rank - 2 ? i : 2 * rank - 3 - i;
+    return keel_derive_one(d, &keel_op_permute, &args, x, out);
+}
+
+/* dy b^T, a^T dy */
+static keel_status derive(const keel_derivation *d, int k, int *out)
+{
+    int other;
+    KEEL_TRY(turn(d, d->in[1 - k], &other));
+    return k == 0 ? keel_derive_two(d, &keel_op_matmul, d->grad, other, out)
+                  : keel_derive_two(d, &keel_op_matmul, other, d->grad, out);
+}
+
 const keel_op keel_op_matmul = {
     .name = "matmul",
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .backward_reads = KEEL_READS_IN,
     .flops = flops,
     .backward_flops = backward_flops,

@@ -2,6 +2,7 @@
  * whose gradients at 0 are 0. */
 #ifndef REAL
 #include "base/clones.h"
+#include "ops/derive.h"
 #include "ops/infer.h"
 
 static keel_status infer(keel_node *n)
@@ -39,11 +40,25 @@ static const char *alpha_at(const keel_call *c, int64_t i, size_t size)
 #define REAL_FILE "ops/prelu.c"
 #include "ops/real.h"
 
+/* Of places of -1, the op makes -alpha. */
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    int above, below, alpha;
+    KEEL_TRY(keel_derive_compare(d, d->in[0], KEEL_GREATER, 0, &above));
+    KEEL_TRY(keel_derive_compare(d, d->in[0], KEEL_LESS, 0, &below));
+    KEEL_TRY(keel_derive_choice(d, -1, -1, &alpha));
+    KEEL_TRY(keel_derive_weighted(d, &keel_op_prelu, NULL, alpha, 0, &alpha));
+    KEEL_TRY(keel_derive_two(d, &keel_op_multiply, alpha, below, &alpha));
+    KEEL_TRY(keel_derive_two(d, &keel_op_subtract, above, alpha, &above));
+    return keel_derive_times(d, above, out);
+}
+
 const keel_op keel_op_prelu = {
     .name = "prelu",
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .backward_reads = KEEL_READS_IN,
     .weights = REALS(weights),
     .weights_reads = KEEL_READS_IN,

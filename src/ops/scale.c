@@ -1,6 +1,7 @@
 /* y = x w, with a weight for each place of the last dim or dims, or one number for all. */
 #ifndef REAL
 #include "base/clones.h"
+#include "ops/derive.h"
 #include "ops/infer.h"
 
 static keel_status infer(keel_node *n)
@@ -23,11 +24,17 @@ static keel_status infer(keel_node *n)
 #define REAL_FILE "ops/scale.c"
 #include "ops/real.h"
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    return keel_derive_weighted(d, &keel_op_scale, NULL, d->grad, 0, out);
+}
+
 const keel_op keel_op_scale = {
     .name = "scale",
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .weights = REALS(weights),
     .weights_reads = KEEL_READS_IN,
     .cases = (const keel_case[]){ { "3,4", "4", NULL },

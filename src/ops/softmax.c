@@ -1,5 +1,6 @@
 /* Softmax along one axis: y = exp(x - max) / sum exp(x - max). dx = y (dy - sum(y dy)). */
 #ifndef REAL
+#include "ops/derive.h"
 #include "ops/axis.h"
 #include <math.h>
 #include <tgmath.h>
@@ -7,9 +8,22 @@
 #define REAL_FILE "ops/softmax.c"
 #include "ops/real.h"
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const int rank = d->node->in[0].shape.rank;
+    const int64_t axis = ((const keel_axis_args *)d->node->args)->axis;
+    const int at = (int)(axis < 0 ? axis + rank : axis);
+    int sum;
+    KEEL_TRY(keel_derive_times(d, d->out[0], &sum));
+    KEEL_TRY(keel_derive_reduce(d, KEEL_REDUCE_SUM, at, at + 1, sum, &sum));
+    KEEL_TRY(keel_derive_two(d, &keel_op_subtract, d->grad, sum, &sum));
+    return keel_derive_two(d, &keel_op_multiply, d->out[0], sum, out);
+}
+
 const keel_op keel_op_softmax = {
     .name = "softmax",
     KEEL_AXIS_OP,
+    .derive = derive,
 };
 #else
 static void REAL_(forward)(const keel_call *c)

@@ -5,6 +5,7 @@
 #include "base/clones.h"
 #include "ops/args.h"
 #include "ops/cases.h"
+#include "ops/derive.h"
 #include "ops/infer.h"
 #include "ops/upsample.h"
 #include <string.h>
@@ -44,12 +45,31 @@ static void args_for_case(void *args, const char *text)
     a->between = keel_case_has(text, "between");
 }
 
+/* The places of one are side by side: their sum. */
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const keel_upsample_args *a = d->node->args;
+    const keel_shape *in = &d->node->in[0].shape;
+    const int axis = (int)(a->axis < 0 ? a->axis + in->rank : a->axis);
+    keel_shape apart = { .rank = in->rank + 1 };
+    int grad;
+    if (a->between || apart.rank > KEEL_RANK_MAX)
+        return keel_fail(KEEL_EUNSUP, "upsample: the gradient of an interpolation cannot be "
+                                      "differentiated");
+    for (int i = 0; i < apart.rank; i++)
+        apart.dim[i] = i == axis + 1 ? a->factor : in->dim[i - (i > axis)];
+    KEEL_TRY(keel_derive_reshape(d, d->grad, &apart, &grad));
+    KEEL_TRY(keel_derive_reduce(d, KEEL_REDUCE_SUM, axis + 1, axis + 2, grad, &grad));
+    return keel_derive_reshape(d, grad, in, out);
+}
+
 const keel_op keel_op_upsample = {
     .name = "upsample",
     .args_size = sizeof(keel_upsample_args),
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .cases = (const keel_case[]){ { "3,4,2", NULL, "axis 1" },
                                   { "3,4,5", NULL, "factor 3" },
                                   { "3,4,5", NULL, "axis -2 factor 3 between" },
