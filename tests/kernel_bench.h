@@ -227,6 +227,8 @@ static const kernel_case kernel_cases[] = {
     { "average_pool2d", { "12,12,64", NULL, NULL } },
     { "average_pool2d", { "11,13,33", NULL, NULL } },
     { "average_pool2d", { "13,12,19", NULL, "pool 3,3 strides 2,2 pad 0,1,1,1" } },
+    { "average_unpool2d", { "6,6,19", NULL, "to 13,12 pool 3,3 strides 2,2 pad 0,1,1,1" } },
+    { "max_unpool2d", { "13,12,19|6,6,19", NULL, "pool 3,3 strides 2,2 pad 0,1,1,1" } },
     { "global_average_pool2d", { "7,7,100", NULL, NULL } },
     { "relu", { "7,7,33", NULL, NULL } },
     { "relu", { "7,7,33", NULL, "max_value 0.5 negative_slope 0.25 threshold 0.25" } },

@@ -1,8 +1,7 @@
 /* Mean over windows of an image. Padded pixels do not count, as in TensorFlow. */
 #ifndef REAL
-#include "ops/args.h"
-#include "ops/cases.h"
-#include "ops/window.h"
+#include "ops/derive.h"
+#include "ops/pools.h"
 
 static keel_status infer(keel_node *n)
 {
@@ -26,23 +25,19 @@ static keel_window window_of(const keel_call *c)
     return keel_window_of(c->node, a->pool, a->strides, NULL, a->pad);
 }
 
-/* How many pixels of the image the window at output o has in dim d. */
-static int64_t covers(const keel_window *v, int d, int64_t o)
-{
-    const int64_t first = o * v->stride[d] - v->pad[d], end = first + v->size[d];
-    return (end < v->in[d] ? end : v->in[d]) - (first > 0 ? first : 0);
-}
-
 #define REAL_FILE "ops/average_pool2d.c"
 #include "ops/real.h"
 
 static void args_for_case(void *args, const char *text)
 {
-    keel_pool2d_args *a = args;
-    *a = (keel_pool2d_args){ .pool = { 2, 2 }, .strides = { 2, 2 } };
-    keel_case_ints(text, "pool", a->pool, 2);
-    keel_case_ints(text, "strides", a->strides, 2);
-    keel_case_ints(text, "pad", a->pad, 4);
+    keel_pool2d_for_case(args, text);
+}
+
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const int64_t *in = d->node->in[0].shape.dim;
+    const keel_unpool2d_args args = { *(const keel_pool2d_args *)d->node->args, { in[0], in[1] } };
+    return keel_derive_one(d, &keel_op_average_unpool2d, &args, d->grad, out);
 }
 
 const keel_op keel_op_average_pool2d = {
@@ -51,6 +46,7 @@ const keel_op keel_op_average_pool2d = {
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .cases = (const keel_case[]){ { "4,6,3", NULL, NULL },
                                   { "5,5,2", NULL, "pad 0,1,0,1" },
                                   { "7,6,4", NULL, "pool 3,3 strides 2,2 pad 1,1,0,1" },
@@ -70,7 +66,8 @@ static void REAL_(forward)(const keel_call *call)
     for (int64_t place = 0; place < call->rows * v.out[0] * v.out[1]; place++) {
         const int64_t w = place % v.out[1], line = place / v.out[1];
         const int64_t h = line % v.out[0], row = line / v.out[0];
-        const double share = 1.0 / (double)(covers(&v, 0, h) * covers(&v, 1, w));
+        const double share =
+            1.0 / (double)(keel_window_covers(&v, 0, h) * keel_window_covers(&v, 1, w));
         for (int64_t k0 = 0; k0 < c; k0 += KEEL_SUMS_BLOCK) {
             const int64_t nk = c - k0 < KEEL_SUMS_BLOCK ? c - k0 : KEEL_SUMS_BLOCK;
             double acc[KEEL_SUMS_BLOCK] = { 0 };
@@ -101,7 +98,8 @@ static void REAL_(backward)(const keel_call *call)
                 const int64_t yh = keel_window_out(&v, 0, h, tap / v.size[1]);
                 const int64_t yw = keel_window_out(&v, 1, w, tap % v.size[1]);
                 if (yh < 0 || yw < 0) continue;
-                const double share = 1.0 / (double)(covers(&v, 0, yh) * covers(&v, 1, yw));
+                const double share =
+                    1.0 / (double)(keel_window_covers(&v, 0, yh) * keel_window_covers(&v, 1, yw));
                 const REAL *at = dy + ((row * v.out[0] + yh) * v.out[1] + yw) * c + k0;
                 for (int64_t k = 0; k < nk; k++) acc[k] += at[k] * share;
             }

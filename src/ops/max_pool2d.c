@@ -8,9 +8,8 @@
  * padding: in one byte if the window has less than 255 taps, else in an int32. oneDNN counts in the
  * same way, so its forward works with this backward. */
 #ifndef REAL
-#include "ops/args.h"
-#include "ops/cases.h"
-#include "ops/window.h"
+#include "ops/derive.h"
+#include "ops/pools.h"
 #include <math.h>
 
 enum { NOBODY = -1 }; /* the tap of a window in which none won; 255 as a byte */
@@ -59,12 +58,13 @@ static int64_t noted(const keel_call *c, int64_t at)
 
 static void args_for_case(void *args, const char *text)
 {
-    keel_pool2d_args *a = args;
-    *a = (keel_pool2d_args){ .pool = { 2, 2 }, .strides = { 2, 2 } };
-    keel_case_ints(text, "pool", a->pool, 2);
-    keel_case_ints(text, "strides", a->strides, 2);
-    keel_case_ints(text, "pad", a->pad, 4);
-    a->relu = keel_case_has(text, "relu");
+    keel_pool2d_for_case(args, text);
+}
+
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const int in[2] = { d->in[0], d->grad };
+    return d->emit(d, &keel_op_max_unpool2d, d->node->args, in, 2, 0, NULL, out);
 }
 
 const keel_op keel_op_max_pool2d = {
@@ -73,6 +73,7 @@ const keel_op keel_op_max_pool2d = {
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .backward_reads = KEEL_READS_SAVED,
     .cases = (const keel_case[]){ { "4,6,3", NULL, NULL },
                                   { "5,5,2", NULL, "pad 0,1,0,1" },

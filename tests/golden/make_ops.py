@@ -617,6 +617,16 @@ for name, center, scale in ("", True, True), ("no_center", False, True), ("no_sc
          [(4, 3), (4,)], args=(name + " momentum 0.9").strip(), moved=True)
 case("masked_batch_norm", MaskedBatchNormalization(epsilon=0.01), [(2, 3, 2), (2, 3)],
      args="epsilon 0.01", moved=True)
+for p, s, padding in ((2, 2), (2, 2), "valid"), ((3, 2), (2, 1), "same"), ((3, 3), (2, 2), "same"):
+    pads = [same(5, p[0], s[0]), same(6, p[1], s[1])] if padding == "same" else None
+    how = dict(ksize=(1, *p, 1), strides=(1, *s, 1), padding=padding.upper())
+    out = tuple(tf.nn.max_pool2d(tf.zeros((1, 5, 6, 2)), **how).shape[1:])
+    case("max_unpool2d", lambda x: tf.raw_ops.MaxPoolGrad(
+        orig_input=x[0], orig_output=tf.nn.max_pool2d(x[0], **how), grad=x[1], **how),
+        [(5, 6, 2), out], args=words(s, pads=pads, pool=p))
+    case("average_unpool2d", lambda x: tf.raw_ops.AvgPoolGrad(
+        orig_input_shape=(ROWS, 5, 6, 2), grad=x[0], **how),
+        [out], args=words(s, pads=pads, pool=p) + " to 5,6")
 
 
 with open(path, "w") as f:
