@@ -1,5 +1,6 @@
 /* See loops.h. */
 #include "loops.h"
+#include <math.h>
 
 /* ---- rows and models ------------------------------------------------------------------------- */
 
@@ -274,6 +275,22 @@ keel_status loop_compare(void *context, keel_trace *t)
     return keel_trace_return_scalar(t, "loss", loss);
 }
 
+/* A critic and its rows. */
+static void judge_by(loop *l, keel_model *critic)
+{
+    l->model[0] = critic;
+    l->n_golden = 1;
+    l->n_input = 3;
+    l->rows[0] = loop_rows(l->dtype, KEEL_DIMS(8, 8, 1), 7);
+    l->rows[1] = loop_rows(l->dtype, KEEL_DIMS(8, 8, 1), 8);
+    l->rows[2] = loop_rows(l->dtype, KEEL_DIMS(1, 1, 1), 9);
+    for (int64_t i = 0; i < ROWS; i++)
+        loop_put(&l->rows[2], i, (loop_number(&l->rows[2], i) + 1) / 2);
+    l->input[0] = (keel_data_field){ "real", l->dtype, *KEEL_DIMS(8, 8, 1) };
+    l->input[1] = (keel_data_field){ "fake", l->dtype, *KEEL_DIMS(8, 8, 1) };
+    l->input[2] = (keel_data_field){ "mix", l->dtype, *KEEL_DIMS(1, 1, 1) };
+}
+
 static void create_penalty(loop *l)
 {
     keel_model *m = loop_net(l->dtype, "critic", "[8, 8, 1]");
@@ -289,18 +306,63 @@ static void create_penalty(loop *l)
     loop_add(m, "Activation", KEEL_ARGS(KEEL_ARG_STR("activation", "elu")));
     loop_add(m, "Dropout", KEEL_ARGS(KEEL_ARG_FLOAT("rate", 0)));
     loop_add(m, "Dense", UNITS(1));
-    l->model[0] = m;
-    l->n_golden = 1;
     loop_fill(m, 0);
-    l->n_input = 3;
-    l->rows[0] = loop_rows(l->dtype, KEEL_DIMS(8, 8, 1), 7);
-    l->rows[1] = loop_rows(l->dtype, KEEL_DIMS(8, 8, 1), 8);
-    l->rows[2] = loop_rows(l->dtype, KEEL_DIMS(1, 1, 1), 9);
-    for (int64_t i = 0; i < ROWS; i++)
-        loop_put(&l->rows[2], i, (loop_number(&l->rows[2], i) + 1) / 2);
-    l->input[0] = (keel_data_field){ "real", l->dtype, *KEEL_DIMS(8, 8, 1) };
-    l->input[1] = (keel_data_field){ "fake", l->dtype, *KEEL_DIMS(8, 8, 1) };
-    l->input[2] = (keel_data_field){ "mix", l->dtype, *KEEL_DIMS(1, 1, 1) };
+    judge_by(l, m);
+}
+
+static void create_penalty_2(loop *l)
+{
+    keel_model *m = loop_net(l->dtype, "critic", "[8, 8, 1]");
+    keel_tensor variance;
+    loop_add(m, "Conv2D", CONV(4, 3, 1, "valid"));
+    loop_add(m, "Activation", KEEL_ARGS(KEEL_ARG_STR("activation", "gelu")));
+    loop_add(m, "AveragePooling2D", POOL(3, 2));
+    loop_add(m, "Conv2DTranspose", CONV(3, 3, 2, "same"));
+    loop_add(m, "BatchNormalization", KEEL_ARGS(KEEL_ARG_BOOL("trainable", false)));
+    loop_add(m, "PReLU", KEEL_ARGS(KEEL_ARG_INTS("shared_axes", 1, 2)));
+    loop_add(m, "Flatten", NULL);
+    loop_add(m, "Dense", UNITS(32));
+    loop_add(m, "Reshape", KEEL_ARGS(KEEL_ARG_INTS("target_shape", 4, 4, 2)));
+    loop_add(m, "MaxPooling2D", POOL(3, 2));
+    loop_add(m, "UpSampling2D", NULL);
+    loop_add(m, "LayerNormalization", NULL);
+    loop_add(m, "Activation", KEEL_ARGS(KEEL_ARG_STR("activation", "selu")));
+    loop_add(m, "Flatten", NULL);
+    loop_add(m, "Dense",
+             KEEL_ARGS(KEEL_ARG_INT("units", 4), KEEL_ARG_STR("activation", "softmax")));
+    loop_add(m, "Dense", UNITS(1));
+    loop_fill(m, 0);
+    must(keel_model_get_weight(m, "batch_normalization/moving_variance", &variance));
+    for (int64_t i = 0; i < variance.shape.dim[0]; i++)
+        loop_put(&variance, i, fabs(loop_number(&variance, i)) + 0.5);
+    must(keel_model_set_weight(m, "batch_normalization/moving_variance", &variance));
+    keel_tensor_free(&variance);
+    judge_by(l, m);
+}
+
+static void create_penalty_3(loop *l)
+{
+    keel_model *m = loop_net(l->dtype, "critic", "[8, 8, 1]");
+    loop_add(m, "Reshape", KEEL_ARGS(KEEL_ARG_INTS("target_shape", 4, 4, 4, 1)));
+    loop_add(m, "Conv3D",
+             KEEL_ARGS(KEEL_ARG_INT("filters", 2), KEEL_ARG_INTS("kernel_size", 3, 3, 3),
+                       KEEL_ARG_STR("padding", "same")));
+    loop_add(m, "Activation", KEEL_ARGS(KEEL_ARG_STR("activation", "softsign")));
+    loop_add(m, "Flatten", NULL);
+    loop_add(m, "Dense", UNITS(6));
+    loop_add(m, "Activation", KEEL_ARGS(KEEL_ARG_STR("activation", "relu6")));
+    loop_add(m, "Dense", UNITS(6));
+    loop_add(m, "RMSNormalization", KEEL_ARGS(KEEL_ARG_FLOAT("epsilon", 0.0009765625)));
+    loop_add(m, "Rescaling",
+             KEEL_ARGS(KEEL_ARG_FLOAT("scale", 0.5), KEEL_ARG_FLOAT("offset", 0.25)));
+    loop_add(m, "Activation", KEEL_ARGS(KEEL_ARG_STR("activation", "hard_sigmoid")));
+    loop_add(m, "Dense", UNITS(5));
+    loop_add(m, "Activation", KEEL_ARGS(KEEL_ARG_STR("activation", "log_sigmoid")));
+    loop_add(m, "Dense", UNITS(4));
+    loop_add(m, "Activation", KEEL_ARGS(KEEL_ARG_STR("activation", "log_softmax")));
+    loop_add(m, "Dense", UNITS(1));
+    loop_fill(m, 0);
+    judge_by(l, m);
 }
 
 static keel_status penalize(void *context, keel_trace *t)
@@ -335,6 +397,8 @@ const loop_case loops[LOOPS] = {
       { .step = { loop_discriminate, generate }, .loss = { { "fake", "real" }, { "g" } } } },
     { "siamese", loop_create_siamese, { .step = { loop_compare }, .loss = { { "loss" } } } },
     { "penalty", create_penalty, { .step = { penalize }, .loss = { { "penalty" } } } },
+    { "penalty_2", create_penalty_2, { .step = { penalize }, .loss = { { "penalty" } } } },
+    { "penalty_3", create_penalty_3, { .step = { penalize }, .loss = { { "penalty" } } } },
 };
 
 void loop_free(loop *l)

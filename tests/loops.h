@@ -5,10 +5,13 @@
 #include "must.h"
 
 enum { ROWS = 230, BATCH = 12, STEPS = 20 };
-enum { MODELS = 2, INPUTS = 3, FUNCTIONS = 2, LOSSES = 2, LOOPS = 4 };
+enum { MODELS = 2, INPUTS = 3, FUNCTIONS = 2, LOSSES = 2, LOOPS = 6 };
 
 #define UNITS(n) KEEL_ARGS(KEEL_ARG_INT("units", n))
-#define LEAKY    KEEL_ARGS(KEEL_ARG_FLOAT("negative_slope", 0.25))
+#define POOL(size, step)                                                                           \
+    KEEL_ARGS(KEEL_ARG_INTS("pool_size", size, size), KEEL_ARG_INTS("strides", step, step),        \
+              KEEL_ARG_STR("padding", "same"))
+#define LEAKY KEEL_ARGS(KEEL_ARG_FLOAT("negative_slope", 0.25))
 #define CONV(n, size, step, how)                                                                   \
     KEEL_ARGS(KEEL_ARG_INT("filters", n), KEEL_ARG_INTS("kernel_size", size, size),                \
               KEEL_ARG_INTS("strides", step, step), KEEL_ARG_STR("padding", how))

@@ -3,7 +3,8 @@
 
 Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
 
-distillation, gan and siamese follow Keras's guides of these names; penalty is a WGAN-GP critic.
+distillation, gan and siamese follow Keras's guides of these names; penalty is a WGAN-GP critic,
+penalty_2 and penalty_3 are such critics of other layers.
 Each is {losses [steps][...], weights [[numbers]]} in float64 after 20 steps, of which the last has
 fewer rows. Initial weights and rows are made by the arithmetic that loops.c repeats.
 """
@@ -206,7 +207,61 @@ def penalty():
     return result(train(Penalty(critic), data), critic)
 
 
-out = {"distillation": distillation(), "gan": gan(), "siamese": siamese(), "penalty": penalty()}
+class Exact(layers.LayerNormalization):
+    """tf.nn.moments takes the mean for a constant in the variance: right for the gradient, and wrong
+    for that of the gradient."""
+
+    def call(self, x):
+        x = x - ops.mean(x, axis=-1, keepdims=True)
+        variance = ops.mean(ops.square(x), axis=-1, keepdims=True)
+        return x * ops.rsqrt(variance + self.epsilon) * self.gamma + self.beta
+
+
+def exact_gelu(x):
+    """tf.nn.gelu has the root of 2 in float32."""
+    return 0.5 * x * (1 + ops.erf(x / np.sqrt(2)))
+
+
+def penalty_2():
+    norm = layers.BatchNormalization(trainable=False)
+    critic = keras.Sequential([layers.Input((8, 8, 1)), layers.Conv2D(4, 3),
+                               layers.Activation(exact_gelu),
+                               layers.AveragePooling2D(3, strides=2, padding="same"),
+                               layers.Conv2DTranspose(3, 3, strides=2, padding="same"), norm,
+                               layers.PReLU(shared_axes=[1, 2]), layers.Flatten(), layers.Dense(32),
+                               layers.Reshape((4, 4, 2)),  # where no pixels of a constant image are equal
+                               layers.MaxPooling2D(3, strides=2, padding="same"), layers.UpSampling2D(2),
+                               Exact(), layers.Activation("selu"),
+                               layers.Flatten(), layers.Dense(4, activation="softmax"), layers.Dense(1)])
+    start(critic)
+    norm.moving_variance.assign(np.abs(norm.moving_variance.numpy()) + 0.5)
+    data = (rows(64, 7).reshape(-1, 8, 8, 1), rows(64, 8).reshape(-1, 8, 8, 1),
+            (rows(1, 9) + 1) / 2)
+    return result(train(Penalty(critic), data), critic)
+
+
+def softsign(x):
+    """TensorFlow's has no second derivative."""
+    return x / (1 + ops.abs(x))
+
+
+def penalty_3():
+    critic = keras.Sequential([layers.Input((8, 8, 1)), layers.Reshape((4, 4, 4, 1)),
+                               layers.Conv3D(2, 3, padding="same"),
+                               layers.Activation(softsign), layers.Flatten(), layers.Dense(6),
+                               layers.Activation("relu6"), layers.Dense(6),
+                               layers.RMSNormalization(epsilon=2**-10),
+                               layers.Rescaling(0.5, 0.25), layers.Activation("hard_sigmoid"),
+                               layers.Dense(5), layers.Activation("log_sigmoid"), layers.Dense(4),
+                               layers.Activation("log_softmax"), layers.Dense(1)])
+    start(critic)
+    data = (rows(64, 7).reshape(-1, 8, 8, 1), rows(64, 8).reshape(-1, 8, 8, 1),
+            (rows(1, 9) + 1) / 2)
+    return result(train(Penalty(critic), data), critic)
+
+
+out = {"distillation": distillation(), "gan": gan(), "siamese": siamese(), "penalty": penalty(),
+       "penalty_2": penalty_2(), "penalty_3": penalty_3()}
 with open("loops.json", "w") as f:
     json.dump(out, f, allow_nan=False, separators=(",", ":"))
     f.write("\n")
