@@ -1142,6 +1142,13 @@ static keel_status fails(void *context, const keel_moment *at)
     return KEEL_EIO;
 }
 
+static keel_status means_nothing(void *context, const keel_moment *at)
+{
+    (void)context;
+    (void)at;
+    return (keel_status)2;
+}
+
 static keel_status lacks_memory(void *context, const keel_moment *at)
 {
     (void)context;
@@ -1202,6 +1209,9 @@ static void what_a_callback_may_not_do_is_an_error(void **unused)
         { "it has no memory, and says so by its status alone",
           "the callback mine failed in on_epoch_end",
           { KEEL_CALLBACK, .name = "mine", .on_epoch_end = lacks_memory } },
+        { "it returns what is no status",
+          "the callback mine returned 2 in on_epoch_end",
+          { KEEL_CALLBACK, .name = "mine", .on_epoch_end = means_nothing } },
         { "it fails with one",
           "/nowhere",
           { KEEL_CALLBACK, .name = "mine", .on_test_end = fail_with_a_text } },

@@ -66,7 +66,7 @@ typedef struct keel_moment {
 /* KEEL_OK: continue. KEEL_END: stop, as Keras's stop_training: the epoch ends after this step (at
  * its begin, and in train_begin, after the first), is validated, and was the last one; train_end
  * is called. Returned by a test or predict function it stops that pass after this step; in fit it
- * stops the training too, without results of this validation (NaN). < 0: the run fails with
+ * stops the training too, without results of this validation (NaN). Any other: the run fails with
  * KEEL_ECALLBACK (KEEL_ENOMEM, if Keel returned that to it), and the text of the last error if the
  * callback made one. The model is then as after the last step. */
 typedef keel_status (*keel_on)(void *context, const keel_moment *at);

@@ -187,6 +187,9 @@ static keel_status tell_one(keel_watch *r, const keel_callback *c, keel_occasion
                          "model is still there",
                          called(c), event_name[e]);
     if (s < 0) return failed(c, e, s, keel_error_count() != said);
+    if (s != KEEL_OK && s != KEEL_END)
+        return keel_fail(KEEL_ECALLBACK, "the callback %s returned %d in %s, which is no status",
+                         called(c), s, event_name[e]);
     if (s == KEEL_END && e < KEEL_ON_test_begin) r->stop = true;
     if (s == KEEL_END && e >= KEEL_ON_test_begin) r->stop_pass = true;
     return e == KEEL_ON_epoch_end ? check_logs(r, c) : KEEL_OK;
