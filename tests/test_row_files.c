@@ -158,6 +158,24 @@ static void a_file_that_cannot_be_written_fails_for_all(void **unused)
     end_writers(w, 3);
 }
 
+static void a_file_without_a_path_is_refused(void **unused)
+{
+    const char *const half[OUTPUTS] = { "half.npy" };
+    static const recipe plain = { "plain",   products, KEEL_FLOAT32, NULL, "adam",
+                                  KEEL_KEEP, 40,       16,           false };
+    keel_model *m = two_outputs(10);
+    keel_dataset *d = rows_of(&plain);
+    keel_strategy *s;
+    (void)unused;
+    must(keel_strategy_create(&s, "cpu:0"));
+    assert_int_equal(keel_predict_npy(m, s, d, NULL, NULL, NULL), KEEL_EARG);
+    assert_int_equal(keel_predict_npy(m, s, d, NULL, half, NULL), KEEL_EARG);
+    assert_non_null(strstr(keel_error(), "output 1"));
+    keel_strategy_destroy(s);
+    keel_dataset_destroy(d);
+    keel_model_destroy(m);
+}
+
 static void all_headers_of_an_array_have_one_length(void **unused)
 {
     static const int64_t rows[] = { 0, 9, 10, 123456, 99999999999, INT64_MAX };
@@ -179,6 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_file_has_the_rows_of_all_processes),
         cmocka_unit_test(a_file_that_cannot_be_written_fails_for_all),
+        cmocka_unit_test(a_file_without_a_path_is_refused),
         cmocka_unit_test(all_headers_of_an_array_have_one_length),
     };
     return cmocka_run_group_tests(tests, start, NULL);

@@ -359,7 +359,8 @@ keel_status keel_predict_outputs(keel_model *m, keel_strategy *s, const keel_dat
  *
  * path     [keel_model_output_count(m)], the same in all processes
  * Shapes   made (may be NULL) [keel_model_output_count(m)]: type and shape of each, without data
- * Returns  as keel_predict_outputs; KEEL_EIO: a file cannot be written, and there is none
+ * Returns  as keel_predict_outputs; KEEL_EARG also: no path; KEEL_EIO: a file cannot be written,
+ *          and there is none
  * Owns     the paths are borrowed
  * Threads  one at a time on a model and on a strategy
  * Cost     with processes: only rows that share a page of 4 KiB with those of another are sent

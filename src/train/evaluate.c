@@ -307,6 +307,10 @@ keel_status keel_predict_npy(keel_model *m, keel_strategy *s, const keel_dataset
                              keel_tensor *made)
 {
     const int n = m->n_output;
+    for (int k = 0; k < n; k++)
+        if (!path || !path[k])
+            return keel_together_leave(
+                s, keel_fail(KEEL_EARG, "no path is given for the file of output %d", k));
     keel_tensor *t = keel_calloc((size_t)n + 1, sizeof *t);
     const keel_status st = t ? predict(m, s, data, options, path, t, n) : KEEL_ENOMEM;
     for (int k = 0; k < n && st >= 0; k++) {
