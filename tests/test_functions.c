@@ -432,6 +432,14 @@ static keel_status refused_target(void *context, keel_trace *t)
     return KEEL_OK;
 }
 
+static keel_status refused_loss(void *context, keel_trace *t)
+{
+    (void)context;
+    keel_scalar loss = -1;
+    const keel_traced x = loop_input(t, "real");
+    return keel_trace_loss(t, NULL, x, x, KEEL_UNWEIGHTED, &loss);
+}
+
 static keel_status refused_op(void *context, keel_trace *t)
 {
     const loop *l = context;
@@ -478,6 +486,7 @@ static const struct refusal {
     { "a layer on two ways", refused_way, KEEL_EUNSUP, "the way of two gradients" },
     { "a gradient that leaves its way", refused_leak, KEEL_EUNSUP, "ops.StopGradient" },
     { "targets that are trained", refused_target, KEEL_EUNSUP, "its targets depend" },
+    { "no loss", refused_loss, KEEL_EARG, "a loss must be given" },
     { "an op without second derivative", refused_op, KEEL_EUNSUP, "layer 'global_max_pooling2d'" },
     { "an optimizer that is not there", refused_optimizer, KEEL_EUNSUP, "Eve" },
 };

@@ -278,6 +278,7 @@ keel_status keel_trace_loss(keel_trace *t, const keel_named *loss, keel_traced y
                             keel_traced y_pred, keel_traced weight, keel_scalar *out)
 {
     BEGIN(t);
+    if (!loss) return end(t, keel_fail(KEEL_EARG, "a loss must be given"));
     return end(t, add_loss(t, loss, (keel_traced[]){ y_pred, y_true, weight }, out));
 }
 
