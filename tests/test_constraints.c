@@ -317,6 +317,9 @@ static void weights_that_are_not_there_cannot_be_excluded(void **state)
         assert_int_equal(keel_model_exclude_from_weight_decay(m, &cases[i].name, 1), cases[i].want);
         if (cases[i].want < 0) assert_non_null(strstr(keel_error(), cases[i].says));
     }
+    assert_int_equal(keel_model_exclude_from_weight_decay(m, &cases[0].name, -1), KEEL_EARG);
+    assert_int_equal(keel_model_exclude_from_weight_decay(m, NULL, 1), KEEL_EARG);
+    must(keel_model_exclude_from_weight_decay(m, NULL, 0));
     keel_model_destroy(m);
     assert_int_equal(keel_memory_live(), 0);
 }

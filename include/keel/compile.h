@@ -141,8 +141,9 @@ keel_status keel_model_set_schedule(keel_model *m, const char *text);
  * names, and may be a regular expression ("bias", "^(gamma|beta)$"). It is not saved with the
  * model, as in Keras, and another optimizer begins without it.
  *
- * Returns  KEEL_OK; KEEL_EARG: not compiled, a name that no weight has, or no expression;
- *          KEEL_EUNSUP: an expression that Python may read otherwise. Nothing changes then
+ * Returns  KEEL_OK; KEEL_EARG: not compiled, a count below 0, a name that no weight has, or no
+ *          expression; KEEL_EUNSUP: an expression that Python may read otherwise. Nothing changes
+ *          then
  * Owns     nothing changes hands
  * Threads  one at a time on one model
  * Source   Keras: Optimizer.exclude_from_weight_decay */
