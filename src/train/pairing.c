@@ -85,7 +85,7 @@ static keel_status choose(int *field, const keel_model *m, const keel_dataset *d
     if (!input && have == 0)
         return keel_fail(KEEL_EDATA,
                          "%s: has no targets (y) to compare predictions with; if they have another "
-                         "name, --label gives it",
+                         "name, label (--label) gives it",
                          keel_dataset_name(d));
     list(names, sizeof names, d, role);
     if (!input && found)
