@@ -641,6 +641,9 @@ static void contradictions_are_refused_before_step_1(void **unused)
     const keel_tensor tx = { KEEL_FLOAT32, { 2, { ROWS, 2 } }, x };
     const keel_tensor ty = { KEEL_FLOAT32, { 1, { ROWS } }, y };
     must(keel_dataset_from_arrays(&wrong, &tx, &ty, NULL));
+    script all = { 0, -1, 3, -1 };
+    keel_dataset *stream = scripted(&all), *some;
+    must(keel_dataset_take(&some, stream, 2));
     const struct {
         const char *what;
         const keel_dataset *data;
@@ -665,6 +668,16 @@ static void contradictions_are_refused_before_step_1(void **unused)
           KEEL_EARG,
           "initial_epoch" },
         { "options without a size", d, { .size = 0 }, KEEL_EARG, "KEEL_FIT_OPTIONS" },
+        { "a generator that gives the validation, too",
+          stream,
+          { KEEL_FIT_OPTIONS, .validation = stream },
+          KEEL_EARG,
+          "validation data: script" },
+        { "one with a stage behind it",
+          stream,
+          { KEEL_FIT_OPTIONS, .validation = some },
+          KEEL_EARG,
+          "validation data: script" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const keel_status s = keel_fit(m, strategy[2], cases[i].data, &cases[i].o, NULL);
@@ -673,6 +686,9 @@ static void contradictions_are_refused_before_step_1(void **unused)
             fail_msg("%s: the error is '%s'", cases[i].what, keel_error());
         same_weights(m, untouched, cases[i].what);
     }
+    assert_int_equal(all.at, 0);
+    keel_dataset_destroy(some);
+    keel_dataset_destroy(stream);
     keel_dataset_destroy(d);
     keel_dataset_destroy(wrong);
     keel_model_destroy(m);

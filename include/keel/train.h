@@ -165,6 +165,7 @@ typedef struct keel_fit_options {
     uint64_t seed;         /* of shuffling and dropout */
     keel_end_of_data end;
     int64_t steps_per_epoch; /* 0: an epoch is the data */
+    /* A stream (generator, sequence) must be another than that of the data. */
     const keel_dataset *validation;
     int64_t validation_batch_size; /* 0: batch_size */
     int64_t validation_steps;      /* the first of them, in each validation; 0: all rows */

@@ -184,6 +184,10 @@ const char *keel_stage_repeats(const keel_dataset *d);
 /* True if rows come folder by folder of a directory. */
 bool keel_stage_by_folder(const keel_dataset *d);
 
+/* The source of both, if it is a stream, which only one reader at a time can read; NULL: there is
+ * none. */
+const keel_data_origin *keel_stage_shared(const keel_dataset *a, const keel_dataset *b);
+
 /* True if the elements depend on the seed of the run. */
 bool keel_stage_draws(const keel_dataset *d);
 

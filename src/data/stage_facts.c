@@ -50,6 +50,27 @@ bool keel_stage_by_folder(const keel_dataset *d)
     return any;
 }
 
+static bool is_made_of(const keel_dataset *d, const keel_data_origin *o)
+{
+    const keel_applied *s = d->origin->applied;
+    bool any = d->origin == o;
+    for (int i = 0; s && i < s->n_parent; i++) any |= is_made_of(s->parent[i], o);
+    return any;
+}
+
+const keel_data_origin *keel_stage_shared(const keel_dataset *a, const keel_dataset *b)
+{
+    const keel_applied *s = a->origin->applied;
+    const keel_data_origin *found = NULL;
+    const bool one_reader =
+        !s && a->origin->source->begin && a->origin->source != &keel_source_described;
+    if (one_reader && is_made_of(b, a->origin)) return a->origin;
+    /* by index, the elements of a stream are those of a file that keeps them */
+    for (int i = 0; s && !s->by_index && i < s->n_parent && !found; i++)
+        found = keel_stage_shared(s->parent[i], b);
+    return found;
+}
+
 bool keel_stage_draws(const keel_dataset *d)
 {
     const keel_applied *s = d->origin->applied;

@@ -1,5 +1,6 @@
 /* The feeds of a fit. They share the memory of the input. */
 #include "base/memory.h"
+#include "data/stage.h"
 #include "train/fit.h"
 
 keel_status keel_fit_of_validation(keel_status s)
@@ -44,6 +45,13 @@ keel_status keel_fit_open_feeds(keel_fitting *f, const keel_dataset *d)
     if (v)
         KEEL_TRY(
             keel_fit_of_validation(keel_pairing_make(&f->validation_pairing, f->model, v, true)));
+    const keel_data_origin *both = v ? keel_stage_shared(d, v) : NULL;
+    if (both)
+        return keel_fit_of_validation(
+            keel_fail(KEEL_EARG,
+                      "%s gives the rows of the training, and can be read by one at a "
+                      "time: make a second one for the validation",
+                      both->name));
     KEEL_TRY(share_memory(f, d));
     KEEL_TRY(keel_session_feed(&f->feed, d, &f->o, true, real, &f->pairing, &f->accounts.training,
                                f->strategy));
