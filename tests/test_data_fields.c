@@ -403,7 +403,9 @@ static void each_target_may_have_weights_of_its_own(void **state)
     } cases[] = {
         { "of both targets, in any order", { "kind=w", "size=v" } },
         { "of one of them", { "kind=w" } },
-        { "of what is no target", { "kind=w", "age=v" }, .says = "no such target" },
+        { "of what is no target",
+          { "kind=w", "age=v" },
+          .says = "'v' has weights for 'age', but there is no such target" },
         { "without the name of a target",
           { "w" },
           .says = "'w': name the target that they are of, "

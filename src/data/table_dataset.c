@@ -73,6 +73,22 @@ static keel_status take_field(keel_table *t, int i, int target, keel_tensor *out
     return KEEL_OK;
 }
 
+/* By its column: the dataset would name the field, which nobody has given. */
+static keel_status check_weights(const keel_table *t)
+{
+    for (int i = 0; i < t->n_field; i++) {
+        const char *target = t->field[i].target;
+        bool found = !target || t->o->label_mode == KEEL_LABEL_NONE;
+        for (int k = 0; k < t->n_field && !found; k++)
+            found = t->field[k].role == KEEL_ROLE_TARGET && !strcmp(t->field[k].path, target);
+        if (!found)
+            return keel_fail(KEEL_EARG,
+                             "%s: '%s' has weights for '%s', but there is no such target", t->name,
+                             t->field[i].column, target);
+    }
+    return KEEL_OK;
+}
+
 /* Inputs first, then targets and weights. */
 static keel_status make(keel_dataset **out, keel_table *t)
 {
@@ -102,6 +118,7 @@ keel_status keel_table_dataset(keel_dataset **out, keel_table *t)
         return keel_fail(KEEL_EDATA, "%s: each of its %lld row%s has a missing value (first: %s)",
                          t->name, (long long)t->dropped, keel_s(t->dropped), t->first);
     if (!t->n_rows) return keel_fail(KEEL_EDATA, "%s: no rows", t->name);
+    KEEL_TRY(check_weights(t));
     KEEL_TRY(keel_table_fill(t));
     KEEL_TRY(keel_table_sort_words(t));
     KEEL_TRY(make(out, t));
