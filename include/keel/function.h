@@ -140,13 +140,13 @@ keel_status keel_trace_call(keel_trace *t, const char *layer, const keel_arg *ar
  * Shapes   out: that of x
  * Returns  KEEL_OK; KEEL_EARG: y does not depend on x; KEEL_EUNSUP: between them is an op whose
  *          gradient cannot be differentiated, which the text names. These can: Dense,
- *          convolutions without groups and transposed ones, poolings of images, UpSampling,
- *          LayerNormalization, RMSNormalization, BatchNormalization that takes its moving
- *          statistics, Dropout, noise, PReLU, the activations of Keras named relu, relu6,
- *          leaky_relu, elu, selu, gelu, silu, softplus, softsign, tanh, sigmoid, hard_sigmoid,
- *          log_sigmoid, softmax and log_softmax, exp, log, log1p, sin, cos, erf, abs, square,
- *          sqrt, rsqrt, power with a number, matmul, maximum, minimum, +, -, *, /, sums and
- *          means, reshapes, padding, slices, Permute, Concatenate
+ *          convolutions without groups and transposed ones, poolings over windows and global
+ *          averages, UpSampling by repeating, LayerNormalization, RMSNormalization,
+ *          BatchNormalization that takes its moving statistics, Dropout, noise, PReLU, the
+ *          activations relu, relu6, leaky_relu, elu, selu, gelu, silu, softplus, softsign, tanh,
+ *          sigmoid, hard_sigmoid, log_sigmoid, softmax and log_softmax, exp, log, log1p, sin,
+ *          cos, erf, abs, square, sqrt, rsqrt, power with a number, matmul, maximum, minimum, +,
+ *          -, *, /, sums and means, reshapes, padding, slices, Permute, Concatenate
  * Owns     nothing changes hands
  * Threads  that of the trace
  * Source   Keras on TensorFlow: tape.gradient(y, x) inside of another tape */
