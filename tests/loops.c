@@ -358,6 +358,7 @@ static void create_penalty_3(loop *l)
     loop_add(m, "Activation", KEEL_ARGS(KEEL_ARG_STR("activation", "hard_sigmoid")));
     loop_add(m, "Dense", UNITS(5));
     loop_add(m, "Activation", KEEL_ARGS(KEEL_ARG_STR("activation", "log_sigmoid")));
+    loop_add(m, "UnitNormalization", NULL);
     loop_add(m, "Dense", UNITS(4));
     loop_add(m, "Activation", KEEL_ARGS(KEEL_ARG_STR("activation", "log_softmax")));
     loop_add(m, "Dense", UNITS(1));

@@ -62,6 +62,20 @@ static keel_status put(walk *w, keel_value v, keel_value more)
         &w->grad[v], 1);
 }
 
+/* Of an input that the op has repeated along dims of 1: the sum over them. */
+static keel_status sum_repeated(walk *w, keel_value in, keel_value *grad)
+{
+    const keel_shape *own = &keel_graph_spec(w->g, in)->shape;
+    const keel_shape *all = &keel_graph_spec(w->g, *grad)->shape;
+    keel_reduce_args args = { .to = KEEL_REDUCE_SUM, .keepdims = true };
+    if (keel_shape_equal(own, all)) return KEEL_OK;
+    for (int i = 0; i < all->rank; i++) args.over[i] = own->dim[i] != all->dim[i];
+    const keel_value of = *grad;
+    return keel_graph_add(
+        w->g, &(keel_node_parts){ .op = &keel_op_reduce, .args = &args, .n_in = 1, .in = &of },
+        grad, 1);
+}
+
 static keel_status derive_node(walk *w, int i)
 {
     const keel_op *op = w->g->node[i].node.op;
@@ -91,6 +105,7 @@ static keel_status derive_node(walk *w, int i)
         if (!w->behind[in]) continue;
         const keel_status s = op->derive(&d, k, &made);
         if (s < 0) return s == KEEL_ENOMEM ? s : keel_fail_within(s, "layer '%s'", layer);
+        KEEL_TRY(sum_repeated(w, in, &made));
         KEEL_TRY(put(w, in, made));
     }
     return KEEL_OK;

@@ -96,14 +96,4 @@ static inline keel_status keel_derive_choice(const keel_derivation *d, double ab
     return keel_derive_one(d, &keel_op_where, &args, condition, out);
 }
 
-/* For an op of two values: refuses rows of an input that are repeated. */
-static inline keel_status keel_derive_alike(const keel_derivation *d, int k)
-{
-    if (keel_shape_equal(&d->node->in[k].shape, &d->node->out[0].shape)) return KEEL_OK;
-    return keel_fail(KEEL_EUNSUP,
-                     "%s: its gradient cannot be differentiated where an input is repeated along a "
-                     "dim",
-                     d->node->op->name);
-}
-
 #endif

@@ -27,7 +27,6 @@ static keel_status derive(const keel_derivation *d, int k, int *out)
     const bool one = d->node->n_in == 1, second = one ? a->left : k == 1;
     const keel_compare_args is = { *a, second ? KEEL_GREATER : KEEL_LESS_EQUAL };
     int taken;
-    KEEL_TRY(keel_derive_alike(d, k));
     KEEL_TRY(d->emit(d, &keel_op_compare, &is, d->in, d->node->n_in, 0, NULL, &taken));
     return keel_derive_times(d, taken, out);
 }

@@ -21,7 +21,6 @@ BINARY(value, slope_a, slope_b)
 
 static keel_status derive(const keel_derivation *d, int k, int *out)
 {
-    KEEL_TRY(keel_derive_alike(d, k));
     if (d->node->n_in == 2) return keel_derive_times(d, d->in[1 - k], out);
     const double constant = ((const keel_binary_args *)d->node->args)->constant;
     return keel_derive_with(d, &keel_op_multiply, d->grad, constant, out);

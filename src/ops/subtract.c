@@ -22,7 +22,6 @@ BINARY(value, slope_a, slope_b)
 static keel_status derive(const keel_derivation *d, int k, int *out)
 {
     const bool second = d->node->n_in == 1 ? ((const keel_binary_args *)d->node->args)->left : k;
-    KEEL_TRY(keel_derive_alike(d, k));
     *out = d->grad;
     return second ? keel_derive_with(d, &keel_op_multiply, d->grad, -1, out) : KEEL_OK;
 }

@@ -252,7 +252,8 @@ def penalty_3():
                                layers.Activation("relu6"), layers.Dense(6),
                                layers.RMSNormalization(epsilon=2**-10),
                                layers.Rescaling(0.5, 0.25), layers.Activation("hard_sigmoid"),
-                               layers.Dense(5), layers.Activation("log_sigmoid"), layers.Dense(4),
+                               layers.Dense(5), layers.Activation("log_sigmoid"),
+                               layers.UnitNormalization(), layers.Dense(4),
                                layers.Activation("log_softmax"), layers.Dense(1)])
     start(critic)
     data = (rows(64, 7).reshape(-1, 8, 8, 1), rows(64, 8).reshape(-1, 8, 8, 1),
