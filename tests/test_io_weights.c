@@ -297,17 +297,31 @@ static void a_full_disk_is_told_as_such_and_libhdf5_goes_on(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
-static void reading_converts_by_value_and_refuses_the_rest(void **state)
+static keel_status read_image(const void *image, uint64_t at, void *to, size_t n)
 {
-    (void)state;
+    memcpy(to, (const char *)image + at, n);
+    return KEEL_OK;
+}
+
+/* The list of an image, or of a file that is not in memory. */
+static keel_weights *list_of(const void *image, size_t n, bool in_memory)
+{
+    keel_weights *w = NULL;
+    const keel_h5_source source = { read_image, image, n };
+    assert_int_equal(in_memory ? keel_weights_decode(&w, image, n) : keel_weights_open(&w, &source),
+                     KEEL_OK);
+    return w;
+}
+
+static void converts_and_refuses(bool in_memory)
+{
     size_t n;
     void *image = make_image(0, &n);
-    keel_weights *w = NULL;
     double reals[6];
     int32_t small = 0;
     uint8_t tiny = 0;
     const keel_shape scalar = { 0 }, right = KEEL_SHAPE(2, 3), turned = KEEL_SHAPE(3, 2);
-    assert_int_equal(keel_weights_decode(&w, image, n), KEEL_OK);
+    keel_weights *w = list_of(image, n, in_memory);
     const char *dense = "layers/dense/vars/0";
     assert_int_equal(keel_weights_read(w, dense, KEEL_FLOAT64, &right, reals), KEEL_OK);
     for (int i = 0; i < 6; i++) assert_true(reals[i] == numbers[i]);
@@ -325,12 +339,48 @@ static void reading_converts_by_value_and_refuses_the_rest(void **state)
     keel_free(image);
     iteration = 300;
     image = make_image(0, &n);
-    assert_int_equal(keel_weights_decode(&w, image, n), KEEL_OK);
+    w = list_of(image, n, in_memory);
     assert_int_equal(keel_weights_read(w, "optimizer/vars/0", KEEL_UINT8, &scalar, &tiny),
                      KEEL_EFORMAT);
     keel_weights_destroy(w);
     keel_free(image);
     iteration = 41;
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void reading_converts_by_value_and_refuses_the_rest(void **state)
+{
+    (void)state;
+    converts_and_refuses(true);
+    converts_and_refuses(false);
+}
+
+static void a_list_that_is_not_in_memory_reads_what_one_in_memory_does(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof golden / sizeof *golden; i++) {
+        size_t n;
+        void *image = golden_image(golden[i], &n);
+        keel_weights *w = list_of(image, n, true), *there = list_of(image, n, false);
+        assert_int_equal(keel_weights_count(there), keel_weights_count(w));
+        for (int64_t k = 0; k < keel_weights_count(w); k++) {
+            const keel_weight *a = keel_weights_at(w, k);
+            const bool real = keel_dtype_is_real(a->dtype);
+            const keel_dtype as[] = { a->dtype, real ? KEEL_FLOAT64 : KEEL_INT64 };
+            const size_t bytes = 8 * (size_t)keel_shape_count(&a->shape);
+            for (int d = 0; d < 2; d++) {
+                char *p = calloc(bytes + 1, 1), *q = calloc(bytes + 1, 1);
+                assert_int_equal(keel_weights_read(w, a->path, as[d], &a->shape, p), KEEL_OK);
+                assert_int_equal(keel_weights_read(there, a->path, as[d], &a->shape, q), KEEL_OK);
+                assert_memory_equal(p, q, bytes);
+                free(p);
+                free(q);
+            }
+        }
+        keel_weights_destroy(w);
+        keel_weights_destroy(there);
+        keel_free(image);
+    }
     assert_int_equal(keel_memory_live(), 0);
 }
 
@@ -510,6 +560,7 @@ int main(void)
         cmocka_unit_test(a_wrong_path_or_a_second_one_is_refused),
         cmocka_unit_test(a_full_disk_is_told_as_such_and_libhdf5_goes_on),
         cmocka_unit_test(reading_converts_by_value_and_refuses_the_rest),
+        cmocka_unit_test(a_list_that_is_not_in_memory_reads_what_one_in_memory_does),
         cmocka_unit_test(a_crafted_file_is_refused_by_name),
         cmocka_unit_test(any_cut_or_changed_byte_is_survived),
         cmocka_unit_test(each_allocation_may_fail),

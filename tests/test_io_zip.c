@@ -213,10 +213,19 @@ static void any_cut_or_changed_byte_gives_an_error_or_the_bytes(void **state)
         size_t n_got = 0;
         bytes[i / 8] ^= (unsigned char)(1 << i % 8);
         if (keel_zip_open_memory(&z, bytes, n, "bit.zip") >= 0) {
-            if (keel_zip_read(z, "one", 100, &got, &n_got) >= 0) {
+            const int64_t one = keel_zip_find(z, "one");
+            const bool read = keel_zip_read(z, "one", 100, &got, &n_got) >= 0;
+            uint64_t at = 0;
+            char there[11];
+            if (read) {
                 assert_int_equal(n_got, 11);
                 assert_memory_equal(got, "hello world", 11);
                 keel_free(got);
+            }
+            if (one >= 0) assert_true((keel_zip_place(z, one, &at) >= 0) == read);
+            if (at > 0) {
+                assert_int_equal(keel_zip_read_at(z, at, there, 11), KEEL_OK);
+                assert_memory_equal(there, "hello world", 11);
             }
             keel_zip_close(z);
         }
@@ -461,6 +470,9 @@ static void a_deflated_member_has_the_size_and_the_bytes_that_it_claims(void **s
         record_bytes b =
             deflated_archive(data, N, cases[i].size_more, cases[i].more, cases[i].crc_flips);
         assert_int_equal(keel_zip_open_memory(&z, b.at, b.n, "deflated.zip"), KEEL_OK);
+        uint64_t at = 1;
+        assert_int_equal(keel_zip_place(z, 0, &at), KEEL_OK);
+        assert_int_equal(at, 0);
         const keel_status s = keel_zip_read(z, "a", 1 << 20, &bytes, &n);
         if (cases[i].says) {
             assert_int_equal(s, KEEL_EFORMAT);

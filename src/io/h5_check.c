@@ -41,8 +41,14 @@ typedef struct attribute {
     size_t object, at, n_bytes;
 } attribute;
 
+typedef struct block { /* kept until all is checked */
+    struct block *before;
+    unsigned char bytes[];
+} block;
+
 typedef struct walk {
-    const unsigned char *image;
+    const keel_h5_source *source;
+    block *blocks;
     size_t size, claimed;
     unsigned leaf_k, internal_k;
     span *spans;
@@ -92,7 +98,19 @@ static keel_status reserve(void **array, size_t *capacity, size_t n, size_t more
     return KEEL_OK;
 }
 
-/* Reserve the block [at, at + n_bytes) for a `what` (its name in messages), and give its bytes. */
+/* The bytes of a block that lies in the file. */
+static keel_status get_block(walk *w, uint64_t at, uint64_t n_bytes, const unsigned char **bytes)
+{
+    block *b = keel_calloc(1, sizeof *b + (size_t)n_bytes);
+    if (!b) return KEEL_ENOMEM;
+    b->before = w->blocks;
+    w->blocks = b;
+    *bytes = b->bytes;
+    return w->source->read(w->source->context, at, b->bytes, (size_t)n_bytes);
+}
+
+/* Reserve the block [at, at + n_bytes) for a `what` (its name in messages), and give its bytes.
+ * bytes NULL: they are not needed. */
 static keel_status claim(walk *w, uint64_t at, uint64_t n_bytes, const char *what,
                          const unsigned char **bytes)
 {
@@ -103,8 +121,7 @@ static keel_status claim(walk *w, uint64_t at, uint64_t n_bytes, const char *wha
     w->claimed += n_bytes;
     KEEL_TRY(reserve((void **)&w->spans, &w->spans_capacity, w->n_spans, 1, sizeof *w->spans));
     w->spans[w->n_spans++] = (span){ (size_t)at, (size_t)(at + n_bytes), what };
-    *bytes = w->image + at;
-    return KEEL_OK;
+    return bytes ? get_block(w, at, n_bytes, bytes) : KEEL_OK;
 }
 
 /* ---- the messages of an object header ---- */
@@ -230,9 +247,9 @@ static keel_status read_attribute(walk *w, const header *h, const unsigned char 
     return KEEL_OK;
 }
 
-static keel_status read_message(walk *w, header *h, unsigned type, const unsigned char *m, size_t n)
+static keel_status read_message(walk *w, header *h, unsigned type, const unsigned char *m, size_t n,
+                                uint64_t at)
 {
-    const uint64_t at = (uint64_t)(m - w->image);
     switch (type) {
     case 0x00: /* NIL */
     case 0x04: /* fill value, old */
@@ -282,13 +299,12 @@ static keel_status read_header(walk *w, header *h)
 {
     const unsigned char *p = NULL;
     if (h->at > w->size || w->size - h->at < 16) return bad(h->at, "an object header is cut short");
-    p = w->image + h->at;
+    KEEL_TRY(claim(w, h->at, 16, "object header", &p));
     if (p[0] != 1) return bad(h->at, "an object header of version %d; Keras writes 1", p[0]);
     if (get32(p + 4) != 1) return bad(h->at, "an object with %u links", get32(p + 4));
     const unsigned messages = get16(p + 2);
     const uint32_t first = get32(p + 8);
     unsigned seen = 0;
-    KEEL_TRY(claim(w, h->at, 16, "object header", &p));
     h->chunks[h->n_chunks].at = h->at + 16;
     h->chunks[h->n_chunks++].n_bytes = first;
     for (int i = 0; i < h->n_chunks; i++) {
@@ -300,7 +316,7 @@ static keel_status read_header(walk *w, header *h)
             if (size % 8 != 0 || size > n_bytes - k - 8)
                 return bad(at + k, "a header message of %u bytes ends outside its header", size);
             if (flags & 2) return bad(at + k, "a shared header message");
-            KEEL_TRY(read_message(w, h, type, p + k + 8, size));
+            KEEL_TRY(read_message(w, h, type, p + k + 8, size, at + k + 8));
             k += 8 + size;
         }
     }
@@ -408,7 +424,6 @@ static keel_status read_group(walk *w, size_t index, const header *h)
 
 static keel_status read_dataset(walk *w, object *o, const header *h)
 {
-    const unsigned char *p = NULL;
     if (!h->has_space || !h->has_type || !h->has_layout)
         return bad(h->at, "neither a group nor an array");
     keel_status s = keel_shape_check(&h->shape, 8); /* a uint32 element is widened to 8 bytes */
@@ -420,7 +435,7 @@ static keel_status read_dataset(walk *w, object *o, const header *h)
         return bad(h->at, "an array of shape %s has %llu bytes, it needs %llu", shape,
                    (unsigned long long)h->data_bytes, (unsigned long long)n_bytes);
     }
-    if (n_bytes > 0) KEEL_TRY(claim(w, h->data, n_bytes, "array", &p));
+    if (n_bytes > 0) KEEL_TRY(claim(w, h->data, n_bytes, "array", NULL));
     o->entry = (keel_h5_entry){ .type = h->type,
                                 .shape = h->shape,
                                 .offset = n_bytes ? (size_t)h->data : 0,
@@ -441,9 +456,10 @@ static keel_status read_object(walk *w, size_t index)
 
 /* ---- the whole ---- */
 
-static keel_status read_superblock(walk *w)
+static keel_status read_superblock(walk *w, uint64_t *root)
 {
-    const unsigned char *p = w->image;
+    const unsigned char *p = NULL;
+    KEEL_TRY(get_block(w, 0, w->size < SUPERBLOCK_BYTES ? w->size : SUPERBLOCK_BYTES, &p));
     if (w->size < 8 || memcmp(p, "\x89HDF\r\n\x1a\n", 8) != 0) return bad(0, "not an HDF5 file");
     if (w->size < SUPERBLOCK_BYTES)
         return bad(0, "cut short within the first %d bytes", SUPERBLOCK_BYTES);
@@ -463,7 +479,8 @@ static keel_status read_superblock(walk *w)
                    (unsigned long long)get64(p + 40), w->size);
     w->size = (size_t)get64(p + 40);
     if (w->size < SUPERBLOCK_BYTES || get32(p + 72) > 1) return bad(40, "a damaged superblock");
-    return claim(w, 0, SUPERBLOCK_BYTES, "superblock", &p);
+    *root = get64(p + 64);
+    return claim(w, 0, SUPERBLOCK_BYTES, "superblock", NULL);
 }
 
 keel_status keel_h5_announced(uint64_t *n_bytes, const void *begin)
@@ -536,17 +553,18 @@ static keel_status make_tree(walk *w, keel_h5_tree *t)
     return KEEL_OK;
 }
 
-keel_status keel_h5_check(keel_h5_tree *out, const void *image, size_t n_bytes)
+keel_status keel_h5_check(keel_h5_tree *out, const keel_h5_source *source)
 {
-    walk w = { .image = image, .size = n_bytes };
+    walk w = { .source = source, .size = source->n_bytes };
     keel_h5_tree t = { 0 };
-    keel_status s = read_superblock(&w);
+    uint64_t root = 0;
+    keel_status s = read_superblock(&w, &root);
     if (s < 0) goto out;
     s = reserve((void **)&w.names, &w.names_capacity, 0, 1, 1);
     if (s >= 0) s = reserve((void **)&w.objects, &w.objects_capacity, 0, 1, sizeof *w.objects);
     if (s < 0) goto out;
     w.names[w.names_bytes++] = 0;
-    w.objects[w.n_objects++] = (object){ .header = get64(w.image + 64) };
+    w.objects[w.n_objects++] = (object){ .header = root };
     for (size_t i = 0; i < w.n_objects; i++) { /* read_object appends what it finds */
         s = read_object(&w, i);
         if (s < 0) {
@@ -566,6 +584,7 @@ out:
     keel_free(w.objects);
     keel_free(w.spans);
     keel_free(w.attributes);
+    for (block *b; (b = w.blocks); keel_free(b)) w.blocks = b->before;
     return s;
 }
 

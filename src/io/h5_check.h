@@ -32,13 +32,13 @@ typedef struct keel_h5_entry {
     bool is_group;    /* a group leaves the members below unset */
     keel_h5_type type;
     keel_shape shape;
-    size_t offset; /* of the elements in the image, in bytes; may be unaligned */
+    size_t offset; /* of the elements in the file, in bytes; may be unaligned */
     size_t n_bytes;
 } keel_h5_entry;
 
 typedef struct keel_h5_attribute { /* a message of an object header: its value is not checked */
     const char *path;              /* of the group or array that has it; "": the root */
-    size_t offset, n_bytes;        /* of the message in the image */
+    size_t offset, n_bytes;        /* of the message in the file */
 } keel_h5_attribute;
 
 typedef struct keel_h5_tree {
@@ -56,10 +56,17 @@ enum { KEEL_H5_BEGIN_BYTES = 96 };
  * caller then reads no more than that. */
 keel_status keel_h5_announced(uint64_t *n_bytes, const void *begin);
 
-/* Check a whole image and list its groups and arrays: at most 262,144 of them, with 16 MiB of
- * paths. KEEL_EFORMAT: damaged, or not as Keras writes it; KEEL_EUNSUP: an unsupported type;
- * KEEL_ENOMEM. The tree does not point into the image. */
-keel_status keel_h5_check(keel_h5_tree *out, const void *image, size_t n_bytes);
+/* A file: `read` reads n bytes from byte `at` on, which it has. */
+typedef struct keel_h5_source {
+    keel_status (*read)(const void *context, uint64_t at, void *to, size_t n);
+    const void *context;
+    size_t n_bytes;
+} keel_h5_source;
+
+/* Check the structure of a whole file, and list its groups and arrays: at most 262,144 of them,
+ * with 16 MiB of paths. The elements of arrays are not read. KEEL_EFORMAT: damaged, or not as Keras
+ * writes it; KEEL_EUNSUP: an unsupported type; KEEL_ENOMEM; KEEL_EIO. */
+keel_status keel_h5_check(keel_h5_tree *out, const keel_h5_source *source);
 void keel_h5_tree_free(keel_h5_tree *t); /* NULL and an empty tree are allowed */
 
 #endif

@@ -13,6 +13,11 @@ static const keel_dtype become[KEEL_H5_TYPE_COUNT] = {
     [KEEL_H5_INT64] = KEEL_INT64,     [KEEL_H5_UINT32] = KEEL_INT64,
 };
 
+static const size_t stored_size[KEEL_H5_TYPE_COUNT] = {
+    [KEEL_H5_FLOAT32] = 4, [KEEL_H5_FLOAT64] = 8, [KEEL_H5_UINT8] = 1,
+    [KEEL_H5_INT32] = 4,   [KEEL_H5_INT64] = 8,   [KEEL_H5_UINT32] = 4,
+};
+
 keel_status keel_weights_create(keel_weights **out)
 {
     keel_weights *w = keel_calloc(1, sizeof *w);
@@ -121,16 +126,24 @@ keel_status keel_weights_add_group(keel_weights *w, const char *path, const char
     return KEEL_OK;
 }
 
-keel_status keel_weights_decode(keel_weights **out, const void *image, size_t n_bytes)
+static keel_status read_image(const void *image, uint64_t at, void *to, size_t n)
+{
+    if (n > 0) memcpy(to, (const char *)image + at, n);
+    return KEEL_OK;
+}
+
+/* image NULL: it is not in memory. */
+static keel_status decode(keel_weights **out, const void *image, const keel_h5_source *source)
 {
     keel_status s = KEEL_OK;
     keel_weights *w = NULL;
     KEEL_TRY(keel_weights_create(&w));
     w->decoded = true;
-    s = keel_h5_check(&w->tree, image, n_bytes);
-    if (s < 0) goto out;
     w->image = image;
-    w->n_bytes = n_bytes;
+    w->n_bytes = source->n_bytes;
+    w->source = *source;
+    s = keel_h5_check(&w->tree, source);
+    if (s < 0) goto out;
     const keel_h5_entry *e = w->tree.entries;
     for (size_t i = 0; i < w->tree.count; i++) w->n_groups += e[i].is_group;
     w->arrays = keel_calloc(w->tree.count - w->n_groups, sizeof *w->arrays);
@@ -144,11 +157,13 @@ keel_status keel_weights_decode(keel_weights **out, const void *image, size_t n_
         if (e[i].is_group)
             w->groups[w->n_groups++].path = e[i].path;
         else
-            w->arrays[w->n_arrays++] = (keel_weight){ .path = e[i].path,
-                                                      .dtype = become[e[i].type],
-                                                      .shape = e[i].shape,
-                                                      .stored = e[i].type,
-                                                      .data = (const char *)image + e[i].offset };
+            w->arrays[w->n_arrays++] =
+                (keel_weight){ .path = e[i].path,
+                               .dtype = become[e[i].type],
+                               .shape = e[i].shape,
+                               .stored = e[i].type,
+                               .at = e[i].offset,
+                               .data = image ? (const char *)image + e[i].offset : NULL };
     }
     *out = w;
     w = NULL;
@@ -157,19 +172,26 @@ out:
     return s;
 }
 
+keel_status keel_weights_decode(keel_weights **out, const void *image, size_t n_bytes)
+{
+    return decode(out, image, &(keel_h5_source){ read_image, image, n_bytes });
+}
+
+keel_status keel_weights_open(keel_weights **out, const keel_h5_source *source)
+{
+    return decode(out, NULL, source);
+}
+
 void keel_weights_read_once(keel_weights *w)
 {
-    w->once = w->decoded;
+    w->once = w->image != NULL;
 }
 
 /* Where arrays are read once, the image is the reader's to write into. */
 static void leave(keel_weight *a)
 {
-    static const size_t size[KEEL_H5_TYPE_COUNT] = {
-        [KEEL_H5_FLOAT32] = 4, [KEEL_H5_FLOAT64] = 8, [KEEL_H5_UINT8] = 1,
-        [KEEL_H5_INT32] = 4,   [KEEL_H5_INT64] = 8,   [KEEL_H5_UINT32] = 4,
-    };
-    keel_leave((void *)(uintptr_t)a->data, (size_t)keel_shape_count(&a->shape) * size[a->stored]);
+    keel_leave((void *)(uintptr_t)a->data,
+               (size_t)keel_shape_count(&a->shape) * stored_size[a->stored]);
     a->data = NULL;
 }
 
@@ -215,22 +237,22 @@ static bool is_real(keel_h5_type t)
         load_value;                                                                                \
     })
 
-static double load_real(const keel_weight *a, size_t i)
+static double load_real(keel_h5_type stored, const void *data, size_t i)
 {
-    return a->stored == KEEL_H5_FLOAT32 ? LOAD(float, a->data, i) : LOAD(double, a->data, i);
+    return stored == KEEL_H5_FLOAT32 ? LOAD(float, data, i) : LOAD(double, data, i);
 }
 
-static int64_t load_integer(const keel_weight *a, size_t i)
+static int64_t load_integer(keel_h5_type stored, const void *data, size_t i)
 {
-    switch (a->stored) {
+    switch (stored) {
     case KEEL_H5_UINT8:
-        return LOAD(uint8_t, a->data, i);
+        return LOAD(uint8_t, data, i);
     case KEEL_H5_INT32:
-        return LOAD(int32_t, a->data, i);
+        return LOAD(int32_t, data, i);
     case KEEL_H5_UINT32:
-        return LOAD(uint32_t, a->data, i);
+        return LOAD(uint32_t, data, i);
     default:
-        return LOAD(int64_t, a->data, i);
+        return LOAD(int64_t, data, i);
     }
 }
 
@@ -248,27 +270,60 @@ static bool store_integer(keel_dtype dtype, void *out, size_t i, int64_t value)
     return true;
 }
 
-/* False if an integer does not fit. */
-static bool convert(const keel_weight *a, keel_dtype dtype, void *out)
+/* Whether elements are in memory as they are stored. */
+static bool is_plain(keel_h5_type stored, keel_dtype dtype)
 {
-    const size_t count = (size_t)keel_shape_count(&a->shape);
+    return become[stored] == dtype && stored != KEEL_H5_UINT32;
+}
+
+/* False if an integer does not fit. */
+static bool convert(keel_h5_type stored, const void *data, size_t count, keel_dtype dtype,
+                    void *out)
+{
     bool fits = true;
     if (count == 0) return true;
-    if (become[a->stored] == dtype && a->stored != KEEL_H5_UINT32) {
-        memcpy(out, a->data, count * keel_dtype_size(dtype));
+    if (is_plain(stored, dtype)) {
+        memcpy(out, data, count * keel_dtype_size(dtype));
     } else if (dtype == KEEL_FLOAT32) {
-        for (size_t i = 0; i < count; i++) ((float *)out)[i] = (float)load_real(a, i);
+        for (size_t i = 0; i < count; i++) ((float *)out)[i] = (float)load_real(stored, data, i);
     } else if (dtype == KEEL_FLOAT64) {
-        for (size_t i = 0; i < count; i++) ((double *)out)[i] = load_real(a, i);
+        for (size_t i = 0; i < count; i++) ((double *)out)[i] = load_real(stored, data, i);
     } else {
-        for (size_t i = 0; i < count; i++) fits &= store_integer(dtype, out, i, load_integer(a, i));
+        for (size_t i = 0; i < count; i++)
+            fits &= store_integer(dtype, out, i, load_integer(stored, data, i));
     }
     return fits;
 }
 
+static size_t count_of(const keel_weight *a)
+{
+    return (size_t)keel_shape_count(&a->shape);
+}
+
 void keel_weight_copy(const keel_weight *a, void *out)
 {
-    convert(a, a->dtype, out);
+    convert(a->stored, a->data, count_of(a), a->dtype, out);
+}
+
+/* Straight to where they go; what is stored in another type by pieces. */
+static keel_status read_from_source(const keel_weights *w, const keel_weight *a, keel_dtype dtype,
+                                    void *out, bool *fits)
+{
+    enum { PIECE = 1 << 16 };
+    const size_t count = count_of(a), from = stored_size[a->stored], to = keel_dtype_size(dtype);
+    const keel_h5_source *s = &w->source;
+    keel_status status = KEEL_OK;
+    if (count == 0) return KEEL_OK;
+    if (is_plain(a->stored, dtype)) return s->read(s->context, a->at, out, count * to);
+    char *piece = keel_calloc(PIECE, from);
+    if (!piece) return KEEL_ENOMEM;
+    for (size_t i = 0, n; i < count && status >= 0; i += n) {
+        n = count - i < PIECE ? count - i : PIECE;
+        status = s->read(s->context, a->at + i * from, piece, n * from);
+        if (status >= 0) *fits &= convert(a->stored, piece, n, dtype, (char *)out + i * to);
+    }
+    keel_free(piece);
+    return status;
 }
 
 keel_status keel_weights_read(const keel_weights *w, const char *path, keel_dtype dtype,
@@ -286,9 +341,14 @@ keel_status keel_weights_read(const keel_weights *w, const char *path, keel_dtyp
     if (is_real(a->stored) != keel_dtype_is_real(dtype))
         return keel_fail(KEEL_EUNSUP, "'%s' in the weights file is %s, the model needs %s", path,
                          keel_dtype_name(a->dtype), keel_dtype_name(dtype));
-    if (!a->data)
+    if (w->image && !a->data)
         return keel_fail(KEEL_EFORMAT, "'%s' in the weights file stands for two weights", path);
-    if (!convert(a, dtype, out))
+    bool fits = true;
+    if (a->data)
+        fits = convert(a->stored, a->data, count_of(a), dtype, out);
+    else
+        KEEL_TRY(read_from_source(w, a, dtype, out, &fits));
+    if (!fits)
         return keel_fail(KEEL_EFORMAT, "'%s' in the weights file has a number that does not fit %s",
                          path, keel_dtype_name(dtype));
     if (w->once) leave(a);

@@ -8,7 +8,7 @@
  *
  *   to write:  create, add_group("layers/dense/vars", "dense"), add("layers/dense/vars/0", &t),
  *              ..., write, destroy
- *   to read:   decode, read("layers/dense/vars/0", ...), ..., destroy */
+ *   to read:   decode or open, read("layers/dense/vars/0", ...), ..., destroy */
 #ifndef KEEL_IO_WEIGHTS_H5_H
 #define KEEL_IO_WEIGHTS_H5_H
 #include "io/file.h"
@@ -21,7 +21,9 @@ typedef struct keel_weight {
     keel_dtype dtype; /* what keel_weight_copy writes: uint32 becomes int64 */
     keel_shape shape;
     keel_h5_type stored;
-    const void *data; /* borrowed, as stored; in a decoded list it may be unaligned */
+    const void *data; /* borrowed, as stored; in a decoded list it may be unaligned. NULL: not in
+                         memory */
+    uint64_t at;      /* where it is in the file of such a list */
 } keel_weight;
 
 keel_status keel_weights_create(keel_weights **out);
@@ -43,6 +45,10 @@ keel_status keel_weights_write(const keel_weights *w, keel_new_file *file, int64
  * (strcmp).
  * KEEL_EFORMAT, KEEL_EUNSUP as keel_h5_check. */
 keel_status keel_weights_decode(keel_weights **out, const void *image, size_t n_bytes);
+
+/* Make a list from a file that is not in memory. Its arrays are read by keel_weights_read, each
+ * straight to where it goes, and in no other way; texts in attributes cannot be read. */
+keel_status keel_weights_open(keel_weights **out, const keel_h5_source *source);
 
 /* From now on keel_weights_read gives back the memory of what it has read, in an image that is
  * writable: each array can be read once, and the whole file is not in memory beside the model. */

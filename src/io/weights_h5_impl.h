@@ -14,9 +14,10 @@ struct keel_weights {
     size_t n_arrays, n_groups;
     bool decoded;      /* the tree owns the paths, and nothing can be added */
     bool once;         /* an array that was read has no data any more */
-    keel_h5_tree tree; /* set if decoded, like the next two */
-    const void *image;
+    keel_h5_tree tree; /* set if decoded, like the next three */
+    const void *image; /* NULL: the list is read from its source */
     size_t n_bytes;
+    keel_h5_source source;
 };
 
 #endif

@@ -537,3 +537,26 @@ keel_status keel_zip_read(keel_zip *z, const char *name, size_t limit, void **da
     *n_bytes = (size_t)size;
     return KEEL_OK;
 }
+
+keel_status keel_zip_place(keel_zip *z, int64_t index, uint64_t *at)
+{
+    keel_zip_stream *stream = NULL;
+    unsigned char *piece = keel_calloc(PIECE, 1);
+    keel_status s = piece ? keel_zip_stream_open(&stream, z, index) : KEEL_ENOMEM;
+    const uint64_t begin = s >= 0 && !stream->inflates ? stream->at : 0;
+    while (s >= 0 && begin > 0 && stream->left > 0)
+        s = keel_zip_stream_read(stream, piece, stream->left < PIECE ? stream->left : PIECE);
+    if (s >= 0 && begin > 0) {
+        s = keel_zip_stream_finish(stream);
+        stream = NULL;
+    }
+    keel_zip_stream_close(stream);
+    keel_free(piece);
+    if (s >= 0) *at = begin;
+    return s;
+}
+
+keel_status keel_zip_read_at(const keel_zip *z, uint64_t at, void *data, size_t n)
+{
+    return read_at(z, at, data, n);
+}

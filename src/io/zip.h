@@ -37,6 +37,11 @@ keel_status keel_zip_stream_read(keel_zip_stream *s, void *data, size_t n_bytes)
 keel_status keel_zip_stream_finish(keel_zip_stream *s); /* frees s in any case */
 void keel_zip_stream_close(keel_zip_stream *s);         /* no checks; NULL is allowed */
 
+/* Where the bytes of a member begin in the archive, for keel_zip_read_at, after a check of its
+ * checksum in little memory; 0: it is compressed, and was not checked. */
+keel_status keel_zip_place(keel_zip *z, int64_t index, uint64_t *at);
+keel_status keel_zip_read_at(const keel_zip *z, uint64_t at, void *data, size_t n);
+
 typedef struct keel_zip_member {
     const char *name;
     const void *data;

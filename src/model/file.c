@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/python_json.h"
 #include "io/kind.h"
+#include "io/weights_file.h"
 #include "model/parts.h"
 #include "model/snapshot.h"
 #include <stdio.h>
@@ -33,9 +34,8 @@ uint64_t keel_model_weights_bytes_max(const keel_model *m, int64_t idf)
                : numbers * 8 * (1 + SLOTS) + around;
 }
 
-/* Reads the image after checking its size: deflate makes gigabytes of zeros from a few megabytes.
- */
-static keel_status read_image(const keel_model *m, keel_zip *zip, void **image, size_t *n_bytes)
+/* Opens the list after checking its size: deflate makes gigabytes of zeros from a few megabytes. */
+static keel_status open_weights(const keel_model *m, keel_zip *zip, keel_weights_file *out)
 {
     enum { SLACK = 1 << 16 };
     unsigned char begin[KEEL_H5_BEGIN_BYTES];
@@ -63,29 +63,19 @@ static keel_status read_image(const keel_model *m, keel_zip *zip, void **image, 
                              "model.weights.h5: %llu bytes, where its HDF5 file has %llu",
                              (unsigned long long)size, (unsigned long long)announced);
     }
-    return keel_zip_read(zip, "model.weights.h5", (size_t)most, image, n_bytes);
+    return keel_weights_file_open_member(out, zip, "model.weights.h5", (size_t)most);
 }
 
 static keel_status read_weights(keel_model *m, keel_zip *zip)
 {
-    keel_status s = KEEL_OK;
-    keel_weights *file = NULL;
-    void *image = NULL;
-    size_t n_bytes;
+    keel_weights_file file = { .file.fd = -1 };
     if (keel_zip_find(zip, "model.weights.h5") < 0 && keel_zip_find(zip, "model.weights.json") >= 0)
         return keel_fail(KEEL_EUNSUP, "model.weights.json: weights in several files");
     if (keel_zip_find(zip, "model.weights.h5") < 0)
         return keel_fail(KEEL_EFORMAT, "no model.weights.h5 in it; " A_MODEL_IS);
-    if ((s = read_image(m, zip, &image, &n_bytes)) < 0) goto out;
-    if ((s = keel_weights_decode(&file, image, n_bytes)) < 0) {
-        s = keel_fail_within(s, "model.weights.h5");
-        goto out;
-    }
-    keel_weights_read_once(file);
-    s = keel_model_take_weights(m, file);
-out:
-    keel_weights_destroy(file);
-    keel_free(image);
+    keel_status s = open_weights(m, zip, &file);
+    if (s >= 0) s = keel_model_take_weights(m, file.list);
+    keel_weights_file_close(&file);
     return s;
 }
 

@@ -3,9 +3,7 @@
  * their order where the names are others, and by the order of their weights: names differ between
  * versions of Keras, and between programs. */
 #include "base/memory.h"
-#include "io/file.h"
-#include "io/weights_h5.h"
-#include "io/zip.h"
+#include "io/weights_file.h"
 #include "model/parts.h"
 #include "model/state.h"
 #include "tensor/dtype.h"
@@ -60,46 +58,60 @@ static keel_status read_all(keel_model *m, keel_weights *file, bool legacy)
     return s;
 }
 
-static keel_status read_image(const char *path, size_t most, void **image, size_t *n_bytes)
+/* A weights file, or the one in a model's file; *zip is for the caller to close, after the file. */
+static keel_status open_file(keel_weights_file *out, keel_zip **zip, const char *path, size_t most)
 {
-    keel_zip *zip = NULL;
     char begin[4] = "";
     keel_file f;
     KEEL_TRY(keel_file_open(&f, path));
-    keel_status s = f.n_bytes >= 4 ? keel_file_read_at(&f, 0, begin, 4) : KEEL_OK;
+    const keel_status s = f.n_bytes >= 4 ? keel_file_read_at(&f, 0, begin, 4) : KEEL_OK;
     keel_file_close(&f);
     if (s < 0) return s;
-    if (memcmp(begin, "PK\3\4", 4)) return keel_file_read(path, most, image, n_bytes);
-    KEEL_TRY(keel_zip_open(&zip, path));
-    s = keel_zip_find(zip, "model.weights.h5") < 0
-            ? keel_fail(KEEL_EFORMAT, "no model.weights.h5 in it")
-            : keel_zip_read(zip, "model.weights.h5", most, image, n_bytes);
-    keel_zip_close(zip);
+    if (memcmp(begin, "PK\3\4", 4)) return keel_weights_file_open(out, path, most);
+    KEEL_TRY(keel_zip_open(zip, path));
+    if (keel_zip_find(*zip, "model.weights.h5") < 0)
+        return keel_fail(KEEL_EFORMAT, "no model.weights.h5 in it");
+    return keel_weights_file_open_member(out, *zip, "model.weights.h5", most);
+}
+
+/* By names, which are in texts: the file is read whole. */
+static keel_status read_legacy(keel_model *m, const char *path, size_t most)
+{
+    keel_weights *file = NULL, *legacy = NULL;
+    void *image = NULL;
+    size_t n_bytes;
+    keel_status s = keel_file_read(path, most, &image, &n_bytes);
+    if (s >= 0) s = keel_weights_decode(&file, image, n_bytes);
+    if (s >= 0) s = keel_legacy_weights(m, file, &legacy);
+    if (s >= 0) s = read_all(m, legacy, true);
+    keel_weights_destroy(legacy);
+    keel_weights_destroy(file);
+    keel_free(image);
     return s;
 }
 
 keel_status keel_model_load_weights(keel_model *m, const char *path)
 {
-    keel_weights *file = NULL, *legacy = NULL;
-    void *image = NULL;
-    size_t n_bytes = 0, most;
+    keel_weights_file file = { .file.fd = -1 };
+    keel_zip *zip = NULL;
+    size_t most;
     if (!m->finished) return keel_fail(KEEL_EARG, "the model is not finished: it has no outputs");
     KEEL_TRY(most_bytes(m, &most));
     keel_model_change(m, KEEL_LIVE_WEIGHTS);
     keel_status s = keel_model_fill_weights(m);
-    if (s >= 0) s = read_image(path, most, &image, &n_bytes);
-    if (s >= 0) s = keel_weights_decode(&file, image, n_bytes);
-    if (s >= 0 && !keel_weights_has_group(file, "layers"))
-        s = keel_legacy_weights(m, file, &legacy);
-    if (s >= 0 && !legacy) s = keel_model_check_counts(m, file);
-    if (s >= 0 && !legacy) keel_weights_read_once(file);
-    if (s >= 0) s = read_all(m, legacy ? legacy : file, legacy != NULL);
+    if (s >= 0) s = open_file(&file, &zip, path, most);
+    const bool legacy = s >= 0 && !zip && !keel_weights_has_group(file.list, "layers");
+    if (legacy) {
+        s = read_legacy(m, path, most);
+    } else if (s >= 0) {
+        s = keel_model_check_counts(m, file.list);
+        if (s >= 0) s = read_all(m, file.list, false);
+    }
     if (s >= 0)
         m->compiled.state_loaded = m->compiled.given ? KEEL_STATE_ABSENT : KEEL_STATE_UNREAD;
-    if (s >= 0 && !legacy) s = keel_compiled_state_replace(m, file);
-    keel_weights_destroy(legacy);
-    keel_weights_destroy(file);
-    keel_free(image);
+    if (s >= 0 && !legacy) s = keel_compiled_state_replace(m, file.list);
+    keel_weights_file_close(&file);
+    keel_zip_close(zip);
     if (s >= 0 || s == KEEL_ENOMEM || !strncmp(keel_error(), path, strlen(path))) return s;
     return keel_fail_within(s, "%s", path);
 }
