@@ -104,9 +104,10 @@ const char *keel_setup_policy(int dtype)
     return policies[dtype];
 }
 
-int keel_setup_model(keel_model **out, const char *path, const char *weights, int dtype)
+int keel_setup_model(keel_model **out, const char *path, const char *weights, int dtype,
+                     bool trains)
 {
-    keel_status s = keel_model_load(out, path);
+    keel_status s = trains ? keel_model_load(out, path) : keel_model_load_without_state(out, path);
     if (s >= 0 && weights) s = keel_model_load_weights(*out, weights);
     if (s >= 0 && dtype > 0) s = keel_model_set_dtype_policy(*out, keel_setup_policy(dtype - 1));
     return s < 0 ? keel_complain_status(s) : -1;

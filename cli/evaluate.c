@@ -37,7 +37,7 @@ static int prepare(job *j, const options *o, const char *path)
     if ((code = keel_padding_read(&j->padding, &o->pad)) >= 0) return code;
     if ((code = keel_setup_input_memory(&j->input_memory, o->input_memory)) >= 0) return code;
     if ((code = keel_setup_plugin(o->plugin)) >= 0) return code;
-    if ((code = keel_setup_model(&j->model, path, o->weights, o->dtype)) >= 0) return code;
+    if ((code = keel_setup_model(&j->model, path, o->weights, o->dtype, false)) >= 0) return code;
     keel_compile_options compile = o->compile;
     if (keel_model_refused(j->model))
         compile.optimizer = "sgd"; /* required by compile, but not used here */

@@ -202,7 +202,8 @@ static int prepare(job *j, const char *path)
     if (code < 0) code = check_apart(j);
     if (code >= 0) return code;
     if ((code = keel_setup_plugin(j->o->plugin)) >= 0) return code;
-    if ((code = keel_setup_model(&j->model, path, j->o->weights, j->o->dtype)) >= 0) return code;
+    if ((code = keel_setup_model(&j->model, path, j->o->weights, j->o->dtype, true)) >= 0)
+        return code;
     if ((code = keel_class_weights_check(&j->weights, j->model)) >= 0) return code;
     if ((code = keel_keeper_begin(&j->keeper, j->o->output, j->o->history, j->model)) >= 0)
         return code;

@@ -72,7 +72,7 @@ static int run(const void *given, int n_arg, char **arg)
         return keel_complain(EXIT_USAGE, "--batch-size needs --kernels");
     if (o->shape && !o->kernels) return keel_complain(EXIT_USAGE, "--shape needs --kernels");
     int code = keel_setup_plugin(o->plugin);
-    if (code < 0) code = keel_setup_model(&m, arg[0], o->weights, o->dtype);
+    if (code < 0) code = keel_setup_model(&m, arg[0], o->weights, o->dtype, false);
     if (code >= 0) return code;
     code = o->kernels ? print_kernels(m, o) : print_summary(m);
     keel_model_destroy(m);

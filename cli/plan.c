@@ -310,7 +310,7 @@ static int run(const void *given, int n_arg, char **arg)
     int code = keel_processes_check_compress(o->compress, o->devices.reproducible, otherwise);
     if (code < 0) code = keel_processes_check_shards(o->shard_optimizer, otherwise);
     if (code < 0) code = keel_setup_plugin(o->plugin);
-    if (code < 0) code = keel_setup_model(&m, arg[0], NULL, o->dtype);
+    if (code < 0) code = keel_setup_model(&m, arg[0], NULL, o->dtype, false);
     if (code >= 0) return code;
     if ((code = keel_setup_compile(m, &o->compile, arg[0])) < 0) code = plan(o, m, arg[0]);
     keel_model_destroy(m);

@@ -196,7 +196,7 @@ static int prepare(job *j, const options *o, const char *path)
         if (code >= 0) return code;
     }
     if ((code = keel_setup_plugin(o->plugin)) >= 0) return code;
-    if ((code = keel_setup_model(&j->model, path, o->weights, o->dtype)) >= 0) return code;
+    if ((code = keel_setup_model(&j->model, path, o->weights, o->dtype, false)) >= 0) return code;
     if (o->classes && (code = check_classes(j->model, path)) >= 0) return code;
     if ((code = keel_setup_data(&j->data, o->data.data, KEEL_USE_INPUTS, &o->data, j->model)) >= 0)
         return code;

@@ -73,8 +73,9 @@ int keel_setup_plugin(const char *file);
                     "keel_plugin registers them (see keel/custom.h)")
 
 /* weights: of KEEL_WEIGHTS_ROW; NULL: those of the model's file. dtype: index of the choices of
- * KEEL_DTYPE_ROW. */
-int keel_setup_model(keel_model **out, const char *path, const char *weights, int dtype);
+ * KEEL_DTYPE_ROW. trains: it needs the state of its optimizer. */
+int keel_setup_model(keel_model **out, const char *path, const char *weights, int dtype,
+                     bool trains);
 
 #define KEEL_WEIGHTS_ROW(T, member)                                                                \
     KEEL_OPTION_ROW(                                                                               \

@@ -285,7 +285,7 @@ static int run(const void *given, int n_arg, char **arg)
     int code = check(o, &s, &numbers);
     if (code < 0) code = check_devices(o, &s);
     if (code < 0) code = keel_setup_plugin(o->plugin);
-    if (code < 0) code = keel_setup_model(&m, arg[0], NULL, o->dtype);
+    if (code < 0) code = keel_setup_model(&m, arg[0], NULL, o->dtype, false);
     if (code >= 0) return code;
     if ((code = keel_setup_compile(m, &o->compile, arg[0])) < 0)
         code = keel_shapes_read(&shapes, o->shape, NULL, m);

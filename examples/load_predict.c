@@ -14,7 +14,7 @@ int main(int argc, char **argv)
     keel_strategy *devices = NULL;
     keel_tensor out = { 0 };
     char *summary = NULL;
-    keel_status s = keel_model_load(&m, argc > 1 ? argv[1] : "circle.keras");
+    keel_status s = keel_model_load_without_state(&m, argc > 1 ? argv[1] : "circle.keras");
     if (s >= 0) s = keel_model_summary(m, &summary);
     if (s >= 0) s = keel_dataset_from_arrays(&data, &points, NULL, NULL);
     if (s >= 0) s = keel_strategy_create(&devices, NULL); /* one device a core */

@@ -1,6 +1,7 @@
 /* What a fit needs for copies of its model, in a process of its own: none while it trains, but
  * those that checkpoints and callbacks need, which are in the plan. And no file is twice in memory
- * while it is written or read. */
+ * while it is written or read, and the optimizer's state not at all in a process that only
+ * infers. */
 #include "must.h"
 #include "keel/plan.h"
 #include <spawn.h>
@@ -43,15 +44,24 @@ static void folder_of(char out[512])
     snprintf(out, 512, "%s/saved_memory", tmp ? tmp : "/tmp");
 }
 
+static keel_dataset *data_of_zeros(void)
+{
+    static float x[ROWS][UNITS], y[ROWS][UNITS];
+    const keel_tensor in = { KEEL_FLOAT32, { 2, { ROWS, UNITS } }, x };
+    const keel_tensor out = { KEEL_FLOAT32, { 2, { ROWS, UNITS } }, y };
+    keel_dataset *d;
+    must(keel_dataset_from_arrays(&d, &in, &out, NULL));
+    return d;
+}
+
 /* Fits by Adam, and fills in the plan of that. */
 static void fit(const run *r, keel_plan *plan, keel_history *h)
 {
-    static float x[ROWS][UNITS], y[ROWS][UNITS];
     char folder[512], file[540], callback[640];
     keel_callback *c = NULL;
     keel_model *m;
     keel_strategy *s;
-    keel_dataset *d;
+    keel_dataset *d = data_of_zeros();
     must(keel_model_create(&m, NULL, KEEL_FLOAT32, 3));
     must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", UNITS))));
     for (int i = 0; i < 2; i++)
@@ -62,9 +72,6 @@ static void fit(const run *r, keel_plan *plan, keel_history *h)
                          .optimizer = { "Adam", KEEL_ARGS(KEEL_ARG_FLOAT("global_clipnorm", 1)) },
                          .loss = { { "mean_squared_error" } } }));
     must(keel_strategy_create(&s, "cpu:0"));
-    const keel_tensor in = { KEEL_FLOAT32, { 2, { ROWS, UNITS } }, x };
-    const keel_tensor out = { KEEL_FLOAT32, { 2, { ROWS, UNITS } }, y };
-    must(keel_dataset_from_arrays(&d, &in, &out, NULL));
     folder_of(folder);
     snprintf(file, sizeof file, "%s.keras", folder);
     if (r->callback) {
@@ -108,6 +115,44 @@ static int64_t loading(void)
     return peak() - before;
 }
 
+/* The model that was trained, in a process that has not trained it. */
+static int infer(void)
+{
+    char folder[512], file[540];
+    const int64_t before = peak();
+    keel_model *m;
+    keel_strategy *s;
+    keel_dataset *d = data_of_zeros();
+    keel_logs logs;
+    keel_tensor out;
+    folder_of(folder);
+    snprintf(file, sizeof file, "%s.keras", folder);
+    must(keel_strategy_create(&s, "cpu:0"));
+    must(keel_model_load_without_state(&m, file));
+    int failed = COUNTS && peak() - before > WEIGHTS + LITTLE ? 1 : 0;
+    must(keel_predict(m, s, d, NULL, &out));
+    must(keel_evaluate(m, s, d, NULL, &logs));
+    if (COUNTS && peak() - before > 2 * WEIGHTS + LITTLE) failed = failed ? failed : 2;
+    if (failed) fprintf(stderr, "%lld bytes at most\n", (long long)(peak() - before));
+    keel_tensor_free(&out);
+    keel_dataset_destroy(d);
+    keel_strategy_destroy(s);
+    keel_model_destroy(m);
+    unlink(file);
+    return failed;
+}
+
+/* Trains a model for infer. */
+static int make(void)
+{
+    keel_plan plan = { 0 };
+    keel_history h = { 0 };
+    fit(&RUNS[0], &plan, &h);
+    keel_history_free(&h);
+    keel_plan_free(&plan);
+    return 0;
+}
+
 /* Exits with the number of the first check that fails. */
 static int child(const run *r)
 {
@@ -131,27 +176,46 @@ static int child(const run *r)
     return failed;
 }
 
+/* What a process of this program exits with. */
+static int run_alone(char what)
+{
+    char name[] = "saved_memory", text[] = { what, 0 }, *args[] = { name, text, NULL };
+    int status = -1;
+    pid_t pid;
+    assert_int_equal(posix_spawn(&pid, "/proc/self/exe", NULL, NULL, args, environ), 0);
+    assert_true(waitpid(pid, &status, 0) == pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 static void the_plan_has_what_saving_needs(void **unused)
 {
     (void)unused;
     for (size_t i = 0; i < sizeof RUNS / sizeof *RUNS; i++) {
-        char name[] = "saved_memory", number[] = { (char)('0' + i), 0 };
-        char command[1200], folder[512], *args[] = { name, number, NULL };
-        int status = -1;
-        pid_t pid;
+        char command[1200], folder[512];
         folder_of(folder);
         snprintf(command, sizeof command, "rm -rf '%s' '%s.best.keras'", folder, folder);
         assert_int_equal(system(command), 0);
-        assert_int_equal(posix_spawn(&pid, "/proc/self/exe", NULL, NULL, args, environ), 0);
-        assert_true(waitpid(pid, &status, 0) == pid);
-        if (status != 0) fail_msg("%s: check %d", RUNS[i].name, WEXITSTATUS(status));
+        const int failed = run_alone((char)('0' + i));
+        if (failed) fail_msg("%s: check %d", RUNS[i].name, failed);
         assert_int_equal(system(command), 0);
     }
 }
 
+static void who_infers_has_the_weights_and_no_state(void **unused)
+{
+    (void)unused;
+    assert_int_equal(run_alone('m'), 0);
+    assert_int_equal(run_alone('i'), 0);
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 2 && argv[1][0] == 'm') return make();
+    if (argc == 2 && argv[1][0] == 'i') return infer();
     if (argc == 2) return child(&RUNS[argv[1][0] - '0']);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(the_plan_has_what_saving_needs) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_plan_has_what_saving_needs),
+        cmocka_unit_test(who_infers_has_the_weights_and_no_state),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

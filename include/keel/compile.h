@@ -77,7 +77,8 @@ bool keel_model_is_compiled(const keel_model *m);
  * Source   Keras: optimizer.iterations */
 int64_t keel_model_steps_done(const keel_model *m);
 
-/* The bytes of what the optimizer keeps for all weights, in memory and in files.
+/* The bytes of what the optimizer keeps for all weights, in memory and in files; if it was left in
+ * the file, in that.
  *
  * Returns  the number; 0: it is not compiled, or keeps nothing
  * Owns     nothing changes hands

@@ -128,6 +128,17 @@ keel_status keel_model_outputs(keel_model *m, const keel_symbol *out, int n_out)
  * Threads  any */
 keel_status keel_model_load(keel_model **out, const char *path);
 
+/* Read a model that will not be trained. The state of its optimizer stays in the file: Adam's would
+ * take twice the memory of the weights. It predicts and is evaluated and planned as any other, with
+ * the steps done and the learning rate of the file. keel_fit refuses it until it is compiled, which
+ * begins anew, and files that are saved from it are without the state.
+ *
+ * Returns  as keel_model_load
+ * Owns     as keel_model_load
+ * Threads  any
+ * Source   Keras: load_model(path, compile=False), which leaves out losses and metrics, too */
+keel_status keel_model_load_without_state(keel_model **out, const char *path);
+
 /* Write a .keras file that Keras loads, atomically: the file appears complete or not at all.
  *
  * Returns  KEEL_OK; KEEL_EARG: the model is not finished; KEEL_EIO; KEEL_ENOMEM

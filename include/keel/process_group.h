@@ -133,7 +133,8 @@ keel_status keel_strategy_compress(keel_strategy *s, keel_compress how);
 keel_status keel_strategy_shard_optimizer(keel_strategy *s, bool shards);
 
 /* Whether m has the state of its optimizer. False after a fit that has sharded it: in all processes
- * but the first, and in all that are left if one was lost. A file of m is then without it.
+ * but the first, and in all that are left if one was lost; and after keel_model_load_without_state.
+ * A file of m is then without it.
  *
  * Returns  whether it has
  * Owns     nothing changes hands

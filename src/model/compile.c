@@ -37,6 +37,7 @@ void keel_compiled_free(keel_model_compiled *c)
 keel_status keel_model_state_reset(keel_model *m)
 {
     if (!m->compiled.given) return keel_fail(KEEL_EARG, "the model '%s' is not compiled", m->name);
+    m->compiled.unread = false;
     KEEL_TRY(keel_compiled_state_create(m, &m->compiled));
     for (int i = 0; i < m->compiled.n_optimizer; i++) {
         keel_model_optimizer *o = &m->compiled.optimizer[i];
@@ -467,6 +468,7 @@ keel_status keel_model_recompile(keel_model *m, const keel_compile *c)
         made.state = m->compiled.state;
         m->compiled.state = fresh;
         made.stateless = m->compiled.stateless;
+        made.unread = m->compiled.unread;
         made.state_left_out = m->compiled.state_left_out;
         made.state_loaded = m->compiled.state_loaded;
         made.built = m->compiled.built;

@@ -191,6 +191,7 @@ keel_status keel_model_read_root(keel_model *m)
     const json_t *compile = json_object_get(m->file_config, "compile_config");
     if (s >= 0 && compile && !json_is_null(compile)) {
         s = keel_compiled_from_config(m, compile, true, &m->compiled);
+        m->compiled.unread = m->without_state;
         if (s < 0) s = keel_fail_within(s, "compile_config");
         /* An optimizer that Keel does not have must not prevent predictions, or another choice. */
         if (s == KEEL_EUNSUP) s = (m->refused = keel_strdup(keel_error())) ? KEEL_OK : KEEL_ENOMEM;
@@ -233,10 +234,11 @@ out:
     return s;
 }
 
-keel_status keel_model_load(keel_model **out, const char *path)
+static keel_status load(keel_model **out, const char *path, bool without_state)
 {
     keel_model *m = NULL;
     KEEL_TRY(keel_model_create(&m, NULL, KEEL_FLOAT32, 0));
+    m->without_state = without_state;
     keel_status s =
         keel_is_legacy_file(path) ? keel_model_load_legacy(m, path) : read_archive(m, path);
     if (s < 0) {
@@ -246,6 +248,16 @@ keel_status keel_model_load(keel_model **out, const char *path)
     }
     *out = m;
     return KEEL_OK;
+}
+
+keel_status keel_model_load(keel_model **out, const char *path)
+{
+    return load(out, path, false);
+}
+
+keel_status keel_model_load_without_state(keel_model **out, const char *path)
+{
+    return load(out, path, true);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

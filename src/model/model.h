@@ -138,9 +138,10 @@ typedef struct keel_model_compiled {
      * NULL: a slot without memory. Files have Keras's order (Adam's velocity_hat after all others).
      */
     keel_tensor *state;
-    /* The state is not here, and has no memory: processes have parts of it, or it is lost with one
-     * of them. Files of the model are without it. */
+    /* The state is not here, and has no memory, only its shapes: processes have parts of it, or it
+     * is lost with one of them. Files of the model are without it. */
     bool stateless;
+    bool unread; /* it is not here since it stays in the file: keel_model_load_without_state */
 } keel_model_compiled;
 
 struct keel_model {
@@ -154,10 +155,11 @@ struct keel_model {
     bool made;     /* the layer made them */
     const char
         *list; /* the layers are held in the list with that name; NULL: each by its own key */
-    keel_model *outer; /* the model whose layer it is; NULL: it is the outermost, which has all the
-                          weights */
-    uint64_t changes;  /* how often weights were written, to find out whether a copy is old */
-    int64_t work;      /* calls of layers, those inside of models included */
+    keel_model *outer;  /* the model whose layer it is; NULL: it is the outermost, which has all the
+                           weights */
+    bool without_state; /* it was loaded so */
+    uint64_t changes;   /* how often weights were written, to find out whether a copy is old */
+    int64_t work;       /* calls of layers, those inside of models included */
 
     int n_layer;
     keel_model_layer *layer;

@@ -52,8 +52,9 @@ static keel_status share_weights(const keel_model *m, const keel_model_compiled 
     return s;
 }
 
+/* memory false: only their shapes. */
 static keel_status create_slots(const keel_model *m, const keel_model_optimizer *o, int weight,
-                                keel_tensor *state)
+                                bool memory, keel_tensor *state)
 {
     const keel_weight_info *info = &m->weight[weight].info;
     keel_slots slots = { 0 };
@@ -61,6 +62,8 @@ static keel_status create_slots(const keel_model *m, const keel_model_optimizer 
     for (int k = 0; k < slots.count; k++) {
         keel_shape shape;
         if (!keel_slot_shape(slots.at[k].kind, &info->spec.shape, &shape)) continue;
+        state[k] = (keel_tensor){ .dtype = m->dtype, .shape = shape };
+        if (!memory) continue;
         KEEL_TRY(keel_tensor_create(&state[k], m->dtype, &shape));
         for (int64_t i = 0; slots.at[k].first != 0 && i < keel_shape_count(&shape); i++)
             if (m->dtype == KEEL_FLOAT64)
@@ -73,7 +76,10 @@ static keel_status create_slots(const keel_model *m, const keel_model_optimizer 
 
 void keel_compiled_state_leave(keel_model_compiled *c)
 {
-    for (int i = 0; i < c->n_state; i++) keel_tensor_free(&c->state[i]);
+    for (int i = 0; i < c->n_state; i++) {
+        keel_free(c->state[i].data);
+        c->state[i].data = NULL;
+    }
     c->stateless = c->n_state > 0;
 }
 
@@ -82,7 +88,7 @@ keel_status keel_compiled_state_return(const keel_model *m, keel_model_compiled 
     keel_status s = KEEL_OK;
     for (int w = 0, at = 0; c->stateless && w < m->n_weight && s >= 0; w++)
         if (m->weight[w].trainable) {
-            s = create_slots(m, &c->optimizer[c->moved_by[w]], w, c->state + at);
+            s = create_slots(m, &c->optimizer[c->moved_by[w]], w, true, c->state + at);
             at += c->n_slot;
         }
     if (s < 0) /* what there is has no values */
@@ -132,7 +138,7 @@ keel_status keel_compiled_state_create(const keel_model *m, keel_model_compiled 
     if (!(state = keel_calloc((size_t)n, sizeof *state))) s = KEEL_ENOMEM;
     for (int w = 0, at = 0; w < m->n_weight && s >= 0; w++)
         if (m->weight[w].trainable) {
-            s = create_slots(m, &c->optimizer[by[w]], w, state + at);
+            s = create_slots(m, &c->optimizer[by[w]], w, !c->unread, state + at);
             at += n_slot;
         }
     if (s < 0) goto out;
@@ -143,7 +149,7 @@ keel_status keel_compiled_state_create(const keel_model *m, keel_model_compiled 
     c->moved_by = by;
     c->n_state = n;
     c->n_slot = n_slot;
-    c->stateless = false;
+    c->stateless = c->unread && n > 0;
     c->state_left_out = 0;
     c->iterations = 0;
     c->good_steps = 0;
@@ -265,7 +271,7 @@ static keel_status read_slots(const keel_model *m, const keel_weights *file, con
         if (list[i].mark && found->shape.rank > 0)
             return keel_fail(KEEL_EFORMAT, "model.weights.h5: %s has dims, but is a mere mark",
                              path);
-        if (list[i].mark) continue;
+        if (list[i].mark || m->compiled.unread) continue;
         KEEL_TRY(keel_weights_read(file, path, m->dtype, &to->shape, to->data));
     }
     return KEEL_OK;
@@ -327,7 +333,7 @@ static keel_status read_one(keel_model *m, const keel_weights *file, const char 
         keel_weights_read(file, variable(path, of, *at), KEEL_INT64, &scalar, iterations);
     if (s >= 0 && !o->schedule)
         s = keel_weights_read(file, variable(path, of, *at + 1), KEEL_FLOAT64, &scalar, &rate);
-    if (s >= 0 && numbered)
+    if (s >= 0 && numbered && !m->compiled.unread)
         s = keel_weights_read(file, variable(path, of, first + n), KEEL_FLOAT64, &scalar, &number);
     if (s >= 0 && (*iterations < 0 || !(rate >= 0 && rate < 1e30)))
         s = keel_fail(KEEL_EFORMAT, "model.weights.h5: optimizer: %lld steps at rate %g",
@@ -426,10 +432,13 @@ keel_status keel_compiled_state_replace(keel_model *m, const keel_weights *file)
     if (count == 0) return KEEL_OK;
     c->state_loaded = KEEL_STATE_OTHER;
     if (!c->built && c->iterations == 0) return KEEL_OK;
-    if (c->stateless) KEEL_TRY(keel_compiled_state_return(m, c));
     for (int k = 0; k < c->n_optimizer; k++) KEEL_TRY(compare_one(m, file, of, k, &at, &same));
     if (!same || at != count) return KEEL_OK;
-    KEEL_TRY(keel_compiled_state_read(m, file));
+    const bool returns = c->stateless && !c->unread;
+    if (returns) KEEL_TRY(keel_compiled_state_return(m, c));
+    const keel_status s = keel_compiled_state_read(m, file);
+    if (s < 0 && returns) keel_compiled_state_leave(c);
+    if (s < 0) return s;
     c->state_loaded = KEEL_STATE_TAKEN;
     c->state_left_out = 0;
     return KEEL_OK;
@@ -561,10 +570,6 @@ keel_status keel_compiled_state_add(const keel_model *m, keel_weights *file, kee
 
 int64_t keel_model_state_bytes(const keel_model *m)
 {
-    int64_t sum = 0;
-    for (int i = 0; m && i < m->compiled.n_state; i++)
-        if (m->compiled.state[i].data)
-            sum += keel_shape_count(&m->compiled.state[i].shape) *
-                   (int64_t)keel_dtype_size(m->compiled.state[i].dtype);
-    return sum;
+    const bool lost = m && m->compiled.stateless && !m->compiled.unread;
+    return m && !lost ? keel_compiled_state_bytes(m, &m->compiled) : 0;
 }

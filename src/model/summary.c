@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "base/type_help.h"
 #include "model/parts.h"
+#include "tensor/dtype.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -77,14 +78,12 @@ static void optimizer_lines(keel_text *t, const keel_model *m)
 {
     const keel_model_compiled *c = &m->compiled;
     char steps[28], numbers[28];
-    int64_t n = 0;
+    const int64_t n = keel_model_state_bytes(m) / (int64_t)keel_dtype_size(m->dtype);
     if (!c->given) {
         keel_text_add(t, "Not compiled: %s\n",
                       m->refused ? m->refused : "no optimizer and no loss.");
         return;
     }
-    for (int i = 0; i < c->n_state; i++)
-        n += c->state[i].data ? keel_shape_count(&c->state[i].shape) : 0;
     keel_text_add(t, "Optimizer: %s", c->multi ? "MultiOptimizer of " : "");
     for (int i = 0; i < c->n_optimizer; i++) {
         const keel_model_optimizer *o = &c->optimizer[i];

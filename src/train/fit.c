@@ -486,6 +486,17 @@ static keel_status end_of(keel_fitting *f, keel_status s)
     return keel_failure_raise(&failure);
 }
 
+static keel_status check_state(const keel_model *m)
+{
+    if (!m->compiled.stateless || !m->compiled.unread) return KEEL_OK;
+    return keel_fail(
+        KEEL_EARG,
+        "model '%s' was loaded without the state of its optimizer "
+        "(keel_model_load_without_state): load it with keel_model_load to train it, or "
+        "compile it, which begins anew",
+        m->name);
+}
+
 keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset *data,
                      const keel_fit_options *options, keel_history *history)
 {
@@ -500,6 +511,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     if (s < 0) return s;
     if ((s = keel_strategy_check_compress(strategy, m->dtype)) < 0) goto out;
     if ((s = keel_strategy_check_shards(strategy, m)) < 0) goto out;
+    if ((s = check_state(m)) < 0) goto out;
     if ((s = keel_pairing_make(&f.pairing, m, data, true)) < 0) goto out;
     /* Processes that differ, as in whether they validate, would wait for each other in the feeds.
      */

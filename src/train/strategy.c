@@ -361,7 +361,7 @@ bool keel_model_has_state(const keel_model *m)
 
 keel_status keel_strategy_check_shards(const keel_strategy *s, const keel_model *m)
 {
-    if (m->compiled.stateless)
+    if (m->compiled.stateless && !m->compiled.unread)
         return keel_fail(KEEL_EUNSUP,
                          "model '%s': the optimizer's state is not in this process: a fit that "
                          "sharded it has left it in process 0, or it was lost with a process; "

@@ -69,6 +69,11 @@ static keel_status set(keel_watching *w, const keel_moment *at, bool averages)
     keel_model_pull(at->model, KEEL_LIVE_NUMBERS);
     if (at->model->compiled.iterations == 0)
         return keel_fail(KEEL_EARG, "there are no averages before the first step");
+    if (at->model->compiled.stateless)
+        return keel_fail(KEEL_EARG,
+                         "the averages are in the optimizer's state, which the model '%s' "
+                         "does not have here",
+                         at->model->name);
     if (swap(at->model) == 0)
         return keel_fail(KEEL_EARG, "the optimizer keeps no averages: give it use_ema=True");
     s->swapped = averages;

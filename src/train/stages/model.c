@@ -96,7 +96,7 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
         .name = s->stage->type.name, .model = a->model, .owns = !a->model, .training = a->training
     };
     if (!a->model && !a->file) return keel_fail(KEEL_EARG, "give the `file` of the model");
-    if (!a->model) KEEL_TRY(keel_model_load(&p.model, a->file));
+    if (!a->model) KEEL_TRY(keel_model_load_without_state(&p.model, a->file));
     keel_status r = check(p.model);
     if (r >= 0) r = lay_out(&p, spec);
     if (r >= 0) return keel_change_infer(s, spec, &p);
