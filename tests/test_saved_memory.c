@@ -132,7 +132,7 @@ static int infer(void)
     int failed = COUNTS && peak() - before > WEIGHTS + LITTLE ? 1 : 0;
     must(keel_predict(m, s, d, NULL, &out));
     must(keel_evaluate(m, s, d, NULL, &logs));
-    if (COUNTS && peak() - before > 2 * WEIGHTS + LITTLE) failed = failed ? failed : 2;
+    if (COUNTS && peak() - before > WEIGHTS + LITTLE) failed = failed ? failed : 2;
     if (failed) fprintf(stderr, "%lld bytes at most\n", (long long)(peak() - before));
     keel_tensor_free(&out);
     keel_dataset_destroy(d);

@@ -570,6 +570,53 @@ static void each_failing_allocation_of_fit_is_one_error_and_no_leak(void **unuse
     keel_model_destroy(fresh);
 }
 
+static bool same_kernels(keel_model *const m[2])
+{
+    keel_tensor t[2];
+    for (int k = 0; k < 2; k++) must(keel_model_get_weight(m[k], "dense/kernel", &t[k]));
+    const bool same = !memcmp(t[0].data, t[1].data, sizeof(float[600][600]));
+    for (int k = 0; k < 2; k++) keel_tensor_free(&t[k]);
+    return same;
+}
+
+/* Whose weights are large enough to leave the model while it runs. */
+static void each_failing_allocation_of_predict_leaves_the_weights(void **unused)
+{
+    enum { UNITS = 600 };
+    static float zeros[4][UNITS];
+    const keel_tensor rows = { KEEL_FLOAT32, { 2, { 4, UNITS } }, zeros };
+    keel_model *m[2];
+    keel_dataset *d;
+    keel_tensor out = { 0 };
+    int failures = 0;
+    (void)unused;
+    for (int k = 0; k < 2; k++) {
+        must(keel_model_create(&m[k], NULL, KEEL_FLOAT32, 3));
+        must(keel_model_add(m[k], "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", UNITS))));
+        must(keel_model_add(m[k], "Dense", KEEL_ARGS(KEEL_ARG_INT("units", UNITS))));
+    }
+    must(keel_dataset_from_arrays(&d, &rows, NULL, NULL));
+    must(keel_predict(m[0], strategy[3], d, NULL, &out)); /* whatever is made once is made */
+    keel_tensor_free(&out);
+    assert_true(same_kernels(m));
+    const int64_t live = keel_memory_live();
+    for (int64_t at = 0;; at++) {
+        keel_memory_fail_at(at);
+        const keel_status s = keel_predict(m[0], strategy[3], d, NULL, &out);
+        keel_memory_fail_at(-1);
+        assert_true(same_kernels(m));
+        if (s >= 0) break;
+        assert_int_equal(s, KEEL_ENOMEM);
+        assert_int_equal(keel_memory_live(), live);
+        failures++;
+        assert_true(at < 5000);
+    }
+    assert_true(failures > 20);
+    keel_tensor_free(&out);
+    keel_dataset_destroy(d);
+    for (int k = 0; k < 2; k++) keel_model_destroy(m[k]);
+}
+
 typedef struct epoch_rows {
     int n;
     int64_t rows[8];
@@ -851,6 +898,7 @@ int main(void)
         cmocka_unit_test(the_callback_can_stop_after_a_step),
         cmocka_unit_test(the_callback_can_stop_inside_a_validation),
         cmocka_unit_test(each_failing_allocation_of_fit_is_one_error_and_no_leak),
+        cmocka_unit_test(each_failing_allocation_of_predict_leaves_the_weights),
         cmocka_unit_test(a_fit_that_goes_on_takes_the_rows_of_one_that_never_ended),
         cmocka_unit_test(contradictions_are_refused_before_step_1),
         cmocka_unit_test(devices_that_are_not_there_are_refused_by_name),

@@ -56,8 +56,10 @@ static keel_status begin(inference *l, keel_model *m, keel_strategy *s, const ke
                                      .float32 = l->o.float32,
                                      .without_kernels = l->o.without_kernels,
                                      .unfused = l->o.unfused,
+                                     .takes = true,
                                      .programs = (int)l->o.programs };
     KEEL_TRY(keel_trainer_create(&l->trainer, m, s, &none, &test, &t));
+    keel_watch_go_live(&l->run, l->trainer);
     KEEL_TRY(keel_session_prepare(&l->trainer->test, l->feed));
     return keel_device_notes_tell(&l->o, l->trainer, l->trainer->test.program, false,
                                   keel_feed_refused(l->feed));
@@ -81,7 +83,6 @@ static keel_status start(inference *l, const char *what, const outputs *o)
                                      .input = { { l->feed, l->least } },
                                      .asked = l->o.input_memory > 0 };
     KEEL_TRY(keel_run_memory_check(&memory));
-    keel_watch_go_live(&l->run, l->trainer);
     return keel_feed_begin_epoch(l->feed, 0);
 }
 

@@ -185,8 +185,21 @@ static void begin_slots(keel_trainer *t)
     }
 }
 
+void keel_live_take_over(keel_trainer *t)
+{
+    copy_weights(t, false, true);
+    t->took = true;
+}
+
+void keel_live_give_back(keel_trainer *t)
+{
+    if (t->took) copy_weights(t, true, true);
+    t->took = false;
+}
+
 void keel_live_begin(keel_model_live *l, keel_trainer *t)
 {
+    t->took = false;
     *l = (keel_model_live){ .pull = pull, .trainer = t, .pulled = KEEL_LIVE_ALL };
     t->model->live = l;
     const int what = taken_over(t);

@@ -4,6 +4,12 @@
 #define KEEL_TRAIN_LIVE_H
 #include "train/trainer.h"
 
+/* While a trainer is made that takes the weights: they leave the model as they are copied, so that
+ * both together take little more than one. Until the model is live nobody may read them there. And
+ * back, if it never is. */
+void keel_live_take_over(keel_trainer *t);
+void keel_live_give_back(keel_trainer *t);
+
 /* From here on the trainer has the model's values, and the optimizer's state, which it is given
  * now. The model's own copies then take no memory until somebody pulls them. */
 void keel_live_begin(keel_model_live *l, keel_trainer *t);

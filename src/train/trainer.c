@@ -4,6 +4,7 @@
 #include "train/resident.h"
 #include "base/memory.h"
 #include "train/finite.h"
+#include "train/live.h"
 #include "train/sharded.h"
 #include <math.h>
 #include <stdio.h>
@@ -41,7 +42,10 @@ keel_status keel_trainer_lay_out(keel_trainer *t, const keel_graph *g, keel_mode
     const bool on_device = keel_lanes_device(&t->strategy->lanes);
     if ((s = keel_schedule_make(&schedule, g, t->trains, n, on_device, -1)) < 0) goto out;
     s = keel_store_create(&t->store, g->real, info, n, schedule.order, schedule.n_order);
-    if (s >= 0) keel_trainer_load(t, models, n_model);
+    if (s >= 0 && t->takes)
+        keel_live_take_over(t);
+    else if (s >= 0)
+        keel_trainer_load(t, models, n_model);
 out:
     keel_schedule_free(&schedule, g);
     keel_free(info);
@@ -312,6 +316,7 @@ keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy
     t->model = m;
     t->strategy = strategy;
     t->unfused = options->unfused;
+    t->takes = options->takes;
     t->options =
         (keel_program_options){ .real = m->dtype,
                                 .reference_only = options->reference_kernels,
@@ -357,6 +362,7 @@ static void free_mover(keel_mover *x)
 void keel_trainer_destroy(keel_trainer *t)
 {
     if (!t) return;
+    keel_live_give_back(t);
     keel_scored_free(&t->train);
     keel_scored_free(&t->test);
     keel_programs_free(&t->trained);

@@ -73,6 +73,7 @@ typedef struct keel_trainer {
     struct keel_resident *resident; /* weights that live on devices; NULL: none do */
     struct keel_sharded *sharded;   /* processes keep parts of the optimizer's state; NULL: all */
     double penalty;                 /* regularisers' part of the loss in test steps */
+    bool takes, took;               /* see the options; it has them, and the model is not live */
 
     /* Of devices: the batch that comes after the current step, and that which was to come after the
      * step before it. 0: not known. */
@@ -97,6 +98,7 @@ typedef struct keel_trainer_options {
     bool unfused; /* do not fuse ops */
     keel_float32 float32;
     bool dry;     /* do not allocate activations and gradients: for the plan */
+    bool takes;   /* the model's weights, which it has back when it is not live any more */
     int programs; /* limit for training and inference each; 0: the default */
 } keel_trainer_options;
 
