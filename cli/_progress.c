@@ -80,6 +80,14 @@ typedef struct line {
     piece piece[KEEL_LOGS_MAX + 8];
 } line;
 
+/* One line is made at a time. It is larger than some stacks. */
+static line *empty_line(void)
+{
+    static line l;
+    l.n = 0;
+    return &l;
+}
+
 static piece *add(line *l, int keep)
 {
     piece *p = &l->piece[l->n < KEEL_LOGS_MAX + 7 ? l->n++ : l->n];
@@ -265,10 +273,10 @@ static keel_status go_on(void)
 static keel_status on_epoch_end(void *context, const keel_moment *p)
 {
     keel_meter *m = context;
-    line l = { 0 };
+    line *l = empty_line();
     keel_meter_clear(m);
-    make_epoch(&l, p);
-    print(stdout, &l);
+    make_epoch(l, p);
+    print(stdout, l);
     putchar('\n');
     fflush(stdout);
     m->last = keel_now();
@@ -288,22 +296,22 @@ static keel_status on_step(void *context, const keel_moment *p)
     keel_meter *m = context;
     const double now = keel_now();
     const bool last = p->steps > 0 && p->step == p->steps;
-    line l = { 0 };
+    line *l = empty_line();
     if (m->start == 0) begin_run(m, p, now);
     m->step = p->step;
     m->rows = p->rows;
     if (m->live && (now - m->last >= DRAW_EVERY || last)) {
-        make_running(&l, m, p, now);
-        fit_to(&l, columns());
+        make_running(l, m, p, now);
+        fit_to(l, columns());
         keel_meter_clear(m);
-        print(stderr, &l);
+        print(stderr, l);
         m->drawn = true;
         m->last = now;
     } else if (!m->live && m->last == 0) {
         m->last = now; /* seconds count from the first step */
     } else if (!m->live && now - m->last >= PRINT_EVERY) {
-        make_running(&l, m, p, now);
-        print(stdout, &l);
+        make_running(l, m, p, now);
+        print(stdout, l);
         putchar('\n');
         fflush(stdout);
         m->last = now;

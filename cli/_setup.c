@@ -60,8 +60,10 @@ static int exclude_from_decay(keel_model *m, const char *text)
 int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char *who)
 {
     enum { METRICS = 8 };
-    keel_parsed_name optimizer = { .schedule = NULL }, loss, metrics[METRICS];
-    keel_compile c = { KEEL_COMPILE };
+    static keel_parsed_name optimizer, loss, metrics[METRICS]; /* larger than some stacks */
+    static keel_compile c;
+    c = (keel_compile){ KEEL_COMPILE };
+    optimizer.schedule = NULL;
     const bool refused = keel_model_refused(m) != NULL;
     const bool compiled = keel_model_is_compiled(m) || refused;
     int code;

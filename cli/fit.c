@@ -319,7 +319,8 @@ static int train(job *j)
 
 static int run(const void *given, int n_arg, char **arg)
 {
-    job j = { .o = given };
+    static job j; /* larger than some stacks */
+    j.o = given;
     (void)n_arg;
     int code = prepare(&j, arg[0]);
     if (code < 0) code = train(&j);

@@ -17,7 +17,8 @@ static void shared_lanes(keel_lanes *l, int lanes, int cores)
     l->n_worker = cores;
     l->shared = true;
     for (int i = 0; i < lanes; i++) {
-        l->lane[i] = (keel_lane){ .n_core = 1, .first_part = l->n_part, .id = { i } };
+        l->lane[i] = (keel_lane){ .n_core = 1, .first_id = i, .first_part = l->n_part };
+        l->id[l->n_id++] = i;
         for (int w = 0; w < cores; w++)
             if (i * cores < (w + 1) * lanes && w * lanes < (i + 1) * cores)
                 l->part[l->n_part++] = (keel_lane_part){ .lane = i, .worker = w };

@@ -54,8 +54,9 @@ keel_status keel_comm_create(keel_comm **out, const keel_process_group *group)
     c->call_bytes = keel_calloc(n, sizeof *c->call_bytes);
     c->heard = keel_calloc(n, sizeof *c->heard);
     c->text = keel_calloc(n, KEEL_ERROR_MAX);
+    c->said = keel_calloc(n, (1 + KEEL_COMM_NUMBERS) * sizeof *c->said);
     if (!c->send || !c->receive || !c->send_bytes || !c->receive_bytes || !c->call || !c->answer ||
-        !c->call_bytes || !c->heard || !c->text) {
+        !c->call_bytes || !c->heard || !c->text || !c->said) {
         c->lost = true;
         keel_comm_destroy(c);
         return KEEL_ENOMEM;
@@ -77,6 +78,7 @@ void keel_comm_destroy(keel_comm *c)
     keel_free(c->call_bytes);
     keel_free(c->heard);
     keel_free(c->text);
+    keel_free(c->said);
     keel_free(c);
 }
 
@@ -280,7 +282,7 @@ keel_status keel_comm_agree(keel_comm *c, keel_status mine, const int64_t *numbe
 {
     enum { WIDTH = KEEL_COMM_NUMBERS + 1 };
     const int rank = c->group.rank, count = c->group.count;
-    int64_t say[KEEL_PROCESSES_MAX][WIDTH];
+    int64_t(*say)[WIDTH] = (int64_t(*)[WIDTH])c->said;
     int first = -1;
     char name[KEEL_COMM_NAME_MAX];
     keel_failure f = { 0 };

@@ -39,6 +39,7 @@ typedef struct keel_comm {
     size_t *call_bytes;
     char *heard;
     char *text;              /* [count][KEEL_ERROR_MAX] of keel_comm_agree */
+    int64_t *said;           /* [count][1 + KEEL_COMM_NUMBERS] of the same: status, numbers */
     int64_t bytes;           /* sent to other processes so far */
     int64_t moved, shortest; /* ns: when a test last moved bytes; the shortest test, or 0 */
     int64_t busy;            /* ns in calls that moved bytes, or started an exchange */
@@ -97,10 +98,15 @@ keel_status keel_comm_all_gather_equal(keel_comm *c, void *all, size_t bytes);
 keel_status keel_comm_broadcast(keel_comm *c, void *data, size_t bytes);
 
 /* Each process says how it stands: a status, with the error text if it is a failure, and n numbers,
- * at most KEEL_COMM_NUMBERS, which afterwards are in all[count][n]. If a process failed, the first
- * of them by rank is raised everywhere. */
+ * at most KEEL_COMM_NUMBERS, which afterwards are in all[count][n], if that is not NULL. If a
+ * process failed, the first of them by rank is raised everywhere. */
 enum { KEEL_COMM_NUMBERS = 8 };
 keel_status keel_comm_agree(keel_comm *c, keel_status mine, const int64_t *number, int n,
                             int64_t *all);
+/* The numbers that a process has said, until the next agreement. */
+static inline const int64_t *keel_comm_said(const keel_comm *c, int process)
+{
+    return c->said + (size_t)process * (1 + KEEL_COMM_NUMBERS) + 1;
+}
 
 #endif

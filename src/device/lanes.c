@@ -34,9 +34,9 @@ static keel_status add_lane(keel_lanes *l, const char *text, const int *id, int 
     if (l->n_lane == KEEL_LANES_MAX) return bad(text, "more than 256 devices");
     if (l->n_part + n > KEEL_LANES_MAX) return bad(text, "more than 256 cores in all devices");
     keel_lane *lane = &l->lane[l->n_lane++];
-    lane->n_core = n;
-    lane->first_part = l->n_part;
-    memcpy(lane->id, id, (size_t)n * sizeof *id);
+    *lane = (keel_lane){ .n_core = n, .first_id = l->n_id, .first_part = l->n_part };
+    memcpy(l->id + l->n_id, id, (size_t)n * sizeof *id);
+    l->n_id += n;
     l->n_part += n;
     return KEEL_OK;
 }
@@ -120,18 +120,17 @@ static keel_status share_cores(keel_lanes *l, const char *text, const keel_cores
 static keel_status assign_workers(keel_lanes *l, const char *text, const keel_cores *cores)
 {
     int largest = 0, widest = 1, part = 0, worker_of_core[KEEL_CORES_MAX];
-    for (int i = 0; i < l->n_lane; i++) {
+    for (int i = 0; i < l->n_lane; i++)
         if (l->lane[i].n_core > widest) widest = l->lane[i].n_core;
-        for (int c = 0; c < l->lane[i].n_core; c++)
-            if (l->lane[i].id[c] > largest) largest = l->lane[i].id[c];
-    }
+    for (int i = 0; i < l->n_id; i++)
+        if (l->id[i] > largest) largest = l->id[i];
     if (widest > cores->n) return bad(text, "a device has more cores than this machine");
     if (largest >= cores->n && widest == 1) return share_cores(l, text, cores);
     for (int i = 0; i < cores->n; i++) worker_of_core[i] = -1;
     for (int i = 0; i < l->n_lane; i++) {
         const keel_lane *lane = &l->lane[i];
         for (int c = 0; c < lane->n_core; c++, part++) {
-            const int core = largest < cores->n ? lane->id[c] : c;
+            const int core = largest < cores->n ? l->id[lane->first_id + c] : c;
             if (worker_of_core[core] < 0) {
                 worker_of_core[core] = l->n_worker;
                 l->core[l->n_worker++] = cores->os[core];
@@ -191,11 +190,12 @@ keel_status keel_lanes_parse_on(keel_lanes *out, const char *text, const keel_co
 keel_status keel_lanes_of_devices(keel_lanes *out, keel_device *const *device, int n,
                                   const keel_cores *cores)
 {
-    keel_lanes l = { .n_lane = n, .n_part = n, .n_worker = n };
+    keel_lanes l = { .n_lane = n, .n_id = n, .n_part = n, .n_worker = n };
     if (n < 1 || n > KEEL_LANES_MAX)
         return keel_fail(KEEL_EARG, "%d devices; 1 to %d are possible", n, KEEL_LANES_MAX);
     for (int i = 0; i < n; i++) {
-        l.lane[i] = (keel_lane){ .n_core = 1, .first_part = i, .id = { i } };
+        l.lane[i] = (keel_lane){ .n_core = 1, .first_id = i, .first_part = i };
+        l.id[i] = i;
         l.part[i] = (keel_lane_part){ .lane = i, .worker = i };
         l.core[i] = cores->os[i % cores->n];
         l.device[i] = device[i];
@@ -235,8 +235,11 @@ keel_status keel_lanes_beside(keel_lanes *out, keel_device *const *device, int n
                          of_cores->n_part, KEEL_LANES_MAX);
     for (int i = 0; i < of_cores->n_lane; i++) {
         l.lane[n + i] = of_cores->lane[i];
+        l.lane[n + i].first_id += n;
         l.lane[n + i].first_part += n;
     }
+    memcpy(l.id + n, of_cores->id, (size_t)of_cores->n_id * sizeof *l.id);
+    l.n_id += of_cores->n_id;
     for (int i = 0; i < of_cores->n_part; i++) {
         const keel_lane_part *p = &of_cores->part[i];
         l.part[n + i] = (keel_lane_part){ .lane = n + p->lane, .worker = n + p->worker };
@@ -313,9 +316,10 @@ void keel_lane_name(char out[64], const keel_lanes *l, int i)
         snprintf(out, 64, "%s", d->name);
         return;
     }
-    int at = snprintf(out, 64, "cpu:%d", lane->id[0]);
+    const int *id = l->id + lane->first_id;
+    int at = snprintf(out, 64, "cpu:%d", id[0]);
     for (int c = 1; c < lane->n_core && at < 56; c++)
-        at += snprintf(out + at, (size_t)(64 - at), "+%d", lane->id[c]);
+        at += snprintf(out + at, (size_t)(64 - at), "+%d", id[c]);
 }
 
 /* Where lane i begins, in n rows or shards. */

@@ -27,9 +27,8 @@ enum { KEEL_ALL_LANES_MAX = 1 << 16 };                   /* of all processes */
 enum { KEEL_SHARE_MAX = 1000 };                          /* of a lane */
 
 typedef struct keel_lane {
-    int n_core;
-    int first_part;              /* index of its first part in keel_lanes.part */
-    int id[KEEL_LANE_CORES_MAX]; /* the user's core numbers */
+    int n_core, first_id; /* keel_lanes.id has the user's numbers of its cores */
+    int first_part;       /* index of its first part in keel_lanes.part */
 } keel_lane;
 
 /* A part of a lane: the rows of it that one worker runs. Most lanes of one core have one part. */
@@ -41,7 +40,9 @@ typedef struct keel_lanes {
     int n_lane, n_part, n_worker;
     bool shared; /* more lanes than cores: workers divide the rows evenly, across lanes */
     int shards;  /* per step, and lanes and workers get whole shards; 0: the cut is by rows */
+    int n_id;    /* cores of all lanes; one counts in each lane that has it */
     keel_lane lane[KEEL_LANES_MAX];
+    int id[KEEL_LANES_MAX];
     keel_lane_part part[KEEL_LANES_MAX]; /* in lane order; a worker's parts ascend */
     int core[KEEL_LANES_MAX];            /* [n_worker] the operating system's number of its core */
     keel_device *device[KEEL_LANES_MAX]; /* [n_worker] that computes for it; borrowed; NULL: the

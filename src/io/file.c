@@ -197,7 +197,7 @@ static void keep_mode(const keel_new_file *f)
 /* Where a file without a name cannot get one after all, it is copied into one that has. */
 static keel_status copy_with_name(keel_new_file *f)
 {
-    char bytes[1 << 16];
+    char bytes[1 << 14];
     ssize_t n;
     const int from = f->fd;
     f->fd = -1;

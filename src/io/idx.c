@@ -11,7 +11,7 @@
 
 enum { EXPANSION_MAX = 1032 }; /* of deflate: at most 258 bytes from 2 bits */
 
-enum { PIECE = 1 << 16 };
+enum { PIECE = 1 << 14 };
 
 typedef struct reader {
     const unsigned char *memory; /* NULL: read from `file` */

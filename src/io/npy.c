@@ -390,7 +390,7 @@ keel_status keel_npy_read_texts(keel_npy_texts *out, const char *path)
 /* Convert in pieces, so that the stored and the converted array are not both in memory. */
 static keel_status read_in_order(keel_tensor *t, const keel_file *f, const keel_npy_header *h)
 {
-    enum { PIECE = 1 << 16 };
+    enum { PIECE = 1 << 14 };
     const size_t count = (size_t)keel_shape_count(&h->shape), size = h->element_bytes;
     if (keel_npy_is_plain(h)) return keel_file_read_at(f, h->offset, t->data, h->n_bytes);
     unsigned char piece[PIECE];

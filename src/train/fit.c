@@ -497,72 +497,86 @@ static keel_status check_state(const keel_model *m)
         m->name);
 }
 
-keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset *data,
-                     const keel_fit_options *options, keel_history *history)
+static keel_status fit(keel_fitting *f, const keel_dataset *data, const keel_fit_options *options,
+                       keel_history *history)
 {
-    keel_fitting f = { .model = m, .strategy = strategy, .start = keel_seconds() };
+    keel_model *m = f->model;
+    keel_strategy *strategy = f->strategy;
     const int64_t resident = resident_bytes();
     int64_t given = 0; /* bytes of the model that were resident, and that steps have instead */
     bool entered = false;
-    keel_status s = keel_session_options(&f.o, options);
-    if (history) *history = (keel_history){ 0 };
-    if (strategy->lanes.process > 0) f.o.trace = f.o.input_report = NULL; /* one writes for all */
-    if (s >= 0) s = keel_watch_begin(&f.run, m, &f.o, true, strategy->lanes.process);
+    keel_status s = keel_session_options(&f->o, options);
+    if (strategy->lanes.process > 0) f->o.trace = f->o.input_report = NULL; /* one writes for all */
+    if (s >= 0) s = keel_watch_begin(&f->run, m, &f->o, true, strategy->lanes.process);
     if (s < 0) return s;
     if ((s = keel_strategy_check_compress(strategy, m->dtype)) < 0) goto out;
     if ((s = keel_strategy_check_shards(strategy, m)) < 0) goto out;
     if ((s = check_state(m)) < 0) goto out;
-    if ((s = keel_pairing_make(&f.pairing, m, data, true)) < 0) goto out;
+    if ((s = keel_pairing_make(&f->pairing, m, data, true)) < 0) goto out;
     /* Processes that differ, as in whether they validate, would wait for each other in the feeds.
      */
-    if ((s = keel_resume_identify(&f.resume, m, strategy, data, &f.o)) < 0) goto out;
+    if ((s = keel_resume_identify(&f->resume, m, strategy, data, &f->o)) < 0) goto out;
     /* Feeds start their threads before this thread is bound to a core, or they would inherit that.
      */
-    if ((s = keel_fit_open_feeds(&f, data)) < 0) goto out;
-    if ((s = keel_resume_open(&f.resume, m, strategy, &f.o)) < 0) goto out;
+    if ((s = keel_fit_open_feeds(f, data)) < 0) goto out;
+    if ((s = keel_resume_open(&f->resume, m, strategy, &f->o)) < 0) goto out;
     keel_team_enter(strategy->team);
     entered = true;
-    if ((s = prepare(&f)) < 0) goto out;
-    if ((s = check_memory(&f)) < 0) goto out;
-    s = keel_device_notes_tell(&f.o, f.trainer, f.trainer->train.program, true,
-                               keel_feed_refused(f.feed) + keel_feed_refused(f.validation_feed));
+    if ((s = prepare(f)) < 0) goto out;
+    if ((s = check_memory(f)) < 0) goto out;
+    s = keel_device_notes_tell(&f->o, f->trainer, f->trainer->train.program, true,
+                               keel_feed_refused(f->feed) + keel_feed_refused(f->validation_feed));
     if (s < 0) goto out;
-    given = keel_live_leaves(f.trainer);
-    keel_watch_go_live(&f.run, f.trainer);
-    keel_gate_enter(&f.gate, f.trainer);
-    f.run.gate = &f.gate;
-    keel_sharded_leave(f.trainer);
-    s = end_of(&f, keel_sharded_end(f.trainer, train(&f)));
-    f.history.memory_planned = planned_bytes(&f);
-    f.history.device_memory = device_bytes(f.trainer);
-    if (f.timing && s >= 0) s = end_timing(&f);
+    given = keel_live_leaves(f->trainer);
+    keel_watch_go_live(&f->run, f->trainer);
+    keel_gate_enter(&f->gate, f->trainer);
+    f->run.gate = &f->gate;
+    keel_sharded_leave(f->trainer);
+    s = end_of(f, keel_sharded_end(f->trainer, train(f)));
+    f->history.memory_planned = planned_bytes(f);
+    f->history.device_memory = device_bytes(f->trainer);
+    if (f->timing && s >= 0) s = end_timing(f);
 out:
     s = keel_together_leave(strategy, s);
     if (entered) keel_team_leave(strategy->team);
-    f.history.stopped = f.run.stop;
-    f.history.seconds = keel_seconds() - f.start;
-    f.history.wait_seconds = f.feed ? keel_feed_wait_seconds(f.feed) : 0;
+    f->history.stopped = f->run.stop;
+    f->history.seconds = keel_seconds() - f->start;
+    f->history.wait_seconds = f->feed ? keel_feed_wait_seconds(f->feed) : 0;
     const int64_t peak = peak_bytes();
-    f.history.memory_used = peak < 0 || resident < 0 ? -1 : peak - resident + given;
-    keel_fit_take_notes(&f, data);
-    if (s >= 0 && f.feed) s = keel_input_end(&f.input, f.feed, f.history.input);
+    f->history.memory_used = peak < 0 || resident < 0 ? -1 : peak - resident + given;
+    keel_fit_take_notes(f, data);
+    if (s >= 0 && f->feed) s = keel_input_end(&f->input, f->feed, f->history.input);
     if (s < 0) {
-        keel_free(f.history.input);
-        f.history.input = NULL;
+        keel_free(f->history.input);
+        f->history.input = NULL;
     }
-    keel_session_count(&f.o, f.trainer);
-    keel_resume_close(&f.resume);
-    keel_watch_end(&f.run);
-    keel_tally_free(&f.trained);
-    keel_tally_free(&f.tested);
-    keel_trainer_destroy(f.trainer);
-    keel_timing_destroy(f.timing);
-    keel_profile_work_free(&f.work);
-    keel_feed_destroy(f.feed);
-    keel_feed_destroy(f.validation_feed);
+    keel_session_count(&f->o, f->trainer);
+    keel_resume_close(&f->resume);
+    keel_watch_end(&f->run);
+    keel_tally_free(&f->trained);
+    keel_tally_free(&f->tested);
+    keel_trainer_destroy(f->trainer);
+    keel_timing_destroy(f->timing);
+    keel_profile_work_free(&f->work);
+    keel_feed_destroy(f->feed);
+    keel_feed_destroy(f->validation_feed);
     if (history)
-        *history = f.history;
+        *history = f->history;
     else
-        keel_history_free(&f.history);
+        keel_history_free(&f->history);
+    return s;
+}
+
+keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset *data,
+                     const keel_fit_options *options, keel_history *history)
+{
+    keel_fitting *f = keel_calloc(1, sizeof *f); /* larger than some stacks */
+    if (history) *history = (keel_history){ 0 };
+    if (!f) return keel_together_leave(strategy, KEEL_ENOMEM);
+    f->model = m;
+    f->strategy = strategy;
+    f->start = keel_seconds();
+    const keel_status s = fit(f, data, options, history);
+    keel_free(f);
     return s;
 }

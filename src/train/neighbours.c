@@ -22,7 +22,7 @@ static bool append(char *text, size_t size, size_t *at, const keel_lanes *l,
 {
     for (int i = 0; i < l->n_lane; i++)
         for (int c = 0; c < l->lane[i].n_core; c++) {
-            const int id = l->lane[i].id[c];
+            const int id = l->id[l->lane[i].first_id + c];
             const int place = id < cores->n ? place_of(all, cores->os[id]) : -1;
             if (place < 0) return false;
             uses[place]++;

@@ -118,9 +118,10 @@ keel_status keel_strategy_create_lane(keel_strategy **out, const keel_strategy *
                        .n_process = 1,
                        .all_lanes = 1,
                        .all_workers = of->n_core,
-                       .lane = { *of } };
-    one.lane[0].first_part = 0;
+                       .n_id = of->n_core,
+                       .lane = { { .n_core = of->n_core } } };
     for (int c = 0; c < of->n_core; c++) {
+        one.id[c] = s->lanes.id[of->first_id + c];
         const int w = s->lanes.part[of->first_part + c].worker;
         one.part[c] = (keel_lane_part){ .lane = 0, .worker = c };
         one.core[c] = s->lanes.core[w];

@@ -40,7 +40,6 @@ keel_status keel_together_begin(keel_strategy *s, keel_status mine, const keel_b
                                 keel_stops *stops)
 {
     keel_comm *c = s->comm;
-    int64_t all[KEEL_PROCESSES_MAX][SAID];
     if (!c) return mine < 0 ? mine : KEEL_OK;
     if (mine < 0 && c->told) return mine; /* as by the feed of a stream */
     const int64_t say[SAID] = { [EPOCH] = b ? (int64_t)b->epoch : 0,
@@ -48,14 +47,16 @@ keel_status keel_together_begin(keel_strategy *s, keel_status mine, const keel_b
                                 [ROWS] = b ? b->rows : -1,
                                 [CONTENTS] = b ? (int64_t)b->contents : 0,
                                 [STOPS] = *stops };
-    KEEL_TRY(keel_comm_agree(c, mine, say, SAID, &all[0][0]));
-    for (int q = 0; q < c->group.count; q++)
-        if (all[q][STOPS] > (int64_t)*stops) *stops = (keel_stops)all[q][STOPS];
+    KEEL_TRY(keel_comm_agree(c, mine, say, SAID, NULL));
+    for (int q = 0; q < c->group.count; q++) {
+        const int64_t *theirs = keel_comm_said(c, q);
+        if (theirs[STOPS] > (int64_t)*stops) *stops = (keel_stops)theirs[STOPS];
+    }
     for (int q = 0; q < c->group.count; q++)
         for (int i = 0; i < STOPS; i++)
-            if (all[q][i] != say[i]) {
+            if (keel_comm_said(c, q)[i] != say[i]) {
                 c->told = true; /* all see it */
-                return differ(c, q, say, all[q], b && b->contents);
+                return differ(c, q, say, keel_comm_said(c, q), b && b->contents);
             }
     return *stops ? KEEL_END : KEEL_OK;
 }
