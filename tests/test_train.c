@@ -617,6 +617,34 @@ static void each_failing_allocation_of_predict_leaves_the_weights(void **unused)
     for (int k = 0; k < 2; k++) keel_model_destroy(m[k]);
 }
 
+static void a_model_predicts_rows_that_it_has_mapped_itself(void **unused)
+{
+    enum { UNITS = 600 };
+    static float numbers[40][UNITS];
+    const keel_tensor rows = { KEEL_FLOAT32, { 2, { 40, UNITS } }, numbers };
+    const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = 4 };
+    keel_model *m[2];
+    keel_dataset *d, *mapped;
+    keel_tensor out[2];
+    (void)unused;
+    for (int i = 0; i < 40 * UNITS; i++) numbers[i / UNITS][i % UNITS] = (float)(i % 101) / 101;
+    for (int k = 0; k < 2; k++) {
+        must(keel_model_create(&m[k], NULL, KEEL_FLOAT32, 3));
+        must(keel_model_add(m[k], "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", UNITS))));
+        must(keel_model_add(m[k], "Dense", KEEL_ARGS(KEEL_ARG_INT("units", UNITS))));
+    }
+    must(keel_dataset_from_arrays(&d, &rows, NULL, NULL));
+    must(keel_dataset_map_model(&mapped, d, m[0], false));
+    for (int k = 0; k < 2; k++) must(keel_predict(m[k], strategy[1], mapped, &o, &out[k]));
+    assert_memory_equal(out[0].data, out[1].data, sizeof numbers);
+    keel_dataset_destroy(mapped);
+    keel_dataset_destroy(d);
+    for (int k = 0; k < 2; k++) {
+        keel_tensor_free(&out[k]);
+        keel_model_destroy(m[k]);
+    }
+}
+
 typedef struct epoch_rows {
     int n;
     int64_t rows[8];
@@ -899,6 +927,7 @@ int main(void)
         cmocka_unit_test(the_callback_can_stop_inside_a_validation),
         cmocka_unit_test(each_failing_allocation_of_fit_is_one_error_and_no_leak),
         cmocka_unit_test(each_failing_allocation_of_predict_leaves_the_weights),
+        cmocka_unit_test(a_model_predicts_rows_that_it_has_mapped_itself),
         cmocka_unit_test(a_fit_that_goes_on_takes_the_rows_of_one_that_never_ended),
         cmocka_unit_test(contradictions_are_refused_before_step_1),
         cmocka_unit_test(devices_that_are_not_there_are_refused_by_name),

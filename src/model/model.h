@@ -158,8 +158,10 @@ struct keel_model {
     keel_model *outer;  /* the model whose layer it is; NULL: it is the outermost, which has all the
                            weights */
     bool without_state; /* it was loaded so */
-    uint64_t changes;   /* how often weights were written, to find out whether a copy is old */
-    int64_t work;       /* calls of layers, those inside of models included */
+    /* Stages of pipelines that read its weights where they are, at any time. */
+    _Atomic int readers;
+    uint64_t changes; /* how often weights were written, to find out whether a copy is old */
+    int64_t work;     /* calls of layers, those inside of models included */
 
     int n_layer;
     keel_model_layer *layer;

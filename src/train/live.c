@@ -58,6 +58,7 @@ static void copy(char *to, char *from, size_t n, bool leaves)
 
 static void copy_weights(keel_trainer *t, bool to_model, bool leaves)
 {
+    if (!to_model && t->model->readers) leaves = false;
     for (int v = 0; v < t->model->n_weight; v++) {
         const both b = weight_of(t, v);
         copy(to_model ? b.model : b.trainer, to_model ? b.trainer : b.model, b.bytes, leaves);
@@ -93,6 +94,7 @@ static int64_t leave(const keel_trainer *t, int what, bool only_counts)
     const keel_model_compiled *c = &t->model->compiled;
     const bool state = what & KEEL_LIVE_STATE && c->state && !t->options.shard_optimizer;
     int64_t sum = 0;
+    if (t->model->readers) what &= ~KEEL_LIVE_WEIGHTS;
     for (int v = 0; what & KEEL_LIVE_WEIGHTS && v < t->model->n_weight; v++)
         sum += leave_one(weight_of(t, v), only_counts);
     for (int i = 0; state && i < keel_model_trainable_count(t->model); i++)

@@ -8,7 +8,7 @@ enum { KEPT_MAX = 32 };
 
 struct keel_compiled_rows {
     const keel_model *model;
-    bool training;
+    bool training, reads;
     const void **weight; /* [n_weight] */
     pthread_mutex_t lock;
     int n;
@@ -28,6 +28,8 @@ keel_status keel_compiled_rows_create(keel_compiled_rows **out, const keel_model
         return KEEL_ENOMEM;
     }
     for (int i = 0; i < m->n_weight; i++) c->weight[i] = m->weight[i].data;
+    ((keel_model *)m)->readers++;
+    c->reads = true;
     *out = c;
     return KEEL_OK;
 }
@@ -47,6 +49,7 @@ void keel_compiled_rows_destroy(keel_compiled_rows *c)
         destroy(r);
     }
     pthread_mutex_destroy(&c->lock);
+    if (c->reads) ((keel_model *)c->model)->readers--;
     keel_free(c->weight);
     keel_free(c);
 }
