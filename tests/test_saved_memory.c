@@ -3,6 +3,7 @@
  * while it is written or read, and the optimizer's state not at all in a process that only
  * infers. */
 #include "must.h"
+#include "keel/function.h"
 #include "keel/plan.h"
 #include <spawn.h>
 #include <stdio.h>
@@ -142,6 +143,50 @@ static int infer(void)
     return failed;
 }
 
+static keel_status step(void *model, keel_trace *t)
+{
+    keel_traced x, y;
+    keel_trace_input(t, "x", &x);
+    keel_trace_model(t, model, false, &x, 1, &y);
+    return keel_trace_return(t, "y", y);
+}
+
+/* A function has the weights of the model that it calls, and gives them back. */
+static int call(void)
+{
+    static float x[BATCH][UNITS];
+    const keel_data_field input = {
+        .path = "x", .dtype = KEEL_FLOAT32, .shape = { 1, { UNITS } }, .role = KEEL_ROLE_INPUT
+    };
+    const keel_tensor rows = { KEEL_FLOAT32, { 2, { BATCH, UNITS } }, x };
+    const int64_t before = peak();
+    keel_model *m;
+    keel_strategy *s;
+    keel_function *f;
+    keel_tensor was, is;
+    must(keel_strategy_create(&s, "cpu:0"));
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 3));
+    must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", UNITS))));
+    for (int i = 0; i < 8; i++)
+        must(keel_model_add(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", UNITS))));
+    must(keel_model_get_weight(m, "dense/kernel", &was));
+    const keel_function_options o = { KEEL_FUNCTION_OPTIONS, .step = step, .context = m,
+                                      .input = &input, .n_input = 1 };
+    must(keel_function_create(&f, &o));
+    for (int i = 0; i < 2; i++) must(keel_strategy_run(s, f, &rows, 1));
+    keel_function_destroy(f);
+    /* WEIGHTS are those of two layers; the first values of one are drawn in double */
+    int failed = COUNTS && peak() - before > 5 * WEIGHTS + LITTLE ? 1 : 0;
+    if (failed) fprintf(stderr, "%lld bytes at most\n", (long long)(peak() - before));
+    must(keel_model_get_weight(m, "dense/kernel", &is));
+    if (memcmp(was.data, is.data, sizeof(float[UNITS]) * UNITS)) failed = 2;
+    keel_tensor_free(&was);
+    keel_tensor_free(&is);
+    keel_strategy_destroy(s);
+    keel_model_destroy(m);
+    return failed;
+}
+
 /* Trains a model for infer. */
 static int make(void)
 {
@@ -208,14 +253,22 @@ static void who_infers_has_the_weights_and_no_state(void **unused)
     assert_int_equal(run_alone('i'), 0);
 }
 
+static void a_function_has_the_weights_of_its_model(void **unused)
+{
+    (void)unused;
+    assert_int_equal(run_alone('f'), 0);
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 2 && argv[1][0] == 'f') return call();
     if (argc == 2 && argv[1][0] == 'm') return make();
     if (argc == 2 && argv[1][0] == 'i') return infer();
     if (argc == 2) return child(&RUNS[argv[1][0] - '0']);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_plan_has_what_saving_needs),
         cmocka_unit_test(who_infers_has_the_weights_and_no_state),
+        cmocka_unit_test(a_function_has_the_weights_of_its_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ static void free_layer(keel_model_layer *l)
 static void free_weight(keel_model_weight *w)
 {
     keel_free((void *)w->info.name);
-    keel_free(w->data);
+    keel_free(w->own ? w->own : w->data);
     keel_free(w->path);
     if (w->initializer.type) keel_object_free(&w->initializer);
 }

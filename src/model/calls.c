@@ -1,6 +1,7 @@
 /* The calls with which a program builds a model: Sequential by keel_model_add, Functional by
  * keel_model_input, keel_model_call and keel_model_outputs. */
 #include "base/memory.h"
+#include "model/lend.h"
 #include "model/parts.h"
 #include <string.h>
 
@@ -201,6 +202,7 @@ keel_status keel_model_call_model(keel_model *m, keel_model *inner, const keel_a
     keel_model_call_of call = { .in = in, .n_in = n_in };
     KEEL_TRY(ready(m, false));
     KEEL_TRY(keel_model_idle(inner, "keel_model_call_model"));
+    keel_model_take_all_back(inner);
     KEEL_TRY(call_args(args, &call.inference));
     KEEL_TRY(become(m, false));
     return keel_model_take_in(m, inner, &call, out);

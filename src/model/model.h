@@ -83,6 +83,7 @@ typedef struct keel_model_weight {
     bool besides;   /* Keras's files do not have it (keel_weight_decl) */
     bool trainable; /* trained: its layer is trainable, and so is what holds or made that */
     void *data;     /* 64-byte aligned, written by keel_model_set_weight, load and training */
+    void *own;      /* the model's memory for it, while data is in that of a function: lend.h */
     char *path;     /* "layers/conv2d/vars/0"; final with the model */
 } keel_model_weight;
 

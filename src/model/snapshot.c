@@ -10,7 +10,7 @@ static keel_status copy_weights(keel_model *to, const keel_model *from)
     to->weight = keel_calloc((size_t)from->n_weight, sizeof *to->weight);
     if (!to->weight) return KEEL_ENOMEM;
     memcpy(to->weight, from->weight, (size_t)from->n_weight * sizeof *to->weight);
-    for (int i = 0; i < from->n_weight; i++) to->weight[i].data = NULL;
+    for (int i = 0; i < from->n_weight; i++) to->weight[i].data = to->weight[i].own = NULL;
     for (int i = 0; i < from->n_weight; i++) {
         const size_t n = (size_t)keel_shape_count(&to->weight[i].info.spec.shape);
         to->weight[i].data = keel_aligned_calloc(n, keel_dtype_size(from->dtype));

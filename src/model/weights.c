@@ -2,6 +2,7 @@
  * frozen. */
 #include "base/memory.h"
 #include "base/text.h"
+#include "model/lend.h"
 #include "model/parts.h"
 #include <stdio.h>
 #include <string.h>
@@ -258,6 +259,7 @@ keel_status keel_model_set_dtype(keel_model *m, keel_dtype dtype)
     if (dtype == m->dtype) return KEEL_OK;
     data = keel_calloc((size_t)n_all, sizeof *data);
     if (!data) return KEEL_ENOMEM;
+    keel_model_take_all_back(m);
     for (int i = 0; i < n_all; i++) {
         const keel_tensor *t = i < n ? NULL : &m->compiled.state[i - n];
         if (t && !t->data) continue; /* a slot without memory */

@@ -166,7 +166,7 @@ static keel_status step(process *p)
     keel_absent_end(&p->absent);
     clear_gaps(p->trainer->train.program);
     /* what is made up for the weights of the others is this process's own */
-    if (p->trainer->sharded) keel_trainer_load(p->trainer, &p->trainer->model, 1);
+    if (p->trainer->sharded) keel_trainer_load(p->trainer);
     return KEEL_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "train/function.h"
 #include "base/memory.h"
 #include "base/plural.h"
+#include "model/lend.h"
 #include "train/run_memory.h"
 #include "train/together.h"
 #include <inttypes.h>
@@ -189,20 +190,30 @@ static keel_status fill_facts(keel_function *f, const keel_strategy *s, int64_t 
     return KEEL_OK;
 }
 
+bool keel_function_take_weights(keel_function *f, bool all)
+{
+    bool any = false;
+    for (int i = 0; i < f->models.n; i++) {
+        keel_called *c = &f->models.model[i];
+        const bool old = all || c->seen != c->model->changes;
+        for (int k = 0; k < c->model->n_weight; k++)
+            keel_model_lend(c->model, k, keel_store_data(f->trainer->store, c->first + k), old);
+        c->seen = c->model->changes;
+        any = any || old;
+    }
+    return any;
+}
+
 /* Reads the weights of models that somebody else has changed; false: there were none. */
 static bool load_weights(keel_function *f)
 {
-    bool old = false;
-    for (int i = 0; i < f->models.n; i++)
-        old = old || f->models.model[i].seen != f->model[i]->changes;
-    if (!old) return false;
-    keel_trainer_load(f->trainer, f->model, f->models.n);
+    if (!keel_function_take_weights(f, false)) return false;
     keel_store_refresh(f->trainer->store, 0, 1, NULL);
-    for (int i = 0; i < f->models.n; i++) f->models.model[i].seen = f->model[i]->changes;
     return true;
 }
 
-/* Gives models the weights that the step has changed: those it trains, and states. */
+/* Gives models the weights that the step has changed, those it trains, and states, where they are
+ * not in one place. */
 static void keep_weights(keel_function *f)
 {
     const keel_trainer *t = f->trainer;
@@ -212,9 +223,9 @@ static void keep_weights(keel_function *f)
         bool any = false;
         for (int k = 0; k < c->model->n_weight; k++) {
             const keel_variable v = c->first + k;
+            void *stored = keel_store_data(t->store, v), *data = c->model->weight[k].data;
             if (!t->trains[v] && !c->model->weight[k].state) continue;
-            memcpy(c->model->weight[k].data, keel_store_data(t->store, v),
-                   (size_t)t->store->weight[v].count * element);
+            if (data != stored) memcpy(data, stored, (size_t)t->store->weight[v].count * element);
             any = true;
         }
         if (any) c->seen = ++c->model->changes;

@@ -39,6 +39,9 @@ struct keel_function {
 keel_status keel_function_plan(keel_function *f, keel_strategy *s, const keel_tensor *inputs,
                                int64_t rows);
 void keel_function_forget(keel_function *f); /* frees all of that */
+/* function.c: from now on the weights of the models are in the store, and copies of it are old.
+ * all: also those that have not changed since they were taken. Returns whether there were any. */
+bool keel_function_take_weights(keel_function *f, bool all);
 
 /* function_contents.c: a number that says what a run is about: the step, its inputs, the learning
  * rates, and if they were just read the weights. All processes must have the same. */

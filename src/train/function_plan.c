@@ -2,6 +2,8 @@
  * twice: first to find out which models it calls and whether it applies an optimizer, then for
  * good. All programs share the store of the weights, the optimizers and the arenas. */
 #include "base/memory.h"
+#include "model/lend.h"
+#include "tensor/dtype.h"
 #include "train/function.h"
 #include <string.h>
 
@@ -141,8 +143,8 @@ static keel_status compile(keel_function *f, keel_planned *p)
         t->trains = p->trace.trains;
         p->trace.trains = NULL;
         s = keel_trainer_lay_out(t, p->trace.g, f->model, f->models.n);
-        for (int i = 0; i < f->models.n; i++) f->models.model[i].seen = f->model[i]->changes;
         if (s < 0) goto out;
+        keel_function_take_weights(f, true);
     }
     p->contents = keel_function_contents_of(p->trace.g);
     t->options.max_rows = p->rows;
@@ -235,6 +237,10 @@ static keel_status begin_first(keel_function *f, keel_strategy *s, keel_planned 
 
 static void forget_trainer(keel_function *f)
 {
+    const keel_store *store = f->trainer ? f->trainer->store : NULL;
+    for (int i = 0; store && i < f->models.n; i++)
+        keel_model_take_back(f->models.model[i].model, store->master,
+                             (size_t)store->n_master * keel_dtype_size(store->real), true);
     keel_trainer_destroy(f->trainer);
     keel_trace_free(&f->first);
     keel_free(f->models.model);

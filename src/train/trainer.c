@@ -42,23 +42,18 @@ keel_status keel_trainer_lay_out(keel_trainer *t, const keel_graph *g, keel_mode
     const bool on_device = keel_lanes_device(&t->strategy->lanes);
     if ((s = keel_schedule_make(&schedule, g, t->trains, n, on_device, -1)) < 0) goto out;
     s = keel_store_create(&t->store, g->real, info, n, schedule.order, schedule.n_order);
-    if (s >= 0 && t->takes)
-        keel_live_take_over(t);
-    else if (s >= 0)
-        keel_trainer_load(t, models, n_model);
 out:
     keel_schedule_free(&schedule, g);
     keel_free(info);
     return s;
 }
 
-void keel_trainer_load(keel_trainer *t, keel_model *const *models, int n_model)
+void keel_trainer_load(keel_trainer *t)
 {
     const size_t element = keel_dtype_size(t->store->real);
-    for (int i = 0, v = 0; i < n_model; i++)
-        for (int k = 0; k < models[i]->n_weight; k++, v++)
-            memcpy(keel_store_data(t->store, v), models[i]->weight[k].data,
-                   (size_t)t->store->weight[v].count * element);
+    for (int v = 0; v < t->model->n_weight; v++)
+        memcpy(keel_store_data(t->store, v), t->model->weight[v].data,
+               (size_t)t->store->weight[v].count * element);
 }
 
 /* A state has one name, so a layer that is called again would begin with what it ends with. */
@@ -102,7 +97,13 @@ static keel_status compile(keel_trainer *t, keel_scored *s, const keel_pairing *
     /* Training does not return predictions, so their memory is free after the metrics. */
     int n_output = pairing->scored ? 0 : m->n_output;
     if ((st = add_states(t, s, g, &outputs, &n_output)) < 0) goto out;
-    if (!t->store && (st = keel_trainer_lay_out(t, g, &m, 1)) < 0) goto out;
+    if (!t->store) {
+        if ((st = keel_trainer_lay_out(t, g, &m, 1)) < 0) goto out;
+        if (t->takes)
+            keel_live_take_over(t);
+        else
+            keel_trainer_load(t);
+    }
     t->options.max_rows = rows;
     t->options.trains = training ? t->trains : NULL;
     st = keel_program_create(&s->program, g, outputs, n_output, t->store, &t->strategy->lanes,

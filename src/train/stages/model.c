@@ -1,5 +1,6 @@
 /* A whole model as a stage: Keras's ds.map(lambda x, y: (model(x, training=True), y)). Its inputs
  * are fields by name, or all inputs of a row in their order; its outputs take their place. */
+#include "model/lend.h"
 #include "data/each.h"
 #include "keel/pipeline.h"
 #include "model/live.h"
@@ -127,6 +128,7 @@ keel_status keel_dataset_map_model(keel_dataset **out, keel_dataset *d, keel_mod
 {
     if (!out || !d || !m) return keel_fail(KEEL_EARG, "model: out, d and m must not be NULL");
     KEEL_TRY(keel_model_idle(m, "keel_dataset_map_model"));
+    keel_model_take_all_back(m);
     const model_args a = { .training = training, .model = m };
     return keel_stage_apply_args(out, &keel_model_stage, &a, &d, 1);
 }
