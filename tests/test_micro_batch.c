@@ -13,7 +13,9 @@
 #include "keel/keel.h"
 #include "must.h"
 #include "standin.h"
+#include "train/pairing.h"
 #include "train/strategy.h"
+#include "train/trainer.h"
 
 /* Rows and batch leave a short step, and no micro-batch but 1 divides them. */
 enum { ROWS = 37, BATCH = 15, STEPS = 6, WIDTH = 8, CLASSES = 4, EPOCHS = 2 };
@@ -240,32 +242,107 @@ static void micro_batches_train_as_the_whole_batch_does(void **unused)
     }
 }
 
-/* Where steps are cut into shards, micro-batches are parts of them, so that they and their order do
- * not depend on the devices. */
-static void reproducible_training_has_the_same_bits_on_any_devices(void **unused)
+/* Fits the network on each of the devices, of which all give the same bits. */
+static void same_bits(const network *n, const char *const *devices, int shards, int64_t micro)
 {
-    static const char *const devices[] = { "cpu:0", "cpu:0-2", "cpu:0+1", "cpu:0-7" };
-    static const int64_t micro[] = { 1, 2, 3, 7 };
+    keel_model *first = NULL;
+    for (int i = 0; devices[i]; i++) {
+        keel_history h = { 0 };
+        keel_strategy *s;
+        must(keel_strategy_create(&s, devices[i]));
+        if (shards) must(keel_strategy_reproducible(s, shards));
+        keel_model *m = train(n, KEEL_FLOAT32, NULL, s, micro, &h);
+        if (first && apart(first, m) != 0)
+            fail_msg("%s, %d rows at a time: other bits on %s", n->name, (int)micro, devices[i]);
+        if (!first) first = m;
+        if (first != m) keel_model_destroy(m);
+        keel_history_free(&h);
+        keel_strategy_destroy(s);
+    }
+    keel_model_destroy(first);
+}
+
+/* Where steps are cut into shards, blocks are parts of them, so that they and their order do not
+ * depend on the devices. Halves are such shards for one core and two. */
+static void bits_depend_on_devices_no_more_than_without(void **unused)
+{
+    static const char *const any[] = { "cpu:0", "cpu:0-2", "cpu:0+1", "cpu:0-7", NULL };
+    static const char *const two[] = { "cpu:0", "cpu:0-1", NULL };
+    static const int64_t micro[] = { 0, 1, 2, 3, 7 };
     (void)unused;
     for (int k = 0; k < NETWORKS; k++)
         for (size_t j = 0; j < sizeof micro / sizeof *micro; j++) {
-            keel_model *first = NULL;
-            for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
-                keel_history h = { 0 };
-                keel_strategy *s;
-                must(keel_strategy_create(&s, devices[i]));
-                must(keel_strategy_reproducible(s, 8));
-                keel_model *m = train(&networks[k], KEEL_FLOAT32, NULL, s, micro[j], &h);
-                if (first && apart(first, m) != 0)
-                    fail_msg("%s, %d rows at a time: other bits on %s", networks[k].name,
-                             (int)micro[j], devices[i]);
-                if (!first) first = m;
-                if (first != m) keel_model_destroy(m);
-                keel_history_free(&h);
-                keel_strategy_destroy(s);
-            }
-            keel_model_destroy(first);
+            same_bits(&networks[k], any, 8, micro[j]);
+            same_bits(&networks[k], two, 0, micro[j]);
         }
+}
+
+/* ---- without being asked for -----------------------------------------------------------------
+ */
+
+static keel_symbol images(keel_model *m, keel_symbol x, int64_t height, int64_t filters)
+{
+    x = must_call(m, "Reshape", KEEL_ARGS(KEEL_ARG_INTS("target_shape", STEPS, WIDTH, 1)), x);
+    x = must_call(m, "Resizing",
+                  KEEL_ARGS(KEEL_ARG_INT("height", height), KEEL_ARG_INT("width", height)), x);
+    for (int i = 0; i < 2; i++)
+        x = must_call(m, "Conv2D",
+                      KEEL_ARGS(KEEL_ARG_INT("filters", filters), KEEL_ARG_INT("kernel_size", 3)),
+                      x);
+    return must_call(m, "GlobalMaxPooling2D", NULL, x);
+}
+
+static keel_symbol of_digits(keel_model *m, keel_symbol x)
+{
+    return images(m, x, 28, 32);
+}
+
+static keel_symbol of_photos(keel_model *m, keel_symbol x)
+{
+    return images(m, x, 224, 64);
+}
+
+static keel_symbol with_statistics(keel_model *m, keel_symbol x)
+{
+    return must_call(m, "BatchNormalization", NULL, of_digits(m, x));
+}
+
+static keel_symbol of_many_weights(keel_model *m, keel_symbol x)
+{
+    for (int i = 0; i < 4; i++) x = dense(m, x, 1024, "relu");
+    return must_call(m, "GlobalMaxPooling1D", NULL, x);
+}
+
+static void blocks_go_through_at_once_where_the_cache_has_room(void **unused)
+{
+    static const struct {
+        network n;
+        bool at_once;
+    } cases[] = {
+        { { "dense layers of one place, made tile by tile", of_one_place }, true },
+        { { "convolutions of small images", of_digits }, true },
+        { { "attention", attending }, true },
+        { { "images whose values are larger than caches", of_photos }, false },
+        { { "more weights than values", of_many_weights }, false },
+        { { "statistics of all rows", with_statistics }, false },
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        keel_model *m = model_of(&cases[i].n, KEEL_FLOAT32, NULL);
+        keel_strategy *s;
+        keel_trainer *t;
+        keel_pairing pairing;
+        must(keel_strategy_create(&s, "cpu:0"));
+        must(keel_pairing_guess(&pairing, m, NULL));
+        must(keel_trainer_create(&t, m, s, &(keel_trainer_work){ &pairing, 64 },
+                                 &(keel_trainer_work){ 0 },
+                                 &(keel_trainer_options){ .dry = true }));
+        if (t->train.program->schedule.at_once != cases[i].at_once)
+            fail_msg("%s: %sat once", cases[i].n.name, cases[i].at_once ? "not " : "");
+        keel_trainer_destroy(t);
+        keel_strategy_destroy(s);
+        keel_model_destroy(m);
+    }
 }
 
 /* ---- memory ----------------------------------------------------------------------------------
@@ -395,7 +472,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(micro_batches_train_as_the_whole_batch_does),
-        cmocka_unit_test(reproducible_training_has_the_same_bits_on_any_devices),
+        cmocka_unit_test(bits_depend_on_devices_no_more_than_without),
+        cmocka_unit_test(blocks_go_through_at_once_where_the_cache_has_room),
         cmocka_unit_test(values_take_the_memory_of_one_micro_batch),
         cmocka_unit_test(a_failing_allocation_leaves_nothing),
         cmocka_unit_test(what_needs_all_rows_is_refused_by_name),
