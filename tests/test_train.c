@@ -438,8 +438,8 @@ static void a_step_without_weight_has_the_terms_of_layers_in_its_loss(void **unu
     (void)unused;
     static const char *const terms[] = { "kernel_regularizer", "activity_regularizer" };
     float weight[ROWS];
-    keel_dataset *d = rows_of(ROWS, weight);
     for (int i = 0; i < ROWS; i++) weight[i] = i < 16 ? 1 : 0; /* steps 1 and 2, then nothing */
+    keel_dataset *d = rows_of(ROWS, weight);
     for (int k = 0; k < 2; k++) {
         keel_model *m;
         keel_logs logs;

@@ -210,7 +210,8 @@ static void pack_turned(const packer *s, const float *w, int64_t c, int64_t colu
                 const bool more = at && k + LANES < s->k;
                 vf low[SIDE], high[SIDE];
                 kernel16(at, tap, true, vm_first(s->k - k), low);
-                kernel16(more ? at + LANES : NULL, tap, true, vm_first(s->k - k - LANES), high);
+                const vm rest = vm_first(more ? s->k - k - LANES : 0);
+                kernel16(more ? at + LANES : NULL, tap, true, rest, high);
                 EACH(p, SIDE) square[p][r] = (__m512i)_mm512_cvtne2ps_pbh(high[p], low[p]);
             }
             for (int p = 0; p < SIDE; p++) {
