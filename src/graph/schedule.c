@@ -283,8 +283,9 @@ static bool gains_at_once(const maker *m)
     if (!m->g->backward || m->on_device || keel_schedule_waits(m->g)) return false;
     for (int i = 0; i < m->g->n_node; i++) {
         const keel_node *n = &m->g->node[i].node;
+        const bool overwrites = n->op->view || n->op->inplace; /* mostly: what it reads */
         add_needs(&x, n);
-        for (int k = 0; k < n->n_out && !n->op->view; k++) values += (double)spec_bytes(&n->out[k]);
+        for (int k = 0; k < n->n_out && !overwrites; k++) values += (double)spec_bytes(&n->out[k]);
         for (int k = 0; k < n->n_saved; k++) values += (double)spec_bytes(&n->saved[k]);
         gradients += gradient_bytes(m, i);
     }
