@@ -303,8 +303,8 @@ typedef struct keel_devices_options {
                     "train in much less memory: a core takes at most N rows of a step at a time "  \
                     "through all layers and adds up the gradients; steps, learning rate and "      \
                     "result stay what they were, but for rounding; not with layers and losses "    \
-                    "that must see all rows of a step, as BatchNormalization (default: all rows "  \
-                    "of the core); keel plan shows how much less")
+                    "that must see all rows of a step, as BatchNormalization (default: as many "   \
+                    "as are fastest, mostly all rows of the core); keel plan shows how much less")
 
 #define KEEL_GRAPHS_ROW(T, member)                                                                 \
     KEEL_OPTION_ROW(T, member, "no-graphs", 0, false, KEEL_OPTION_FLAG, NULL, NULL,                \

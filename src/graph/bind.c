@@ -14,7 +14,7 @@ typedef struct binder {
     keel_bound_workspace *s;
     int worker, segment;
     int64_t block; /* the worker's row at which the block being bound begins */
-    bool *begun;   /* [n_node * n_shard] in micro-batches: this gradient of the worker has a part */
+    bool *begun;   /* [n_node * n_shard] this gradient has a part already, of an earlier block */
 } binder;
 
 /* ---- pointers -------------------------------------------------------------------------------- */
@@ -177,8 +177,8 @@ static keel_status bind_weights_calls(binder *x, const keel_instruction *in)
     return KEEL_OK;
 }
 
-/* In micro-batches: one call for the rows of each shard in the block, which adds to what blocks
- * before it have left. Shards that share a place have one gradient. */
+/* Where blocks go through at once: one call for the rows of each shard in the block, which adds to
+ * what earlier blocks have left. Shards that share a place have one gradient. */
 static keel_status bind_weights_of_block(binder *x, const keel_instruction *in, int64_t row,
                                          int64_t end)
 {
