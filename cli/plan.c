@@ -218,7 +218,7 @@ static keel_status make(keel_plan *p, const options *o, const planned *of, bool 
         s = keel_plan_processes(p, of->m, of->s, processes, of->rows, o->batch_size,
                                 (keel_end_of_data)o->end, of->shapes);
     keel_strategy_recompute(of->s, o->recompute);
-    if (keel_strategy_micro_batch(of->s, o->micro_batch) < 0 && s >= 0) s = KEEL_EARG;
+    (void)keel_strategy_micro_batch(of->s, o->micro_batch); /* the first plan was made with it */
     return s;
 }
 

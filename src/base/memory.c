@@ -134,6 +134,16 @@ void keel_leave(void *bytes, size_t n)
         memset(bytes, 0xFF, n); /* NaN, so that whoever reads it is found */
 }
 
+void keel_hand_over(void *to, void *from, size_t n)
+{
+    enum { PIECE = 4 << 20 };
+    for (size_t at = 0; at < n; at += PIECE) {
+        const size_t piece = n - at < PIECE ? n - at : PIECE;
+        memcpy((char *)to + at, (char *)from + at, piece);
+        keel_leave((char *)from + at, piece);
+    }
+}
+
 void *keel_grow(void *p, size_t n, size_t size)
 {
     size_t bytes;

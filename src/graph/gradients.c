@@ -188,11 +188,11 @@ static void find_kinds(keel_program *p)
         if (in->kind != KEEL_RUN_WEIGHTS) continue;
         for (int k = 0; k < n->node.n_weight; k++) {
             keel_gradient *g = &p->gradient[n->weight[k]];
-            const keel_gradient_kind own = keel_weights_from_merged(&n->node) ? KEEL_GRADIENT_MERGED
-                                           : p->schedule.at_once              ? KEEL_GRADIENT_SHARED
+            const bool merged = keel_weights_from_merged(&n->node);
+            const keel_gradient_kind own = merged                ? KEEL_GRADIENT_MERGED
+                                           : p->schedule.at_once ? KEEL_GRADIENT_SHARED
                                                                  : KEEL_GRADIENT_FOLDED;
-            g->kind = g->kind == KEEL_GRADIENT_NONE ||
-                              (g->kind == own && keel_weights_from_merged(&n->node))
+            g->kind = g->kind == KEEL_GRADIENT_NONE || (g->kind == own && merged)
                           ? own
                           : KEEL_GRADIENT_SHARED;
         }

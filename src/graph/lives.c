@@ -41,14 +41,19 @@ static int buffer_of(const keel_lives *l, keel_run_kind kind, keel_value v)
     return keel_reads_again(l->s, l->g, kind, v) ? keel_life_again(l, v) : v;
 }
 
+/* Whether an instruction has all rows of a worker at a time. */
+static bool has_all_rows(const keel_lives *l, const keel_instruction *in)
+{
+    return in->kind == KEEL_RUN_WEIGHTS && !l->s->at_once;
+}
+
 /* What forward saves is written there, and lives from then on. */
 static void touch_reads(keel_lives *l, int at)
 {
     const keel_instruction *in = &l->s->instruction[at];
     const keel_graph_node *n = &l->g->node[in->node];
     const unsigned reads = keel_pass_reads(&n->node, keel_run_pass(in->kind));
-    const bool whole = in->kind == KEEL_RUN_WEIGHTS && !l->s->at_once,
-               saves = keel_run_pass(in->kind) == KEEL_FORWARD;
+    const bool whole = has_all_rows(l, in), saves = keel_run_pass(in->kind) == KEEL_FORWARD;
     for (int k = 0; k < n->node.n_in; k++)
         if (keel_reads_in(reads, k)) touch(l, buffer_of(l, in->kind, n->in[k]), at, whole);
     for (int k = 0; k < n->node.n_out; k++)
@@ -74,8 +79,7 @@ static void touch_grads(keel_lives *l, int at)
     const keel_graph_node *n = &l->g->node[in->node];
     for (int k = 0; k < n->node.n_out; k++)
         if (l->s->has_grad[n->out[k]])
-            touch(l, keel_life_of_grad(l, n->out[k]), at,
-                  in->kind == KEEL_RUN_WEIGHTS && !l->s->at_once);
+            touch(l, keel_life_of_grad(l, n->out[k]), at, has_all_rows(l, in));
     if (in->kind != KEEL_RUN_BACKWARD) return;
     for (int k = 0; k < n->node.n_in; k++)
         if (l->s->needs_grad[n->in[k]]) touch(l, keel_life_of_grad(l, n->in[k]), at, false);

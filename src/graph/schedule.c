@@ -159,9 +159,8 @@ static keel_status weights(maker *m, int i)
     uint32_t first = 0;
     if (n->node.n_weight > 32)
         return keel_fail(KEEL_EUNSUP, "layer '%s' has more than 32 weights", n->node.layer);
-    if (m->s.at_once && !m->s.tiled[i]) {
-        KEEL_TRY(add(m, KEEL_RUN_WEIGHTS, i));
-    } else if (!m->s.tiled[i]) {
+    if (!m->s.tiled[i] && m->s.at_once) KEEL_TRY(add(m, KEEL_RUN_WEIGHTS, i));
+    if (!m->s.tiled[i] && !m->s.at_once) {
         m->held[m->n_held++] = i;
         m->holds = m->holds || reads_values(&n->node);
     }

@@ -126,6 +126,11 @@ keel_status keel_weights_add_group(keel_weights *w, const char *path, const char
     return KEEL_OK;
 }
 
+static size_t count_of(const keel_weight *a)
+{
+    return (size_t)keel_shape_count(&a->shape);
+}
+
 static keel_status read_image(const void *image, uint64_t at, void *to, size_t n)
 {
     if (n > 0) memcpy(to, (const char *)image + at, n);
@@ -190,8 +195,7 @@ void keel_weights_read_once(keel_weights *w)
 /* Where arrays are read once, the image is the reader's to write into. */
 static void leave(keel_weight *a)
 {
-    keel_leave((void *)(uintptr_t)a->data,
-               (size_t)keel_shape_count(&a->shape) * stored_size[a->stored]);
+    keel_leave((void *)(uintptr_t)a->data, count_of(a) * stored_size[a->stored]);
     a->data = NULL;
 }
 
@@ -293,11 +297,6 @@ static bool convert(keel_h5_type stored, const void *data, size_t count, keel_dt
             fits &= store_integer(dtype, out, i, load_integer(stored, data, i));
     }
     return fits;
-}
-
-static size_t count_of(const keel_weight *a)
-{
-    return (size_t)keel_shape_count(&a->shape);
 }
 
 void keel_weight_copy(const keel_weight *a, void *out)

@@ -10,23 +10,19 @@ static size_t bytes_of(const keel_model *m, const keel_model_weight *w)
     return (size_t)keel_shape_count(&w->info.spec.shape) * keel_dtype_size(m->dtype);
 }
 
-/* In pieces, so that both together take little more than one. from and to may be equal. */
-static void move(char *to, char *from, size_t n, bool copies, bool leaves)
-{
-    enum { PIECE = 4 << 20 };
-    for (size_t at = 0; at < n; at += PIECE) {
-        const size_t piece = n - at < PIECE ? n - at : PIECE;
-        if (copies) memcpy(to + at, from + at, piece);
-        if (leaves) keel_leave(from + at, piece);
-    }
-}
-
 bool keel_model_lend(keel_model *m, int weight, void *place, bool copies)
 {
     keel_model_weight *w = &m->weight[weight];
     if (w->data == place) return true;
     const bool reads = m->readers > 0, owns = !w->own;
-    move(place, w->data, bytes_of(m, w), copies, owns && !reads);
+    const size_t n = bytes_of(m, w);
+    const bool leaves = owns && !reads;
+    if (copies && leaves)
+        keel_hand_over(place, w->data, n);
+    else if (copies)
+        memcpy(place, w->data, n);
+    else if (leaves)
+        keel_leave(w->data, n);
     if (reads) return false;
     if (owns) w->own = w->data;
     w->data = place;
@@ -38,7 +34,10 @@ void keel_model_take_back(keel_model *m, const void *begin, size_t n_bytes, bool
     for (int i = 0; i < m->n_weight; i++) {
         keel_model_weight *w = &m->weight[i];
         if (!w->own || (uintptr_t)w->data - (uintptr_t)begin >= n_bytes) continue;
-        move(w->own, w->data, bytes_of(m, w), true, leaves);
+        if (leaves)
+            keel_hand_over(w->own, w->data, bytes_of(m, w));
+        else
+            memcpy(w->own, w->data, bytes_of(m, w));
         w->data = w->own;
         w->own = NULL;
     }

@@ -44,16 +44,13 @@ static bool begins(const keel_trainer *t, int i, int k)
     return c->iterations == 0 && t->mover[mover].update.first_is_weight[k];
 }
 
-/* leaves: whoever it is copied from needs it no more. In pieces, so that both together take little
- * more than one. */
+/* leaves: whoever it is copied from needs it no more. */
 static void copy(char *to, char *from, size_t n, bool leaves)
 {
-    enum { PIECE = 4 << 20 };
-    for (size_t at = 0; at < n; at += PIECE) {
-        const size_t piece = n - at < PIECE ? n - at : PIECE;
-        memcpy(to + at, from + at, piece);
-        if (leaves) keel_leave(from + at, piece);
-    }
+    if (leaves)
+        keel_hand_over(to, from, n);
+    else
+        memcpy(to, from, n);
 }
 
 static void copy_weights(keel_trainer *t, bool to_model, bool leaves)

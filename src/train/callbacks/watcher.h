@@ -21,8 +21,7 @@ typedef struct keel_watcher {
     keel_status (*tensor)(keel_watching *w, int i, keel_callback_tensor *out);
     void (*failed)(keel_watching *w, const keel_moment *at); /* see keel_watch_failed */
     int64_t (*bytes)(const void *args, const keel_model *m); /* of what it keeps of a model */
-    int (*reads)(
-        const void *args); /* KEEL_LIVE_*: what it reads of the live model; NULL: nothing */
+    int (*reads)(const void *args);          /* of the live model, KEEL_LIVE_*; NULL: nothing */
     const char *(*output)(const void *args); /* the file that it writes; NULL: none */
     bool fills_folder;                       /* that is a folder, for files of its own */
     bool only_writes; /* files or lines, and changes nothing: one process does it for all */
