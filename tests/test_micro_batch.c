@@ -361,6 +361,9 @@ static void values_take_the_memory_of_one_micro_batch(void **unused)
             must(keel_strategy_micro_batch(s, micro[i]));
             must(keel_plan_make(&p[i], m, s, 64, 64, KEEL_KEEP, NULL));
         }
+        for (int i = 0; i < 4; i++) /* values of blocks count in the bound, too */
+            assert_in_range(2 * p[i].activation_bound, p[i].activation_bytes[0],
+                            2 * p[i].activation_bytes[0]);
         for (int i = 1; i < 4; i++)
             if (p[i].activation_bytes[0] >= p[i - 1].activation_bytes[0])
                 fail_msg("%s: %d rows at a time need %lld bytes, %d need %lld", networks[k].name,

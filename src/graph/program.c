@@ -87,7 +87,7 @@ static void spread_places(keel_program *p, const keel_lives *l)
 static keel_status plan_memory(keel_program *p)
 {
     keel_lives l = { 0 };
-    int64_t ignored;
+    int64_t rows_bound = 0, shard_bound = 0;
     KEEL_TRY(keel_lives_find(&l, p->graph, &p->schedule, p->saved_at, p->output, p->n_output));
     keel_status s = KEEL_OK;
     if (p->options.recompute) {
@@ -96,8 +96,9 @@ static keel_status plan_memory(keel_program *p)
         if (s < 0) return s;
         KEEL_TRY(keel_lives_find(&l, p->graph, &p->schedule, p->saved_at, p->output, p->n_output));
     }
-    if ((s = place_class(p, &l, true, &p->rows_bytes, &p->rows_bound)) < 0) goto out;
-    if ((s = place_class(p, &l, false, &p->shard_bytes, &ignored)) < 0) goto out;
+    if ((s = place_class(p, &l, true, &p->rows_bytes, &rows_bound)) < 0) goto out;
+    if ((s = place_class(p, &l, false, &p->shard_bytes, &shard_bound)) < 0) goto out;
+    p->values_bound = rows_bound + shard_bound;
     spread_places(p, &l);
     p->skip_forward = l.skip_forward;
     p->skip_backward = l.skip_backward;

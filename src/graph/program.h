@@ -260,7 +260,7 @@ typedef struct keel_program {
     int64_t gradient_elements, fold_stride, fold_bytes; /* per worker */
 
     int64_t max_local_rows;
-    int64_t rows_bytes, rows_bound, shard_bytes, scratch_bytes; /* per worker */
+    int64_t rows_bytes, shard_bytes, values_bound, scratch_bytes; /* per worker */
     int64_t merge_bytes;        /* of scratch, that merging records takes */
     int64_t host_scratch_bytes; /* as scratch_bytes, of a worker with a device, of the host's */
     keel_workspace *workspace;  /* [n_worker] */

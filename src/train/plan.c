@@ -146,7 +146,7 @@ static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s, const 
     p->moment_bytes = keel_trainer_moment_bytes(t);
     p->packed_bytes = keel_store_bytes(t->store) - p->weight_bytes;
     p->model_bytes = p->weight_bytes + keel_trainer_state_bytes(t);
-    p->activation_bound = program->rows_bound;
+    p->activation_bound = program->values_bound;
     int64_t steps = p->moment_bytes;
     for (int w = 0; w < p->workers; w++) {
         p->activation_bytes[w] = program->rows_bytes + program->shard_bytes;
