@@ -1,4 +1,5 @@
-# What `cmake --install` lays down: headers, both libraries, the command, pkg-config, CMake package.
+# What `cmake --install` lays down: headers, both libraries, the command, pkg-config, CMake package, the
+# package for Python.
 include(CMakePackageConfigHelpers)
 set_target_properties(keel_shared PROPERTIES EXPORT_NAME keel)
 install(TARGETS keel_shared keel_static EXPORT KeelTargets
@@ -10,6 +11,10 @@ endif()
 if(EXISTS ${PROJECT_SOURCE_DIR}/docs/keel.1)
     install(FILES docs/keel.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
+
+# For PYTHONPATH, or for pip; it finds the library three folders up.
+install(DIRECTORY python DESTINATION ${CMAKE_INSTALL_LIBDIR}/keel
+        FILES_MATCHING PATTERN "*.py" PATTERN "pyproject.toml" PATTERN "__pycache__" EXCLUDE)
 
 # Our own copy of oneDNN, in a folder where nobody else looks. Debian's stays where it is.
 if(KEEL_DNNL_USED STREQUAL "wheel")

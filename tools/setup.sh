@@ -11,6 +11,7 @@ if [ "${1:-}" = check ]; then
     # both MPIs, each with its launcher, which the build takes up where it finds them
     packages="$packages g++ clang-14 clang-format libclang-rt-14-dev libopenmpi-dev openmpi-bin libmpich-dev mpich"
     packages="$packages iproute2 util-linux" # machines made of namespaces
+    packages="$packages python3-numpy" # for the package for Python
 elif [ "${1:-}" = keras ]; then
     packages="$packages python3-venv"
 elif [ "${1:-}" = cluster ]; then

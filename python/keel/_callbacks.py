@@ -1,0 +1,210 @@
+"""Callbacks: Keel's own by their text, and objects with the functions of keras.callbacks.Callback."""
+
+import ctypes
+import signal
+import sys
+import threading
+import time
+
+from . import _library as c
+
+PER_BATCH = ("on_train_batch_begin", "on_train_batch_end")
+
+
+def logs_of(moment):
+    logs = moment.logs
+    if not logs:
+        return {}
+    return {logs.contents.name[i].decode(): logs.contents.value[i] for i in range(logs.contents.count)}
+
+
+def arguments(hook, moment, logs):
+    """What Keras gives to a function of this name."""
+    if "epoch" in hook:
+        return moment.epoch, logs
+    if "batch" in hook:
+        return moment.step - (hook.endswith("end")), logs
+    return (logs,)
+
+
+def hook_of(callback, hook):
+    """The function, or None if the object has none, or only the empty one of Keras's base class."""
+    function = getattr(callback, hook, None)
+    for base in type(callback).__mro__:
+        if base.__name__ == "Callback" and base.__module__.startswith("keras."):
+            if getattr(function, "__func__", None) is getattr(base, hook, None):
+                return None
+    return function
+
+
+class Bridge:
+    """Neighbouring Python callbacks as one keel_callback."""
+
+    def __init__(self, run, callbacks):
+        self.run, self.callbacks = run, callbacks
+        names = ", ".join(type(x).__name__ for x in callbacks)
+        self.c = c.Callback(ctypes.sizeof(c.Callback), names.encode())
+        self.functions = {}
+        for hook in c.HOOKS:
+            found = [(x, f) for x in callbacks if (f := hook_of(x, hook))]
+            if not found:
+                continue
+            self.functions[hook] = found
+            setattr(self.c, hook, c.On(lambda _, at, hook=hook: run.guard(self.call, hook, at.contents)))
+
+    def call(self, hook, moment):
+        logs, model = logs_of(moment), self.run.twin
+        before = dict(logs)
+        found = self.functions[hook]
+        blind = all(sees_logs_only(x, hook) for x, _ in found)
+        if hook == "on_train_batch_end":
+            self.run.twin_is_old()
+        if model and moment.fits:
+            model.update(weights=not blind)
+            if hook in PER_BATCH and not blind:
+                names = ", ".join(type(x).__name__ for x, _ in found if not sees_logs_only(x, hook))
+                self.run.say(
+                    f"{names} may look at the weights in {hook}, so they are copied in each step: slow"
+                )
+        for callback, function in found:
+            function(*arguments(hook, moment, logs))
+        if model and moment.fits:
+            model.take_changes(weights=not blind)
+        if hook == "on_epoch_end":
+            self.run.added.setdefault(moment.epoch, {}).update(
+                {k: v for k, v in logs.items() if k not in before or v is not before[k]}
+            )
+        return c.END if self.run.stops() else c.OK
+
+
+# Keras's callbacks that never read or set weights, and those that do so only between epochs.
+LOGS_ONLY = "CSVLogger History LearningRateScheduler ProgbarLogger ReduceLROnPlateau RemoteMonitor TerminateOnNaN".split()
+BETWEEN_EPOCHS = "EarlyStopping ModelCheckpoint TensorBoard".split()
+
+
+def sees_logs_only(callback, hook):
+    kind = type(callback)
+    if not kind.__module__.startswith("keras."):
+        return False
+    if hook in PER_BATCH and kind.__name__ in BETWEEN_EPOCHS:
+        return getattr(callback, "save_freq", "epoch") == "epoch"
+    return kind.__name__ in LOGS_ONLY
+
+
+class Progress:
+    """A line for each epoch or pass, which grows on a terminal while it runs."""
+
+    def __init__(self, live, what=None):
+        self.live, self.what, self.drawn = live, what, 0.0
+
+    def text(self, at, logs):
+        head = self.what or f"Epoch {at.epoch + 1}/{at.epochs}"
+        steps = f"{at.step}/{at.steps}" if at.steps > 0 else f"{at.step}"
+        values = "".join(f" - {name}: {value:.4g}" for name, value in logs.items())
+        return f"{head}: {steps} - {at.seconds:.1f}s{values}"
+
+    def batch(self, at, logs):
+        if self.live and time.monotonic() - self.drawn > 0.1:
+            self.drawn = time.monotonic()
+            sys.stdout.write("\r\033[K" + self.text(at, logs))
+            sys.stdout.flush()
+
+    def end(self, at, logs):
+        print(("\r\033[K" if self.live else "") + self.text(at, logs), flush=True)
+
+
+class Watch:
+    """The last callback of each run: progress, and Ctrl-C, which ends the run after its step."""
+
+    def __init__(self, run, progress):
+        self.c = c.Callback(ctypes.sizeof(c.Callback), b"progress")
+        self.run, self.progress = run, progress
+        for pass_ in ("train", "test", "predict"):
+            setattr(self.c, f"on_{pass_}_batch_end", c.On(lambda _, at: run.guard(self.batch, at.contents)))
+            if pass_ != "train":
+                setattr(self.c, f"on_{pass_}_end", c.On(lambda _, at: run.guard(self.end, at.contents)))
+        self.c.on_epoch_end = c.On(lambda _, at: run.guard(self.end, at.contents))
+
+    def batch(self, at):
+        self.run.twin_is_old()
+        if self.progress and at.training == at.fits:
+            self.progress.batch(at, logs_of(at))
+        return c.END if self.run.interrupted else c.OK
+
+    def end(self, at):
+        if self.progress and at.training == at.fits:
+            self.progress.end(at, logs_of(at))
+        return c.OK
+
+
+class Run:
+    """The callbacks of one fit, evaluate or predict, and what becomes of an exception in them."""
+
+    def __init__(self, callbacks, shown, twin, progress, say):
+        self.shown, self.twin, self.say = shown, twin, say  # the model that callbacks see
+        self.raised, self.interrupted = None, False
+        self.added = {}  # epoch: what Python callbacks have added to its logs
+        self.made, self.list = [], []
+        self.python = [x for x in callbacks if not isinstance(x, str)]
+        group = []
+        try:
+            for x in [*callbacks, None]:
+                if x is not None and not isinstance(x, str):
+                    group.append(x)
+                    continue
+                if group:
+                    self.list.append(Bridge(self, group))
+                    group = []
+                if x is not None:
+                    self.list.append(self.own(x))
+        except BaseException:
+            self.close()
+            raise
+        self.list.append(Watch(self, progress))
+        pointers = [x if isinstance(x, int) else ctypes.addressof(x.c) for x in self.list]
+        self.array = (ctypes.c_void_p * (len(pointers) + 1))(*pointers)
+
+    def own(self, text):
+        made = ctypes.c_void_p()
+        c.check(c.lib.keel_callback_parse(ctypes.byref(made), text.encode()))
+        self.made.append(made)
+        return made.value
+
+    def guard(self, function, *args):
+        """Calls Python for libkeel: an exception becomes a status, and is raised after the run."""
+        try:
+            return function(*args)
+        except BaseException as error:
+            self.raised = self.raised or error
+            return c.lib.keel_error_set(c.ECALLBACK, f"{type(error).__name__}: {error}".encode())
+
+    def stops(self):
+        return self.interrupted or bool(self.shown.stop_training)
+
+    def twin_is_old(self):
+        if self.twin:
+            self.twin.old = True
+
+    def close(self):
+        for made in self.made:
+            c.lib.keel_callback_destroy(made)
+        self.made = []
+
+    def __enter__(self):
+        """While libkeel runs, Ctrl-C is seen between two steps: the run ends as if stopped."""
+        self.handler = None
+        if threading.current_thread() is threading.main_thread():
+            self.handler = signal.getsignal(signal.SIGINT)
+            if self.handler is signal.default_int_handler:
+                signal.signal(signal.SIGINT, self.interrupt)
+            else:
+                self.handler = None  # the caller has its own
+        return self
+
+    def interrupt(self, *_):
+        self.interrupted = True
+
+    def __exit__(self, *_):
+        if self.handler:
+            signal.signal(signal.SIGINT, self.handler)
+        self.close()

@@ -1,0 +1,260 @@
+"""fit, evaluate and predict: Keras's arguments as options of libkeel, and the run."""
+
+import ctypes
+import sys
+import warnings
+
+import numpy as np
+
+from . import _callbacks, _rows
+from . import _library as c
+from ._library import check, lib
+from ._model import Model
+from ._twin import Twin, is_keras
+
+
+class History:
+    """What a fit gives, as keras.callbacks.History: history["loss"] has a number for each epoch of
+    `epoch`. `report` has Keel's own numbers, `note` its line for the user, or None."""
+
+    REPORT = ("steps", "rows", "seconds", "compile_seconds", "step_seconds", "wait_seconds", "validation_seconds",
+              "memory_planned", "memory_used")  # fmt: skip
+
+    def __init__(self, h, added, params):
+        names = [h.name[i].decode() for i in range(h.count)]
+        self.epoch = [h.initial_epoch + i for i in range(h.epochs)]
+        self.history, self.params, self.stopped = {}, params, h.stopped
+        self.note = h.note.decode() if h.note else None
+        self.report = {name: getattr(h, name) for name in self.REPORT}
+        for i, epoch in enumerate(self.epoch):
+            logs = {name: h.value[i * h.count + k] for k, name in enumerate(names)}
+            validated = any(k.startswith("val_") and v == v for k, v in logs.items())
+            for name, value in {**logs, **added.get(epoch, {})}.items():
+                if validated or not name.startswith("val_"):
+                    self.history.setdefault(name, []).append(value)
+
+
+class Job:
+    """What a run needs: the model, devices, rows, options and callbacks. trains: the run is a fit."""
+
+    def __init__(self, model, trains, devices, options):
+        self.twin = self.run = None
+        self.strategy, self.data, self.said = ctypes.c_void_p(), [], set()
+        self.options = c.FitOptions(ctypes.sizeof(c.FitOptions))
+        self.line = c.Line(lambda _, line: self.say(line.decode(errors="replace")))
+        self.options.explain_devices = self.line
+        try:
+            for name, value in options.items():
+                if value is not None:
+                    setattr(self.options, name, value)
+            self.open_model(model, trains)
+            self.open_devices(**devices)
+        except BaseException:
+            self.close()
+            raise
+
+    def open_model(self, model, trains):
+        self.model = self.shown = model  # `shown` to callbacks
+        if isinstance(model, Model):
+            return
+        if not is_keras(model):
+            raise TypeError(f"{type(model).__name__} is neither a Keras model nor a keel.Model")
+        self.twin = Twin(model, trains)
+        self.model = self.twin.model
+        left_out = lib.keel_model_metrics_left_out(self.model.handle)
+        if left_out:
+            self.say(f"Keel leaves out metrics that it does not have: {left_out.decode()}")
+
+    def open_devices(self, devices, reproducible, recompute=False, micro_batch=0):
+        check(lib.keel_strategy_create(ctypes.byref(self.strategy), devices.encode() if devices else None))
+        if reproducible:
+            check(
+                lib.keel_strategy_reproducible(
+                    self.strategy, 16 if reproducible is True else int(reproducible)
+                )
+            )
+        lib.keel_strategy_recompute(self.strategy, recompute)
+        check(lib.keel_strategy_micro_batch(self.strategy, micro_batch))
+
+    def open_rows(self, x, y=None, weight=None):
+        self.data.append(_rows.dataset(self.model, x, y, weight))
+        return self.data[-1]
+
+    def open_callbacks(self, callbacks, verbose, what, params):
+        """And they learn which model they are for, as Keras tells them."""
+        if isinstance(callbacks, str) or not isinstance(callbacks, (list, tuple, type(None))):
+            callbacks = [callbacks]
+        live = verbose in ("auto", 1) and sys.stdout.isatty()
+        progress = _callbacks.Progress(live, what) if verbose else None
+        self.run = _callbacks.Run(callbacks or [], self.shown, self.twin, progress, self.say)
+        self.options.callbacks = self.run.array
+        self.shown.stop_training = False
+        for x in self.run.python:
+            if hasattr(x, "set_params"):
+                x.set_params({"verbose": int(bool(verbose)), **params})
+            if hasattr(x, "set_model"):
+                x.set_model(self.shown)
+
+    def say(self, line):
+        """One line for the user, once."""
+        if line not in self.said:
+            self.said.add(line)
+            warnings.warn(f"keel: {line}", stacklevel=5)
+
+    def start(self, function, data, *out):
+        """Runs libkeel. What the caller's own code has raised goes on to the caller."""
+        with self.run:
+            status = function(self.model.handle, self.strategy, data.handle, ctypes.byref(self.options), *out)
+            failed = c.failure(status) if status < 0 else None
+        if self.twin and self.twin.trains:
+            self.twin.take_back()  # after a failure, too: the model is as after the last finished step
+        for error in [
+            *(x.raised for x in (self.run, *self.data)),
+            self.run.interrupted and KeyboardInterrupt(),
+            failed,
+        ]:
+            if error:
+                raise error
+
+    def close(self):
+        if self.run:
+            self.run.close()
+        for d in self.data:
+            d.close()
+        lib.keel_strategy_destroy(self.strategy)
+        if self.twin:
+            self.twin.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def place(what, value, among):
+    if value not in among:
+        raise c.ArgumentError(f"{what} is {value!r}; it is one of {', '.join(among)}")
+    return among.index(value)
+
+
+def counts(**values):
+    """None is libkeel's 0: its default. So 0 of the caller would become something else."""
+    for name, value in values.items():
+        if value is not None and (int(value) != value or value < 1):
+            raise c.ArgumentError(f"{name} is {value!r}; it is a whole number from 1 on, or None")
+    return values
+
+
+def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callbacks=None,
+        validation_split=0.0, validation_data=None, shuffle=True, class_weight=None, sample_weight=None,
+        initial_epoch=0, steps_per_epoch=None, validation_steps=None, validation_batch_size=None,
+        validation_freq=1, *, devices=None, reproducible=False, seed=None, end="keep", float32="exact",
+        recompute=False, micro_batch=0, threads=None, input_memory=None):  # fmt: skip
+    """Train a compiled Keras model, or a keel.Model. As keras.Model.fit; see help(keel) for the rest.
+
+    Raises keel.Error, or what a callback or the data raised; then the model is as after the last step
+    that was finished. Ctrl-C ends the run after its step, and raises KeyboardInterrupt."""
+    if not isinstance(validation_freq, int):
+        raise c.Unsupported("validation_freq is a list; Keel takes a number of epochs")
+    options = {
+        **counts(batch_size=batch_size, epochs=epochs, steps_per_epoch=steps_per_epoch, threads=threads,
+                 validation_steps=validation_steps, validation_batch_size=validation_batch_size,
+                 validation_freq=validation_freq, input_memory=input_memory),
+        "seed": int(np.random.randint(2**31)) if seed is None else seed,
+        "initial_epoch": initial_epoch,
+        "no_shuffle": not shuffle,
+        "end": place("end", end, c.ENDS),
+        "float32": place("float32", float32, c.FLOAT32_WAYS),
+    }  # fmt: skip
+    machine = {
+        "devices": devices,
+        "reproducible": reproducible,
+        "recompute": recompute,
+        "micro_batch": micro_batch,
+    }
+    with Job(model, True, machine, options) as job:
+        data = job.open_rows(x, y, sample_weight)
+        if validation_data is not None:
+            several = isinstance(validation_data, (tuple, list))
+            validation = job.open_rows(*(validation_data if several else [validation_data]))
+            job.options.validation = validation.handle
+        elif validation_split:
+            data, validation = data.split(validation_split)
+            job.data += [data, validation]
+            job.options.validation = validation.handle
+        if class_weight:
+            weights = [float(class_weight.get(k, 1)) for k in range(max(class_weight) + 1)]
+            job.options.class_weight = (ctypes.c_double * len(weights))(*weights)
+            job.options.class_weight_count = len(weights)
+        params = {"epochs": epochs, "steps": steps_per_epoch}
+        job.open_callbacks(callbacks, verbose, None, params)
+        h = c.History()
+        try:
+            job.start(lib.keel_fit, data, ctypes.byref(h))
+            history = History(h, job.run.added, params)
+        finally:
+            lib.keel_history_free(ctypes.byref(h))
+        if history.note:
+            job.say(history.note)
+        if job.twin:
+            model.history = history
+        return history
+
+
+def passes(
+    model, what, x, y, weight, batch_size, verbose, steps, callbacks, devices, reproducible, threads, float32
+):
+    """The job of evaluate and predict, and its rows."""
+    options = {
+        **counts(batch_size=batch_size, steps_per_epoch=steps, threads=threads),
+        "float32": place("float32", float32, c.FLOAT32_WAYS),
+    }
+    job = Job(model, False, {"devices": devices, "reproducible": reproducible}, options)
+    try:
+        data = job.open_rows(x, y, weight)
+        job.open_callbacks(callbacks, verbose, what, {"steps": steps})
+        return job, data
+    except BaseException:
+        job.close()
+        raise
+
+
+def evaluate(model, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, callbacks=None,
+             return_dict=False, *, devices=None, reproducible=False, threads=None, float32="exact"):  # fmt: skip
+    """Loss and metrics, as keras.Model.evaluate: a number, a list in Keras's order, or a dict."""
+    job, data = passes(model, "evaluate", x, y, sample_weight, batch_size, verbose, steps, callbacks, devices,
+                       reproducible, threads, float32)  # fmt: skip
+    with job:
+        logs = c.Logs()
+        job.start(lib.keel_evaluate, data, ctypes.byref(logs))
+        values = {logs.name[i].decode(): logs.value[i] for i in range(logs.count)}
+        if return_dict:
+            return values
+        return next(iter(values.values())) if len(values) == 1 else list(values.values())
+
+
+def predict(model, x, batch_size=None, verbose="auto", steps=None, callbacks=None, *, devices=None,
+            reproducible=False, threads=None, float32="exact"):  # fmt: skip
+    """The outputs for each row, as keras.Model.predict: an array, or a list or dict of them."""
+    job, data = passes(model, "predict", x, None, None, batch_size, verbose, steps, callbacks, devices,
+                       reproducible, threads, float32)  # fmt: skip
+    with job:
+        out = (c.Tensor * len(job.model.outputs))()
+        try:
+            job.start(lib.keel_predict_outputs, data, out)
+            arrays = [copied(t) for t in out]
+        finally:
+            for t in out:
+                lib.keel_tensor_free(ctypes.byref(t))
+        kind = job.twin.kind_of_outputs() if job.twin else None
+        if kind is dict:
+            return dict(zip(job.model.outputs, arrays))
+        return arrays if len(arrays) > 1 or kind in (list, tuple) else arrays[0]
+
+
+def copied(t):
+    kind = {v: k for k, v in _rows.DTYPES.items()}[t.dtype]
+    array = np.empty(t.shape.dim[: t.shape.rank], kind)
+    ctypes.memmove(array.ctypes.data, t.data, array.nbytes)
+    return array

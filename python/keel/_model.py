@@ -1,0 +1,76 @@
+"""A model of libkeel, and the devices that train it."""
+
+import ctypes
+import os
+
+from . import _library as c
+from ._library import check, lib
+
+
+def devices():
+    """The devices of this machine, as `keel devices` lists them: a dict of names and descriptions."""
+    count = ctypes.c_int()
+    check(lib.keel_devices(None, 0, ctypes.byref(count)))
+    info = (c.DeviceInfo * max(count.value, 1))()
+    check(lib.keel_devices(info, count.value, ctypes.byref(count)))
+    return {d.name.decode(): d.description.decode() for d in info[: count.value]}
+
+
+class Model:
+    """A model of a .keras file. Not for two runs at a time; close() frees it, as does the end of `with`.
+
+    trains=False leaves the state of its optimizer in the file, for less memory."""
+
+    def __init__(self, path, trains=True):
+        self.handle, self.stop_training = ctypes.c_void_p(), False
+        load = lib.keel_model_load if trains else lib.keel_model_load_without_state
+        check(load(ctypes.byref(self.handle), os.fsencode(path)))
+        m = self.handle
+        self.inputs = [lib.keel_model_input_name(m, i).decode() for i in range(lib.keel_model_input_count(m))]
+        self.outputs = [
+            lib.keel_model_output_name(m, i).decode() for i in range(lib.keel_model_output_count(m))
+        ]
+
+    name = property(lambda self: lib.keel_model_name(self.handle).decode())
+
+    @property
+    def learning_rate(self):
+        rate = ctypes.c_double()
+        check(lib.keel_model_learning_rate(self.handle, ctypes.byref(rate)))
+        return rate.value
+
+    @learning_rate.setter
+    def learning_rate(self, rate):
+        check(lib.keel_model_set_learning_rate(self.handle, rate))
+
+    def save(self, path):
+        """Write a .keras file, which Keras loads."""
+        check(lib.keel_model_save(self.handle, os.fsencode(path)))
+
+    def save_weights(self, path):
+        check(lib.keel_model_save_weights(self.handle, os.fsencode(path)))
+
+    def load_weights(self, path):
+        check(lib.keel_model_load_weights(self.handle, os.fsencode(path)))
+
+    def summary(self):
+        text = ctypes.c_void_p()
+        check(lib.keel_model_summary(self.handle, ctypes.byref(text)))
+        try:
+            print(ctypes.string_at(text.value).decode())
+        finally:
+            lib.keel_model_summary_free(text)
+
+    def close(self):
+        lib.keel_model_destroy(self.handle)
+        self.handle = ctypes.c_void_p()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        if lib and getattr(self, "handle", None):  # at the interpreter's end modules are gone
+            self.close()

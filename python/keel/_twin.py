@@ -1,0 +1,99 @@
+"""A Keras model and the model of libkeel that is trained in its place. They meet in files, which have
+all that either knows: weights, the optimizer's state, the seeds of dropout."""
+
+import os
+import shutil
+import tempfile
+
+import numpy as np
+
+from . import _library as c
+from ._model import Model
+
+
+def is_keras(model):
+    return any(t.__name__ == "Model" and t.__module__.startswith("keras.") for t in type(model).__mro__)
+
+
+class Twin:
+    """`keras` is the caller's model, `model` libkeel's. trains: the caller's is to become trained."""
+
+    def __init__(self, keras, trains):
+        self.keras, self.trains, self.model = keras, trains, None
+        self.old = False  # a step has been made since `keras` was as `model` is
+        self.known = self.rate = None  # what `keras` had before a callback
+        optimizer = getattr(keras, "optimizer", None)
+        if not getattr(keras, "built", True):
+            raise c.ArgumentError(
+                f"model '{keras.name}' has no weights yet: give it an Input, or call it once"
+            )
+        if trains and optimizer is None:
+            raise c.ArgumentError(f"model '{keras.name}' is not compiled: call its compile() first")
+        if trains and not optimizer.built:
+            optimizer.build(keras.trainable_variables)
+        self.has_rate = trains and not has_schedule(optimizer)
+        self.folder = tempfile.mkdtemp(prefix="keel-")
+        try:
+            path = os.path.join(self.folder, "model.keras")
+            keras.save(path)
+            self.model = Model(path, trains)
+            os.remove(path)
+            refused = c.lib.keel_model_refused(self.model.handle)
+            if trains and refused:
+                raise c.Unsupported(refused.decode())
+        except BaseException:
+            self.close()
+            raise
+
+    def update(self, weights):
+        """What a callback may read: what libkeel has after its last step."""
+        if self.has_rate:
+            self.rate = self.model.learning_rate
+            if float(self.keras.optimizer.learning_rate) != self.rate:
+                self.keras.optimizer.learning_rate = self.rate
+                self.rate = float(self.keras.optimizer.learning_rate)  # as float32
+        if weights and self.old:
+            self.take_back()
+        if weights and self.known is None:
+            self.known = [np.array(w) for w in self.keras.get_weights()]
+
+    def take_back(self):
+        """Weights and optimizer of libkeel's model become those of the caller's."""
+        path = os.path.join(self.folder, "now.weights.h5")
+        self.model.save_weights(path)
+        self.keras.load_weights(path)
+        os.remove(path)
+        self.old, self.known = False, None
+
+    def take_changes(self, weights):
+        """What a callback has set, it has set for libkeel's model."""
+        if self.has_rate and float(self.keras.optimizer.learning_rate) != self.rate:
+            self.rate = float(self.keras.optimizer.learning_rate)
+            self.model.learning_rate = self.rate
+        if not weights:
+            return
+        now = self.keras.get_weights()
+        if all(np.array_equal(a, b, equal_nan=True) for a, b in zip(now, self.known)):
+            return
+        path = os.path.join(self.folder, "set.weights.h5")
+        self.keras.save_weights(path)
+        self.model.load_weights(path)
+        os.remove(path)
+        self.known = [np.array(w) for w in now]
+
+    def kind_of_outputs(self):
+        """dict, list or tuple, if outputs are given so; a Sequential model has only one."""
+        try:
+            return type(self.keras.output)
+        except AttributeError:
+            return None
+
+    def close(self):
+        if self.model:
+            self.model.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def has_schedule(optimizer):
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    return not hasattr(getattr(inner, "_learning_rate", None), "assign")

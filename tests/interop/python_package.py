@@ -1,0 +1,476 @@
+#!/usr/bin/env python3
+"""The package keel for Python beside Keras's own fit, evaluate and predict.
+
+    python_package.py [NAME...]      needs Keras 3 on TensorFlow, and libkeel (KEEL_LIBRARY)
+
+Each case trains one model by keras.Model.fit and its copy by keel.fit, from the same rows in the same
+order: logs, weights, the optimizer's variables, predictions and what callbacks have seen are equal.
+"""
+
+import os
+import signal
+import sys
+import tempfile
+import traceback
+import warnings
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python"))
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import callbacks as kc
+from keras import layers, ops
+
+import keel
+
+ROWS, ALLOWED, STATE_ALLOWED = 53, 1e-5, 1e-4
+PLAIN = dict(batch_size=8, epochs=3, shuffle=False, verbose=0)
+SPARSE = "sparse_categorical_crossentropy"
+
+
+def rows(seed=0, *shape):
+    return np.random.default_rng(seed).normal(size=(ROWS, *(shape or (9,)))).astype("float32")
+
+
+def labels(classes=4):
+    return np.random.default_rng(7).integers(0, classes, ROWS)
+
+
+def mlp(optimizer="adam", **compile):
+    m = keras.Sequential(
+        [
+            layers.Input((9,)),
+            layers.Dense(16, "relu"),
+            layers.BatchNormalization(),
+            layers.Dense(4, "softmax"),
+        ]
+    )
+    m.compile(optimizer, **{"loss": SPARSE, "metrics": ["accuracy"], **compile})
+    return m
+
+
+def two_by_two(outputs=list):
+    a, b = layers.Input((9,), name="left"), layers.Input((5,), name="right")
+    x = layers.Concatenate()([layers.Dense(8, "tanh")(a), layers.Dense(8, "tanh")(b)])
+    kind, size = layers.Dense(4, "softmax", name="kind")(x), layers.Dense(1, name="size")(x)
+    m = keras.Model([a, b], {"kind": kind, "size": size} if outputs is dict else [kind, size])
+    m.compile("sgd", {"kind": SPARSE, "size": "mse"} if outputs is dict else [SPARSE, "mse"])
+    return m
+
+
+def close(a, b, what, allowed=ALLOWED):
+    a, b = np.asarray(a, "float64"), np.asarray(b, "float64")
+    assert a.shape == b.shape, f"{what}: shapes {a.shape} and {b.shape}"
+    error = np.abs(a - b).max() / max(np.abs(b).max(), 1e-3) if a.size else 0
+    assert error <= allowed, f"{what}: {error:.1e} of the largest"
+
+
+def equal(mine, theirs):
+    for a, b in zip(mine.weights, theirs.weights):
+        close(a, b, a.path)
+    for a, b in zip(mine.optimizer.variables, theirs.optimizer.variables):
+        close(a, b, f"optimizer: {a.path}", STATE_ALLOWED)
+
+
+def same_history(mine, theirs):
+    assert set(mine.history) == set(theirs.history), f"{set(mine.history)} and {set(theirs.history)}"
+    assert mine.epoch == theirs.epoch, f"epochs {mine.epoch} and {theirs.epoch}"
+    for name in theirs.history:
+        if name.endswith(("kind_loss", "size_loss")):
+            continue  # Keras weighs them by batches, Keel by rows
+        close(mine.history[name], theirs.history[name], name)
+
+
+def beside(make, data, per_side=dict, **options):
+    """Trains both and compares. data(): x, y, ...; per_side(): options that each side gets anew."""
+    keras.utils.set_random_seed(3)
+    theirs, mine = make(), make()
+    mine.set_weights(theirs.get_weights())
+    options = {**PLAIN, **options}
+    a, b = per_side(), per_side()
+    h = theirs.fit(*data(), **options, **a)
+    g = keel.fit(mine, *data(), **options, **b)
+    same_history(g, h)
+    equal(mine, theirs)
+    return mine, theirs, b, a
+
+
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+@case
+def arrays_and_what_follows_them():
+    m, k, *_ = beside(mlp, lambda: (rows(), labels()), validation_split=0.2)
+    close(keel.predict(m, rows(1), verbose=0), k.predict(rows(1), verbose=0), "predict")
+    mine = keel.evaluate(m, rows(1), labels(), verbose=0, return_dict=True)
+    theirs = k.evaluate(rows(1), labels(), verbose=0, return_dict=True)
+    assert mine.keys() == theirs.keys()
+    close([mine[name] for name in theirs], list(theirs.values()), "evaluate")
+    close(
+        keel.evaluate(m, rows(1), labels(), verbose=0),
+        k.evaluate(rows(1), labels(), verbose=0),
+        "evaluate, a list",
+    )
+    # Keras goes on from there, with the optimizer's state
+    h, g = k.fit(rows(), labels(), **PLAIN), m.fit(rows(), labels(), **PLAIN)
+    close(g.history["loss"], h.history["loss"], "the next fit, by Keras")
+    equal(m, k)
+
+
+@case
+def a_second_fit_goes_on():
+    keras.utils.set_random_seed(3)
+    theirs, mine = mlp(), mlp()
+    mine.set_weights(theirs.get_weights())
+    for _ in range(2):
+        theirs.fit(rows(), labels(), **PLAIN)
+        keel.fit(mine, rows(), labels(), **PLAIN)
+    equal(mine, theirs)
+
+
+@case
+def several_inputs_and_outputs_in_lists():
+    m, k, *_ = beside(two_by_two, lambda: ([rows(), rows(1, 5)], [labels(), rows(2, 1)]))
+    for a, b in zip(
+        keel.predict(m, [rows(), rows(1, 5)], verbose=0), k.predict([rows(), rows(1, 5)], verbose=0)
+    ):
+        close(a, b, "predict")
+
+
+@case
+def several_inputs_and_outputs_in_dicts():
+    x = {"right": rows(1, 5), "left": rows()}
+    m, k, *_ = beside(lambda: two_by_two(dict), lambda: (x, {"size": rows(2, 1), "kind": labels()}))
+    mine, theirs = keel.predict(m, x, verbose=0), k.predict(x, verbose=0)
+    assert mine.keys() == theirs.keys()
+    for name in theirs:
+        close(mine[name], theirs[name], name)
+
+
+@case
+def weights_of_rows_and_classes():
+    w = np.random.default_rng(5).random(ROWS)
+    beside(mlp, lambda: (rows(), labels()), sample_weight=w)
+    beside(mlp, lambda: (rows(), labels()), class_weight={0: 2.0, 3: 0.25})
+    beside(mlp, lambda: (rows(), labels()), validation_data=(rows(1), labels(), w))
+
+
+@case
+def types_that_are_made_wider():
+    beside(mlp, lambda: (rows().astype("float64"), labels().astype("int8")))
+    beside(mlp, lambda: (rows().astype("float16"), labels().astype("uint16")))
+    beside(mlp, lambda: (np.asfortranarray(rows()), labels()[:, None].astype(">i4")))
+    beside(mlp, lambda: (tf.constant(rows()), tf.constant(labels())))
+
+
+@case
+def texts():
+    words = np.array([["a"], ["b"], ["ccc"], ["日本"]], object)[labels()]
+
+    def make():
+        look = layers.StringLookup(vocabulary=["a", "b", "ccc", "日本"], output_mode="one_hot")
+        m = keras.Sequential([layers.Input((1,), dtype="string"), look, layers.Dense(4, "softmax")])
+        m.compile("sgd", SPARSE)
+        return m
+
+    keras.utils.set_random_seed(3)
+    theirs, mine = make(), make()
+    mine.set_weights(theirs.get_weights())
+    h = theirs.fit(tf.constant(words.tolist()), labels(), **PLAIN)
+    same_history(keel.fit(mine, words, labels(), **PLAIN), h)
+    equal(mine, theirs)
+
+
+def batches(n=8):
+    for i in range(0, ROWS, n):
+        yield rows()[i : i + n], labels()[i : i + n]
+
+
+class Batches(keras.utils.PyDataset):
+    def __init__(self, n=8):
+        super().__init__()
+        self.n, self.ended = n, 0
+
+    def __len__(self):
+        return -(-ROWS // self.n)
+
+    def __getitem__(self, i):
+        return rows()[i * self.n : (i + 1) * self.n], labels()[i * self.n : (i + 1) * self.n]
+
+    def on_epoch_end(self):
+        self.ended += 1
+
+
+@case
+def batches_of_the_caller():
+    beside(mlp, lambda: (Batches(),), batch_size=None)
+    beside(mlp, lambda: (tf.data.Dataset.from_tensor_slices((rows(), labels())).batch(8),), batch_size=None)
+    keras.utils.set_random_seed(3)
+    theirs, mine = mlp(), mlp()
+    mine.set_weights(theirs.get_weights())
+    theirs.fit(rows(), labels(), **{**PLAIN, "epochs": 1})
+    keel.fit(mine, batches(), verbose=0)
+    equal(mine, theirs)  # Keras counts a step too many at the end of a generator
+
+    def forever():
+        while True:
+            yield from batches()
+
+    beside(mlp, lambda: (forever(),), batch_size=None, epochs=2, steps_per_epoch=5)
+    data = lambda: tf.data.Dataset.from_tensor_slices((rows(), labels(), np.ones(ROWS))).batch(8)
+    beside(mlp, lambda: (data(),), batch_size=None, per_side=lambda: {"validation_data": data()})
+
+
+class Seen(kc.Callback):
+    """What a callback sees at the ends of epochs and batches."""
+
+    def __init__(self, per_batch):
+        super().__init__()
+        self.seen = []
+        if per_batch:
+            self.on_train_batch_end = self.look
+
+    def look(self, i, logs=None):
+        self.seen.append(
+            [
+                float(i),
+                logs["loss"],
+                float(np.sum(self.model.get_weights()[0])),
+                float(self.model.optimizer.iterations),
+            ]
+        )
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.look(epoch, logs)
+        logs["mine"] = float(epoch) + 0.5
+
+
+@case
+def callbacks_see_and_set_the_model():
+    for per_batch in (False, True):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            _, _, mine, theirs = beside(
+                mlp, lambda: (rows(), labels()), per_side=lambda: {"callbacks": [Seen(per_batch)]}
+            )
+        close(mine["callbacks"][0].seen, theirs["callbacks"][0].seen, "seen")
+        assert any("slow" in str(w.message) for w in said) == per_batch
+
+    class Sets(kc.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            self.model.optimizer.learning_rate = 0.1 / (epoch + 1)
+
+        def on_epoch_end(self, epoch, logs=None):
+            if epoch == 1:
+                self.model.layers[0].kernel.assign(self.model.layers[0].kernel * 0.5)
+            self.model.stop_training = epoch == 3
+
+    beside(lambda: mlp("sgd"), lambda: (rows(), labels()), epochs=9, per_side=lambda: {"callbacks": [Sets()]})
+
+
+@case
+def callbacks_of_keras():
+    folder = tempfile.mkdtemp()
+    count = iter(range(100))
+
+    def some():
+        n = next(count)
+        return {
+            "callbacks": [
+                kc.EarlyStopping("val_loss", patience=1, restore_best_weights=True),
+                kc.ReduceLROnPlateau("val_loss", patience=1, factor=0.3),
+                kc.ModelCheckpoint(f"{folder}/{n}.keras", save_best_only=True),
+                kc.CSVLogger(f"{folder}/{n}.csv"),
+                kc.TerminateOnNaN(),
+                kc.LambdaCallback(on_epoch_end=lambda epoch, logs: None),
+            ]
+        }
+
+    beside(
+        lambda: mlp(keras.optimizers.SGD(0.8)),
+        lambda: (rows(), labels()),
+        epochs=12,
+        per_side=some,
+        validation_split=0.3,
+    )
+    a, b = keras.models.load_model(f"{folder}/0.keras"), keras.models.load_model(f"{folder}/1.keras")
+    equal(a, b)
+    beside(
+        mlp,
+        lambda: (rows(), labels()),
+        per_side=lambda: {"callbacks": [kc.LearningRateScheduler(lambda e, r: r * 0.5)]},
+    )
+    beside(
+        lambda: mlp(keras.optimizers.Adam(use_ema=True)),
+        lambda: (rows(), labels()),
+        per_side=lambda: {"callbacks": [kc.SwapEMAWeights(swap_on_epoch=True)]},
+    )
+
+
+@case
+def callbacks_of_keel_by_their_text():
+    keras.utils.set_random_seed(3)
+    theirs, mine = mlp(keras.optimizers.SGD(0.8)), mlp(keras.optimizers.SGD(0.8))
+    mine.set_weights(theirs.get_weights())
+    options = {**PLAIN, "epochs": 12, "validation_split": 0.3}
+    h = theirs.fit(
+        rows(),
+        labels(),
+        callbacks=[kc.EarlyStopping("val_loss", patience=1, restore_best_weights=True)],
+        **options,
+    )
+    text = "EarlyStopping(monitor='val_loss', patience=1, restore_best_weights=True)"
+    g = keel.fit(mine, rows(), labels(), callbacks=[text], **options)
+    same_history(g, h)
+    equal(mine, theirs)
+    assert g.stopped
+
+
+@case
+def schedules_policies_and_frozen_layers():
+    decay = lambda: keras.optimizers.schedules.ExponentialDecay(0.1, 5, 0.5)
+    beside(
+        lambda: mlp(keras.optimizers.SGD(decay())),
+        lambda: (rows(), labels()),
+        per_side=lambda: {"callbacks": [Seen(False)]},
+    )
+
+    def frozen():
+        m = mlp()
+        m.layers[0].trainable = False
+        m.compile("rmsprop", SPARSE, metrics=["accuracy"])
+        return m
+
+    beside(frozen, lambda: (rows(), labels()))
+
+
+@case
+def devices_do_not_change_the_bits_of_reproducible_fits():
+    got = []
+    for devices in ("cpu:0", "cpu:0-3", "cpu:0+1"):
+        keras.utils.set_random_seed(3)
+        m = mlp()
+        keel.fit(m, rows(), labels(), batch_size=8, epochs=2, verbose=0, devices=devices, reproducible=True)
+        got.append(m.get_weights())
+    for other in got[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(got[0], other))
+
+
+@case
+def a_model_without_keras():
+    folder = tempfile.mkdtemp()
+    keras.utils.set_random_seed(3)
+    m = mlp()
+    m.save(f"{folder}/m.keras")
+    with keel.Model(f"{folder}/m.keras") as k:
+        k.fit(rows(), labels(), **PLAIN)
+        k.save(f"{folder}/out.keras")
+        mine = k.predict(rows(1), verbose=0)
+    out = keras.models.load_model(f"{folder}/out.keras")
+    close(mine, out.predict(rows(1), verbose=0), "predict")
+    m.fit(rows(), labels(), **PLAIN)
+    equal(out, m)
+
+
+def fails(kind, function, *parts):
+    try:
+        function()
+    except kind as error:
+        for part in parts:
+            assert part in str(error), f"'{part}' is not in: {error}"
+        return error
+    raise AssertionError(f"{kind.__name__} was not raised")
+
+
+@case
+def failures_are_exceptions_and_leave_the_model_as_it_was():
+    m = mlp()
+    before = m.get_weights()
+    fit = lambda *data, **named: keel.fit(m, *data, **{**PLAIN, **named})
+    fails(keel.ArgumentError, lambda: fit(rows(), labels()[:-1]), "53", "52")
+    fails(keel.ArgumentError, lambda: fit(rows(0, 8), labels()), "9")
+    fails(keel.Error, lambda: fit(rows(), labels() + 9), "12")
+    fails(keel.ArgumentError, lambda: fit(rows(), labels(), end="never"), "carry")
+    fails(keel.Error, lambda: fit(rows(), labels(), devices="tpu:0"), "tpu")
+    fails(keel.Unsupported, lambda: fit(rows().astype("complex64"), labels()), "complex64")
+    fails(keel.ArgumentError, lambda: fit(rows(), labels(), callbacks=["Nonsense()"]), "Nonsense")
+    fails(TypeError, lambda: keel.fit("m.keras", rows(), labels()), "str")
+    fails(keel.FileError, lambda: keel.Model("/nowhere.keras"), "nowhere")
+    plain = keras.Sequential([layers.Input((9,)), layers.Dense(2)])
+    fails(keel.ArgumentError, lambda: keel.fit(plain, rows(), labels()), "compile")
+    fails(
+        keel.ArgumentError,
+        lambda: keel.fit(keras.Sequential([layers.Dense(2)]), rows(), labels()),
+        "no weights",
+    )
+    assert all(np.array_equal(a, b) for a, b in zip(before, m.get_weights()))
+
+    class Raises(kc.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            if epoch == 1:
+                raise KeyError("mine")
+
+    fails(KeyError, lambda: fit(rows(), labels(), callbacks=[Raises()]), "mine")
+    assert int(m.optimizer.iterations) == 14, "two epochs of 7 steps are kept"
+
+    def breaks():
+        yield next(batches())
+        raise ZeroDivisionError("in the generator")
+
+    fails(ZeroDivisionError, lambda: fit(breaks(), batch_size=None, epochs=1), "generator")
+
+    def grows():
+        yield rows()[:4], labels()[:4]
+        yield rows()[:8], labels()[:8]
+
+    fails(ValueError, lambda: fit(grows(), batch_size=None, epochs=1), "largest")
+    custom = keras.Sequential([layers.Input((9,)), Unknown(), layers.Dense(4, "softmax")])
+    custom.compile("sgd", SPARSE)
+    fails(keel.Unsupported, lambda: keel.fit(custom, rows(), labels()), "Unknown")
+
+
+@keras.saving.register_keras_serializable("mine")
+class Unknown(layers.Layer):
+    def call(self, x):
+        return x * 2
+
+
+@case
+def control_c_ends_the_run_after_its_step():
+    class Presses(kc.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            if epoch == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    m = mlp()
+    fit = lambda: keel.fit(m, rows(), labels(), callbacks=[Presses()], **{**PLAIN, "epochs": 10**9})
+    fails(KeyboardInterrupt, fit)
+    assert 21 <= int(m.optimizer.iterations) <= 28, "what it learned is in the model"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def main():
+    passed = failed = 0
+    for function in CASES:
+        if sys.argv[1:] and function.__name__ not in sys.argv[1:]:
+            continue
+        try:
+            function()
+            passed += 1
+        except Exception as error:
+            failed += 1
+            at = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == __file__]
+            print(f"FAILED {function.__name__}, lines {at[1:]}: {type(error).__name__}: {str(error)[:300]}")
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
+
+
+sys.exit(main())
