@@ -25,10 +25,18 @@ less: no weights are copied for them.
 from ._fit import History, evaluate, fit, predict
 from ._library import ArgumentError, Error, FileError, OutOfMemory, Unsupported
 from ._model import Model, devices
+from ._sources import (
+    Dataset,
+    audio_dataset_from_directory,
+    image_dataset_from_directory,
+    open,
+    text_dataset_from_directory,
+)
 
 Model.fit, Model.evaluate, Model.predict = fit, evaluate, predict
 
 __all__ = [
-    "ArgumentError", "Error", "FileError", "History", "Model", "OutOfMemory", "Unsupported",
-    "devices", "evaluate", "fit", "predict",
+    "ArgumentError", "Dataset", "Error", "FileError", "History", "Model", "OutOfMemory", "Unsupported",
+    "audio_dataset_from_directory", "devices", "evaluate", "fit", "image_dataset_from_directory",
+    "open", "predict", "text_dataset_from_directory",
 ]  # fmt: skip

@@ -10,6 +10,7 @@ from . import _callbacks, _rows
 from . import _library as c
 from ._library import check, lib
 from ._model import Model
+from ._sources import Dataset
 from ._twin import Twin, is_keras
 
 
@@ -77,8 +78,21 @@ class Job:
         check(lib.keel_strategy_micro_batch(self.strategy, micro_batch))
 
     def open_rows(self, x, y=None, weight=None):
-        self.data.append(_rows.dataset(self.model, x, y, weight))
+        if isinstance(x, Dataset):
+            if y is not None or weight is not None:
+                raise c.ArgumentError(
+                    "a keel.Dataset has its targets and weights, so y and sample_weight must be None"
+                )
+            return x
+        self.data.append(_rows.rows(self.model, x, y, weight))
         return self.data[-1]
+
+    def default(self, x, shuffle):
+        """What a Dataset says of batches and their order, unless the options do."""
+        if isinstance(x, Dataset):
+            self.options.batch_size = self.options.batch_size or x.batch_size or 0
+            shuffle = shuffle and x.shuffle
+        self.options.no_shuffle = not shuffle
 
     def open_callbacks(self, callbacks, verbose, what, params):
         """And they learn which model they are for, as Keras tells them."""
@@ -132,12 +146,6 @@ class Job:
         self.close()
 
 
-def place(what, value, among):
-    if value not in among:
-        raise c.ArgumentError(f"{what} is {value!r}; it is one of {', '.join(among)}")
-    return among.index(value)
-
-
 def counts(**values):
     """None is libkeel's 0: its default. So 0 of the caller would become something else."""
     for name, value in values.items():
@@ -163,9 +171,8 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
                  validation_freq=validation_freq, input_memory=input_memory),
         "seed": int(np.random.randint(2**31)) if seed is None else seed,
         "initial_epoch": initial_epoch,
-        "no_shuffle": not shuffle,
-        "end": place("end", end, c.ENDS),
-        "float32": place("float32", float32, c.FLOAT32_WAYS),
+        "end": c.place("end", end, c.ENDS),
+        "float32": c.place("float32", float32, c.FLOAT32_WAYS),
     }  # fmt: skip
     machine = {
         "devices": devices,
@@ -175,6 +182,7 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
     }
     with Job(model, True, machine, options) as job:
         data = job.open_rows(x, y, sample_weight)
+        job.default(x, shuffle)
         if validation_data is not None:
             several = isinstance(validation_data, (tuple, list))
             validation = job.open_rows(*(validation_data if several else [validation_data]))
@@ -208,11 +216,12 @@ def passes(
     """The job of evaluate and predict, and its rows."""
     options = {
         **counts(batch_size=batch_size, steps_per_epoch=steps, threads=threads),
-        "float32": place("float32", float32, c.FLOAT32_WAYS),
+        "float32": c.place("float32", float32, c.FLOAT32_WAYS),
     }
     job = Job(model, False, {"devices": devices, "reproducible": reproducible}, options)
     try:
         data = job.open_rows(x, y, weight)
+        job.default(x, False)
         job.open_callbacks(callbacks, verbose, what, {"steps": steps})
         return job, data
     except BaseException:

@@ -5,7 +5,19 @@ tests/test_python.sh compares every struct here with the headers, by size and of
 
 import ctypes
 import os
-from ctypes import POINTER, c_bool, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import (
+    POINTER,
+    c_bool,
+    c_char,
+    c_char_p,
+    c_double,
+    c_int,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint64,
+    c_void_p,
+)
 
 RANK_MAX, LOGS_MAX = 6, 400  # KEEL_RANK_MAX, KEEL_LOGS_MAX
 FLOAT32, FLOAT64, UINT8, INT32, INT64, BOOL, STRING = range(7)  # keel_dtype
@@ -61,6 +73,13 @@ def check(status):
     if status < 0:
         raise failure(status)
     return status
+
+
+def place(what, value, among):
+    """The number of a text in an enum of the library."""
+    if value not in among:
+        raise ArgumentError(f"{what} is {value!r}; it is one of {', '.join(map(repr, among))}")
+    return among.index(value)
 
 
 # ---- structs ----------------------------------------------------------------------------------
@@ -250,15 +269,73 @@ Sequence = struct(
     ("get_shaped", c_void_p),
     ("workers", c_int),
 )
+DatasetOptions = struct(
+    "keel_dataset_options",
+    ("size", c_size_t),
+    ("height", c_int64),
+    ("width", c_int64),
+    ("color_mode", c_int),
+    ("label_mode", c_int),
+    ("interpolation", c_int),
+    ("label", c_char_p),
+    ("validation_split", c_double),
+    ("subset", c_int),
+    ("seed", c_uint64),
+    ("inputs", POINTER(c_char_p)),
+    ("targets", POINTER(c_char_p)),
+    ("n_input", c_int),
+    ("n_target", c_int),
+    ("no_header", c_bool),
+    ("separator", c_char),
+    ("class_names", POINTER(c_char_p)),
+    ("class_name_count", c_int64),
+    ("class_count", c_int64),
+    ("target_modes", c_void_p),
+    ("target_class_counts", c_void_p),
+    ("n_numbered", c_int),
+    ("labels", POINTER(c_int32)),
+    ("label_count", c_int64),
+    ("labels_path", c_char_p),
+    ("folders", POINTER(c_char_p)),
+    ("folder_count", c_int64),
+    ("follow_links", c_bool),
+    ("crop_to_aspect_ratio", c_bool),
+    ("pad_to_aspect_ratio", c_bool),
+    ("audio_length", c_int64),
+    ("sampling_rate", c_int64),
+    ("max_length", c_int64),
+    ("features", POINTER(c_char_p)),
+    ("n_feature", c_int),
+    ("missing", c_int),
+    ("missing_value", c_double),
+    ("vocabularies", c_void_p),
+    ("n_vocabulary", c_int),
+    ("note", Line),
+    ("note_context", c_void_p),
+    ("unchecked", c_bool),
+    ("image_dct_scaling", c_bool),
+    ("skip_list", c_char_p),
+    ("watch", c_void_p),
+    ("sample_weight", c_char_p),
+    ("sample_weights", POINTER(c_char_p)),
+    ("n_sample_weight", c_int),
+)
+LISTS_OF_TEXTS = {  # and where their length is
+    "inputs": "n_input",
+    "targets": "n_target",
+    "class_names": "class_name_count",
+    "folders": "folder_count",
+    "features": "n_feature",
+}
 DeviceInfo = struct(
     "keel_device_info",
-    ("name", ctypes.c_char * 64),
-    ("description", ctypes.c_char * 160),
+    ("name", c_char * 64),
+    ("description", c_char * 160),
     ("memory", c_int64),
 )
 STRUCTS = (
     Shape, Tensor, String, Logs, DataField, ArrayField, Moment, Callback, FitOptions, History,
-    Generator, Sequence, DeviceInfo,
+    Generator, Sequence, DatasetOptions, DeviceInfo,
 )  # fmt: skip
 
 # ---- functions --------------------------------------------------------------------------------
@@ -292,6 +369,14 @@ FUNCTIONS = {  # name: (result, arguments); a result of None is nothing
     "dataset_from_fields": (c_int, OUT, POINTER(ArrayField), c_int),
     "dataset_from_generator": (c_int, OUT, POINTER(Generator)),
     "dataset_from_sequence": (c_int, OUT, POINTER(Sequence)),
+    **{
+        f"dataset_from_{kind}_directory": (c_int, OUT, c_char_p, POINTER(DatasetOptions))
+        for kind in ("image", "audio", "text")
+    },
+    "dataset_open": (c_int, OUT, c_char_p, POINTER(DatasetOptions)),
+    "dataset_rows": (c_int64, c_void_p),
+    "dataset_class_count": (c_int64, c_void_p),
+    "dataset_class_name": (c_char_p, c_void_p, c_int64),
     "dataset_split": (c_int, c_void_p, c_double, c_uint64, OUT, OUT),
     "dataset_destroy": (None, c_void_p),
     "strategy_create": (c_int, OUT, c_char_p),

@@ -81,7 +81,7 @@ def fields_of(model, x, y, weight):
     return fields
 
 
-class Dataset:
+class Rows:
     """A keel_dataset and what it borrows. A failure of the caller's own code is in `raised`."""
 
     def __init__(self):
@@ -95,7 +95,7 @@ class Dataset:
 
     def split(self, fraction):
         """Two datasets; the last rows are those of the second."""
-        training, validation = Dataset(), Dataset()
+        training, validation = Rows(), Rows()
         training.kept = validation.kept = [self.kept]
         c.check(
             c.lib.keel_dataset_split(
@@ -115,7 +115,7 @@ class Dataset:
 
 
 def from_arrays(fields):
-    d = Dataset()
+    d = Rows()
     array = (c.ArrayField * len(fields))()
     for at, (path, role, target, value) in zip(array, fields):
         at.path, at.role, at.target = path.encode(), role, target.encode() if target else None
@@ -167,7 +167,7 @@ def unpacked(batch):
 
 
 def from_iterable(model, source):
-    d = Dataset()
+    d = Rows()
     what = type(source).__name__
     iterator = iter(source)
     again = iterator is not source  # iter() begins anew
@@ -207,7 +207,7 @@ def from_iterable(model, source):
 
 def from_sequence(model, source):
     """A keras.utils.PyDataset, or anything else with len() whose items are batches."""
-    d = Dataset()
+    d = Rows()
     what = type(source).__name__
     batches = Batches(model, source[0], what)
 
@@ -245,7 +245,7 @@ def is_iterable(x):
     return hasattr(x, "__iter__") or hasattr(x, "__next__")
 
 
-def dataset(model, x, y, weight):
+def rows(model, x, y, weight):
     """The dataset for what Keras's fit, evaluate and predict take as x, y and sample_weight."""
     if x is None:
         raise c.ArgumentError("x is None: there are no rows")

@@ -98,6 +98,16 @@ def beside(make, data, per_side=dict, **options):
     return mine, theirs, b, a
 
 
+def fails(kind, function, *parts):
+    try:
+        function()
+    except kind as error:
+        for part in parts:
+            assert part in str(error), f"'{part}' is not in: {error}"
+        return error
+    raise AssertionError(f"{kind.__name__} was not raised")
+
+
 CASES = []
 
 
@@ -227,6 +237,78 @@ def batches_of_the_caller():
     beside(mlp, lambda: (forever(),), batch_size=None, epochs=2, steps_per_epoch=5)
     data = lambda: tf.data.Dataset.from_tensor_slices((rows(), labels(), np.ones(ROWS))).batch(8)
     beside(mlp, lambda: (data(),), batch_size=None, per_side=lambda: {"validation_data": data()})
+
+
+def folder_of_images():
+    folder = tempfile.mkdtemp()
+    for i, image in enumerate(np.random.default_rng(2).integers(0, 256, (ROWS, 11, 12, 3)).astype("uint8")):
+        os.makedirs(f"{folder}/{'cba'[i % 3]}", exist_ok=True)
+        tf.io.write_file(f"{folder}/{'cba'[i % 3]}/{i:02}.png", tf.io.encode_png(image))
+    return folder
+
+
+@case
+def folders_of_images():
+    folder = folder_of_images()
+
+    def make():
+        m = keras.Sequential(
+            [layers.Input((9, 8, 3)), layers.Rescaling(1 / 255), layers.Conv2D(4, 3), layers.Flatten()]
+        )
+        m.add(layers.Dense(3, "softmax"))
+        m.compile("sgd", SPARSE)
+        return m
+
+    options = {"batch_size": 8, "image_size": (9, 8), "shuffle": False}
+    split = {**options, "shuffle": True, "validation_split": 0.3, "subset": "both", "seed": 3}
+    for named in (
+        {},
+        {"class_names": ["b", "a", "c"]},
+        {"crop_to_aspect_ratio": True, "interpolation": "nearest"},
+    ):
+        keras.utils.set_random_seed(3)
+        theirs, mine = make(), make()
+        mine.set_weights(theirs.get_weights())
+        a = keras.utils.image_dataset_from_directory(folder, verbose=False, **options, **named)
+        b = keel.image_dataset_from_directory(folder, **options, **named)
+        assert a.class_names == b.class_names and b.rows == ROWS
+        same_history(keel.fit(mine, b, epochs=2, verbose=0), theirs.fit(a, epochs=2, verbose=0))
+        equal(mine, theirs)
+        a = keras.utils.image_dataset_from_directory(folder, verbose=False, **split)
+        b = keel.image_dataset_from_directory(folder, **split)
+        for x, y in zip(a, b):
+            close(keel.evaluate(mine, y, verbose=0), theirs.evaluate(x, verbose=0), "a part of the files")
+    fails(
+        keel.ArgumentError, lambda: keel.image_dataset_from_directory(folder, color_mode="cmyk"), "grayscale"
+    )
+    fails(keel.ArgumentError, lambda: keel.fit(mine, b[0], labels()), "keel.Dataset")
+    fails(
+        keel.Unsupported,
+        lambda: keel.image_dataset_from_directory(folder, **{**split, "shuffle": False}),
+        "seed",
+    )
+    fails(keel.Error, lambda: keel.image_dataset_from_directory("/nowhere"), "nowhere")
+
+
+@case
+def data_by_the_text_of_the_command():
+    path = os.path.join(tempfile.mkdtemp(), "t.csv")
+    names = np.array(["ash", "elm", "fir", "oak"])[labels()]
+    with open(path, "w") as f:
+        f.write(",".join([*(f"c{i}" for i in range(9)), "tree"]) + "\n")
+        f.writelines(
+            ",".join([*(f"{v!r}" for v in row.tolist()), name]) + "\n" for row, name in zip(rows(), names)
+        )
+    data = keel.open(path, label="tree", batch_size=8)
+    assert data.class_names == ["ash", "elm", "fir", "oak"] and data.rows == ROWS
+    keras.utils.set_random_seed(3)
+    theirs, mine = mlp(), mlp()
+    mine.set_weights(theirs.get_weights())
+    h = theirs.fit(rows(), labels(), validation_data=(rows(), labels()), **PLAIN)
+    g = keel.fit(mine, data, epochs=3, shuffle=False, verbose=0, validation_data=data)
+    same_history(g, h)
+    equal(mine, theirs)
+    close(keel.predict(mine, data, verbose=0), theirs.predict(rows(), verbose=0), "predict")
 
 
 class Seen(kc.Callback):
@@ -378,16 +460,6 @@ def a_model_without_keras():
     close(mine, out.predict(rows(1), verbose=0), "predict")
     m.fit(rows(), labels(), **PLAIN)
     equal(out, m)
-
-
-def fails(kind, function, *parts):
-    try:
-        function()
-    except kind as error:
-        for part in parts:
-            assert part in str(error), f"'{part}' is not in: {error}"
-        return error
-    raise AssertionError(f"{kind.__name__} was not raised")
 
 
 @case
