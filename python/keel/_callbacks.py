@@ -1,6 +1,7 @@
 """Callbacks: Keel's own by their text, and objects with the functions of keras.callbacks.Callback."""
 
 import ctypes
+import itertools
 import signal
 import sys
 import threading
@@ -8,14 +9,10 @@ import time
 
 from . import _library as c
 
-PER_BATCH = ("on_train_batch_begin", "on_train_batch_end")
-
 
 def logs_of(moment):
-    logs = moment.logs
-    if not logs:
-        return {}
-    return {logs.contents.name[i].decode(): logs.contents.value[i] for i in range(logs.contents.count)}
+    logs = moment.logs.contents if moment.logs else c.Logs()
+    return {logs.name[i].decode(): logs.value[i] for i in range(logs.count)}
 
 
 def arguments(hook, moment, logs):
@@ -28,13 +25,17 @@ def arguments(hook, moment, logs):
 
 
 def hook_of(callback, hook):
-    """The function, or None if the object has none, or only the empty one of Keras's base class."""
-    function = getattr(callback, hook, None)
+    """The function, or None if the object has none, or only the empty one of Keras's base class. That
+    of a training batch calls on_batch_begin or on_batch_end there."""
     for base in type(callback).__mro__:
         if base.__name__ == "Callback" and base.__module__.startswith("keras."):
-            if getattr(function, "__func__", None) is getattr(base, hook, None):
-                return None
-    return function
+            names = [hook, hook.replace("_train_", "_")] if hook.startswith("on_train_batch") else [hook]
+            found = [
+                getattr(getattr(callback, n, None), "__func__", None) is not getattr(base, n, None)
+                for n in names
+            ]
+            return getattr(callback, hook, None) if any(found) else None
+    return getattr(callback, hook, None)
 
 
 class Bridge:
@@ -53,27 +54,26 @@ class Bridge:
             setattr(self.c, hook, c.On(lambda _, at, hook=hook: run.guard(self.call, hook, at.contents)))
 
     def call(self, hook, moment):
-        logs, model = logs_of(moment), self.run.twin
-        before = dict(logs)
         found = self.functions[hook]
-        blind = all(sees_logs_only(x, hook) for x, _ in found)
+        looking = [type(x).__name__ for x, _ in found if not sees_logs_only(x, hook)]
+        twin = self.run.twin if moment.fits else None
+        given = self.run.last if hook == "on_train_end" else {} if hook.endswith("begin") else logs_of(moment)
+        logs = dict(given)
         if hook == "on_train_batch_end":
             self.run.twin_is_old()
-        if model and moment.fits:
-            model.update(weights=not blind)
-            if hook in PER_BATCH and not blind:
-                names = ", ".join(type(x).__name__ for x, _ in found if not sees_logs_only(x, hook))
+        if twin:
+            twin.update(weights=bool(looking))
+            if looking and "batch" in hook:
                 self.run.say(
-                    f"{names} may look at the weights in {hook}, so they are copied in each step: slow"
+                    f"{', '.join(looking)} may look at the weights in {hook}, so they are copied each time: slow"
                 )
-        for callback, function in found:
+        for _, function in found:
             function(*arguments(hook, moment, logs))
-        if model and moment.fits:
-            model.take_changes(weights=not blind)
+        if twin:
+            twin.take_changes(weights=bool(looking))
         if hook == "on_epoch_end":
-            self.run.added.setdefault(moment.epoch, {}).update(
-                {k: v for k, v in logs.items() if k not in before or v is not before[k]}
-            )
+            changed = {k: v for k, v in logs.items() if k not in given or v is not given[k]}
+            self.run.added.setdefault(moment.epoch, {}).update(changed)
         return c.END if self.run.stops() else c.OK
 
 
@@ -86,7 +86,7 @@ def sees_logs_only(callback, hook):
     kind = type(callback)
     if not kind.__module__.startswith("keras."):
         return False
-    if hook in PER_BATCH and kind.__name__ in BETWEEN_EPOCHS:
+    if "batch" in hook and kind.__name__ in BETWEEN_EPOCHS:
         return getattr(callback, "save_freq", "epoch") == "epoch"
     return kind.__name__ in LOGS_ONLY
 
@@ -103,10 +103,10 @@ class Progress:
         values = "".join(f" - {name}: {value:.4g}" for name, value in logs.items())
         return f"{head}: {steps} - {at.seconds:.1f}s{values}"
 
-    def batch(self, at, logs):
+    def batch(self, at):
         if self.live and time.monotonic() - self.drawn > 0.1:
             self.drawn = time.monotonic()
-            sys.stdout.write("\r\033[K" + self.text(at, logs))
+            sys.stdout.write("\r\033[K" + self.text(at, logs_of(at)))
             sys.stdout.flush()
 
     def end(self, at, logs):
@@ -128,12 +128,14 @@ class Watch:
     def batch(self, at):
         self.run.twin_is_old()
         if self.progress and at.training == at.fits:
-            self.progress.batch(at, logs_of(at))
+            self.progress.batch(at)
         return c.END if self.run.interrupted else c.OK
 
     def end(self, at):
-        if self.progress and at.training == at.fits:
-            self.progress.end(at, logs_of(at))
+        if at.training == at.fits:  # not a validation
+            logs = self.run.last = {**logs_of(at), **self.run.added.get(at.epoch, {})}
+            if self.progress:
+                self.progress.end(at, logs)
         return c.OK
 
 
@@ -144,19 +146,12 @@ class Run:
         self.shown, self.twin, self.say = shown, twin, say  # the model that callbacks see
         self.raised, self.interrupted = None, False
         self.added = {}  # epoch: what Python callbacks have added to its logs
+        self.last = {}  # the logs of the last epoch
         self.made, self.list = [], []
         self.python = [x for x in callbacks if not isinstance(x, str)]
-        group = []
         try:
-            for x in [*callbacks, None]:
-                if x is not None and not isinstance(x, str):
-                    group.append(x)
-                    continue
-                if group:
-                    self.list.append(Bridge(self, group))
-                    group = []
-                if x is not None:
-                    self.list.append(self.own(x))
+            for own, group in itertools.groupby(callbacks, lambda x: isinstance(x, str)):
+                self.list += [self.own(x) for x in group] if own else [Bridge(self, list(group))]
         except BaseException:
             self.close()
             raise

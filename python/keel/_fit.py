@@ -146,6 +146,14 @@ class Job:
         self.close()
 
 
+def steps_of(data, x, batch_size):
+    """Steps of an epoch, for the params of callbacks; None: not known."""
+    rows = c.lib.keel_dataset_rows(data.handle)
+    if _rows.is_sequence(x):
+        return len(x)
+    return -(-rows // (batch_size or 32)) if rows >= 0 else None
+
+
 def counts(**values):
     """None is libkeel's 0: its default. So 0 of the caller would become something else."""
     for name, value in values.items():
@@ -195,7 +203,7 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
             weights = [float(class_weight.get(k, 1)) for k in range(max(class_weight) + 1)]
             job.options.class_weight = (ctypes.c_double * len(weights))(*weights)
             job.options.class_weight_count = len(weights)
-        params = {"epochs": epochs, "steps": steps_per_epoch}
+        params = {"epochs": epochs, "steps": steps_per_epoch or steps_of(data, x, job.options.batch_size)}
         job.open_callbacks(callbacks, verbose, None, params)
         h = c.History()
         try:

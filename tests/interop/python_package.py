@@ -346,6 +346,27 @@ def callbacks_see_and_set_the_model():
         close(mine["callbacks"][0].seen, theirs["callbacks"][0].seen, "seen")
         assert any("slow" in str(w.message) for w in said) == per_batch
 
+    class Old(kc.Callback):
+        """The names of functions, and what they get, of Keras 2."""
+
+        def __init__(self):
+            super().__init__()
+            self.seen = []
+
+        def on_batch_end(self, batch, logs=None):
+            self.seen.append([float(batch), logs["loss"], float(self.params["steps"])])
+
+        def on_train_begin(self, logs=None):
+            assert not logs
+
+        def on_train_end(self, logs=None):
+            self.seen.append([logs["val_loss"], logs["loss"], float(self.params["epochs"])])
+
+    _, _, mine, theirs = beside(
+        mlp, lambda: (rows(), labels()), per_side=lambda: {"callbacks": [Old()]}, validation_split=0.2
+    )
+    close(mine["callbacks"][0].seen, theirs["callbacks"][0].seen, "seen by the old names")
+
     class Sets(kc.Callback):
         def on_epoch_begin(self, epoch, logs=None):
             self.model.optimizer.learning_rate = 0.1 / (epoch + 1)
