@@ -36,7 +36,11 @@ class Twin:
         try:
             path = os.path.join(self.folder, "model.keras")
             keras.save(path)
-            self.model = Model(path, trains)
+            try:
+                self.model = Model(path, trains)
+            except c.Error as error:
+                error.args = (str(error).replace(path, f"model '{keras.name}'"),)
+                raise
             os.remove(path)
             refused = c.lib.keel_model_refused(self.model.handle)
             if trains and refused:

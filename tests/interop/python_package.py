@@ -527,7 +527,7 @@ def failures_are_exceptions_and_leave_the_model_as_it_was():
     fails(ValueError, lambda: fit(grows(), batch_size=None, epochs=1), "largest")
     custom = keras.Sequential([layers.Input((9,)), Unknown(), layers.Dense(4, "softmax")])
     custom.compile("sgd", SPARSE)
-    fails(keel.Unsupported, lambda: keel.fit(custom, rows(), labels()), "Unknown")
+    fails(keel.Unsupported, lambda: keel.fit(custom, rows(), labels()), "Unknown", f"model '{custom.name}'")
 
 
 @keras.saving.register_keras_serializable("mine")
