@@ -149,6 +149,12 @@ class Run:
         self.last = {}  # the logs of the last epoch
         self.made, self.list = [], []
         self.python = [x for x in callbacks if not isinstance(x, str)]
+        for x in self.python:
+            if type(x).__name__ == "BackupAndRestore" and type(x).__module__.startswith("keras."):
+                raise c.Unsupported(
+                    "BackupAndRestore of Keras cannot place Keel in an epoch; callbacks=[\"BackupAndRestore('FOLDER')\"] is"
+                    " Keel's own, which goes on at the step where a run ended"
+                )
         try:
             for own, group in itertools.groupby(callbacks, lambda x: isinstance(x, str)):
                 self.list += [self.own(x) for x in group] if own else [Bridge(self, list(group))]

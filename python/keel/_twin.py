@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _library as c
 from ._model import Model
+from ._unsaved import exclude_from_weight_decay, refuse, whole_losses
 
 
 def is_keras(model):
@@ -23,6 +24,7 @@ class Twin:
         self.old = False  # a step has been made since `keras` was as `model` is
         self.known = self.rate = None  # what `keras` had before a callback
         optimizer = getattr(keras, "optimizer", None)
+        refuse(keras)
         if not getattr(keras, "built", True):
             raise c.ArgumentError(
                 f"model '{keras.name}' has no weights yet: give it an Input, or call it once"
@@ -35,7 +37,8 @@ class Twin:
         self.folder = tempfile.mkdtemp(prefix="keel-")
         try:
             path = os.path.join(self.folder, "model.keras")
-            keras.save(path)
+            with whole_losses(keras):
+                keras.save(path)
             try:
                 self.model = Model(path, trains)
             except c.Error as error:
@@ -45,6 +48,8 @@ class Twin:
             refused = c.lib.keel_model_refused(self.model.handle)
             if trains and refused:
                 raise c.Unsupported(refused.decode())
+            if trains:
+                exclude_from_weight_decay(keras, self.model)
         except BaseException:
             self.close()
             raise

@@ -174,6 +174,45 @@ def weights_of_rows_and_classes():
 
 
 @case
+def arguments_that_files_of_keras_leave_out():
+    def make():
+        m = keras.Sequential([layers.Input((9,)), layers.Dense(5)])
+        m.compile("sgd", keras.losses.Huber(delta=0.1))
+        return m
+
+    m, *_ = beside(make, lambda: (rows(), rows(1, 5)))
+    assert "delta" not in m.loss.get_config(), "the loss is as it was"
+
+    def turned():
+        m = keras.Sequential([layers.Input((9,)), layers.Dense(12), layers.Reshape((4, 3))])
+        m.compile("sgd", [keras.losses.CosineSimilarity(axis=1)])
+        return m
+
+    beside(turned, lambda: (rows(), rows(1, 4, 3)))
+    for names in (["bias"], ["gamma", "bias"], ["kernel"]):
+
+        def decays():
+            m = mlp(keras.optimizers.AdamW(0.01, weight_decay=0.1))
+            m.optimizer.exclude_from_weight_decay(var_names=names)
+            return m
+
+        beside(decays, lambda: (rows(), labels()))
+
+    def decays():
+        inner = keras.Sequential([layers.Input((9,)), layers.Dense(5)], name="inner")
+        m = keras.Sequential([layers.Input((9,)), inner, layers.Dense(4, "softmax")])
+        m.compile(keras.optimizers.AdamW(0.01, weight_decay=0.1), SPARSE, metrics=["accuracy"])
+        m.optimizer.exclude_from_weight_decay(var_list=[inner.layers[-1].kernel])
+        return m
+
+    beside(decays, lambda: (rows(), labels()))
+    m = mlp()
+    m.layers[0].enable_lora(2)
+    m.compile("sgd", SPARSE)
+    fails(keel.Unsupported, lambda: keel.fit(m, rows(), labels()), "LoRA")
+
+
+@case
 def types_that_are_made_wider():
     beside(mlp, lambda: (rows().astype("float64"), labels().astype("int8")))
     beside(mlp, lambda: (rows().astype("float16"), labels().astype("uint16")))
@@ -495,6 +534,7 @@ def failures_are_exceptions_and_leave_the_model_as_it_was():
     fails(keel.Error, lambda: fit(rows(), labels(), devices="tpu:0"), "tpu")
     fails(keel.Unsupported, lambda: fit(rows().astype("complex64"), labels()), "complex64")
     fails(keel.ArgumentError, lambda: fit(rows(), labels(), callbacks=["Nonsense()"]), "Nonsense")
+    fails(keel.Unsupported, lambda: fit(rows(), labels(), callbacks=[kc.BackupAndRestore("x")]), "Keel's own")
     fails(TypeError, lambda: keel.fit("m.keras", rows(), labels()), "str")
     fails(keel.FileError, lambda: keel.Model("/nowhere.keras"), "nowhere")
     plain = keras.Sequential([layers.Input((9,)), layers.Dense(2)])

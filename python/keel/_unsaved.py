@@ -1,0 +1,58 @@
+"""What a Keras model has in memory and its file has not: passed on besides, or refused."""
+
+import contextlib
+import ctypes
+
+from . import _library as c
+from ._library import check, lib
+
+
+def refuse(keras):
+    for layer in keras._flatten_layers():
+        if getattr(layer, "lora_enabled", False):
+            raise c.Unsupported(
+                f"layer '{layer.name}' trains LoRA matrices, which files of Keras do not hold: it would begin with others"
+            )
+
+
+@contextlib.contextmanager
+def whole_losses(keras):
+    """While the model is saved, losses give all of their arguments. Keras 3.15 leaves out delta of Huber,
+    and axis of CosineSimilarity and SparseCategoricalCrossentropy, which would be trained as the default."""
+    changed = []
+    for loss in flat(getattr(keras, "loss", None)):
+        given = getattr(loss, "_fn_kwargs", None)
+        config = loss.get_config() if given else {}
+        left_out = {k: v for k, v in (given or {}).items() if k not in config}
+        if left_out:
+            loss.get_config = lambda config=config, left_out=left_out: {**config, **left_out}
+            changed.append(loss)
+    try:
+        yield
+    finally:
+        for loss in changed:
+            del loss.get_config
+
+
+def flat(values):
+    if isinstance(values, dict):
+        values = list(values.values())
+    return [x for v in values for x in flat(v)] if isinstance(values, (list, tuple)) else [values]
+
+
+def exclude_from_weight_decay(keras, model):
+    """The weights that the optimizer's own exclude_from_weight_decay leaves alone."""
+    uses = getattr(keras.optimizer, "_use_weight_decay", lambda variable: True)
+    paths = [v.path for v in keras.trainable_variables if not uses(v)]
+    if not paths:
+        return
+    count = lib.keel_model_weight_count(model.handle)
+    names = {lib.keel_model_weight_name(model.handle, i).decode() for i in range(count)}
+    own = [path if path in names else path.partition("/")[2] for path in paths]  # without the model's name
+    for name, path in zip(own, paths):
+        if name not in names:
+            raise c.Unsupported(
+                f"weight '{path}' is excluded from weight decay, but Keel does not find it by its path"
+            )
+    array = (ctypes.c_char_p * len(own))(*(name.encode() for name in own))
+    check(lib.keel_model_exclude_from_weight_decay(model.handle, array, len(own)))
