@@ -165,6 +165,8 @@ def failures_are_exceptions():
                 raise KeyError("mine")
 
     fails(KeyError, "mine", lambda: trained(x, y, callbacks=[Raises()]))
+    fails(ValueError, "float64", lambda: trained(iter([(x, y), (x, y + 0.5)]), epochs=1, batch_size=None))
+    fails(ValueError, "shape", lambda: trained(iter([(x, y), (x[:, :5], y)]), epochs=1, batch_size=None))
     fails(keel.ArgumentError, "37", lambda: trained(x, y[1:]))
     assert fails(keel.Error, "3", lambda: trained(x, y + 1)).status == "KEEL_EDATA"
     for name, value in [

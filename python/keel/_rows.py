@@ -139,6 +139,11 @@ class Batches:
             at.path, at.role, at.target = path.encode(), role, target.encode() if target else None
             at.dtype, at.shape = DTYPES[a.dtype], as_shape(a.shape[1:], f"'{path}'")
 
+    def describe(self, source, what):
+        """To a keel_generator or keel_sequence."""
+        source.max_rows, source.name = self.rows, what.encode()
+        source.n_field, source.field = len(self.kinds), self.described
+
     def write(self, batch, to, capacity, rows):
         parts = fields_of(self.model, *unpacked(batch))
         n = len(parts[0][3])
@@ -153,6 +158,8 @@ class Batches:
                 raise ValueError(
                     f"'{path}' has shape {array.shape}, but {(n, *shape)} is expected: rows are those of the first batch"
                 )
+            if not np.can_cast(array.dtype, dtype, "safe"):
+                raise ValueError(f"'{path}' has dtype {array.dtype}, behind a first batch of {dtype}")
             array = np.ascontiguousarray(array, dtype)
             ctypes.memmove(address, array.ctypes.data, array.nbytes)
         rows[0] = n
@@ -191,12 +198,8 @@ def from_iterable(model, source):
         return c.OK
 
     g = c.Generator(ctypes.sizeof(c.Generator))
-    g.max_rows, g.name, g.n_field, g.field = (
-        batches.rows,
-        what.encode(),
-        len(batches.kinds),
-        batches.described,
-    )
+    batches.describe(g, what)
+    g.endless = int(source.cardinality()) == -1 if hasattr(source, "cardinality") else False
     g.next_fields = c.Next(lambda *args: d.guard(write, *args))
     if again:
         g.reset = c.Reset(lambda *args: d.guard(reset, *args))
@@ -219,12 +222,7 @@ def from_sequence(model, source):
         return c.OK
 
     s = c.Sequence(ctypes.sizeof(c.Sequence))
-    s.max_rows, s.name, s.n_field, s.field = (
-        batches.rows,
-        what.encode(),
-        len(batches.kinds),
-        batches.described,
-    )
+    batches.describe(s, what)
     s.length = c.Length(lambda _: max(d.guard(len, source), 0))
     s.get_fields = c.Get(lambda *args: d.guard(get, *args))
     if hasattr(source, "on_epoch_end"):

@@ -565,6 +565,8 @@ def failures_are_exceptions_and_leave_the_model_as_it_was():
         yield rows()[:8], labels()[:8]
 
     fails(ValueError, lambda: fit(grows(), batch_size=None, epochs=1), "largest")
+    endless = tf.data.Dataset.from_tensor_slices((rows(), labels())).batch(8).repeat()
+    fails(keel.Error, lambda: fit(endless, batch_size=None), "steps_per_epoch")
     custom = keras.Sequential([layers.Input((9,)), Unknown(), layers.Dense(4, "softmax")])
     custom.compile("sgd", SPARSE)
     fails(keel.Unsupported, lambda: keel.fit(custom, rows(), labels()), "Unknown", f"model '{custom.name}'")
