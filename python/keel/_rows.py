@@ -243,6 +243,16 @@ def is_iterable(x):
     return hasattr(x, "__iter__") or hasattr(x, "__next__")
 
 
+def first_of(data):
+    """Some rows of x, in its structure, if they can be had without taking them away; else None."""
+    if is_sequence(data):
+        return unpacked(data[0])[0]
+    if is_iterable(data):
+        iterator = iter(data)
+        return None if iterator is data else unpacked(next(iterator, None))[0]
+    return None if isinstance(data, Rows) else data
+
+
 def rows(model, x, y, weight):
     """The dataset for what Keras's fit, evaluate and predict take as x, y and sample_weight."""
     if x is None:

@@ -3,12 +3,14 @@ all that either knows: weights, the optimizer's state, the seeds of dropout."""
 
 import os
 import shutil
+import sys
 import tempfile
 
 import numpy as np
 
 from . import _library as c
 from ._model import Model
+from ._traced import Optimizer, functional, needs_tracing
 from ._unsaved import exclude_from_weight_decay, refuse, whole_losses
 
 
@@ -19,26 +21,34 @@ def is_keras(model):
 class Twin:
     """`keras` is the caller's model, `model` libkeel's. trains: the caller's is to become trained."""
 
-    def __init__(self, keras, trains):
+    def __init__(self, keras, trains, x, say):
         self.keras, self.trains, self.model = keras, trains, None
+        self.form, self.optimizer = keras, None  # what is written and read: `keras`, or a graph of it
         self.old = False  # a step has been made since `keras` was as `model` is
         self.known = self.rate = None  # what `keras` had before a callback
         optimizer = getattr(keras, "optimizer", None)
         refuse(keras)
-        if not getattr(keras, "built", True):
+        own = needs_tracing(keras)
+        if not own and not getattr(keras, "built", True):
             raise c.ArgumentError(
                 f"model '{keras.name}' has no weights yet: give it an Input, or call it once"
             )
         if trains and optimizer is None:
             raise c.ArgumentError(f"model '{keras.name}' is not compiled: call its compile() first")
+        if own:
+            self.form = functional(sys.modules["keras"], keras, x, say)
         if trains and not optimizer.built:
             optimizer.build(keras.trainable_variables)
+        if own and trains:
+            self.optimizer = Optimizer(keras, self.form)
+        elif own and optimizer is not None:
+            self.form.compile(**keras._compile_config.config)
         self.has_rate = trains and not has_schedule(optimizer)
         self.folder = tempfile.mkdtemp(prefix="keel-")
         try:
             path = os.path.join(self.folder, "model.keras")
             with whole_losses(keras):
-                keras.save(path)
+                self.form.save(path)
             try:
                 self.model = Model(path, trains)
             except c.Error as error:
@@ -70,7 +80,9 @@ class Twin:
         """Weights and optimizer of libkeel's model become those of the caller's."""
         path = os.path.join(self.folder, "now.weights.h5")
         self.model.save_weights(path)
-        self.keras.load_weights(path)
+        self.form.load_weights(path)
+        if self.optimizer:
+            self.optimizer.take_back()
         os.remove(path)
         self.old, self.known = False, None
 
@@ -85,7 +97,7 @@ class Twin:
         if all(np.array_equal(a, b, equal_nan=True) for a, b in zip(now, self.known)):
             return
         path = os.path.join(self.folder, "set.weights.h5")
-        self.keras.save_weights(path)
+        self.form.save_weights(path)
         self.model.load_weights(path)
         os.remove(path)
         self.known = [np.array(w) for w in now]
@@ -93,7 +105,7 @@ class Twin:
     def kind_of_outputs(self):
         """dict, list or tuple, if outputs are given so; a Sequential model has only one."""
         try:
-            return type(self.keras.output)
+            return type(self.form.output)
         except AttributeError:
             return None
 

@@ -1,0 +1,255 @@
+"""Models with classes of the caller's own, as a Functional model of Keras's layers.
+
+A subclass of keras.Model, or of Layer, says in `call` what it computes, by Keras's layers and keras.ops.
+So its calls are made on symbolic tensors: what it calls stays, and it disappears. The layers are the
+caller's, so the weights are the same variables. Python code that decides by values, that adds losses, or
+that uses weights outside of Keras's layers cannot be seen so; then the model is refused, by name."""
+
+import contextlib
+import inspect
+
+import numpy as np
+
+from . import _library as c
+from ._rows import as_array, first_of
+
+STILL = ("BatchNormalization", "GaussianNoise", "GaussianDropout", "AlphaDropout", "SpectralNormalization")
+STEPS = ("train_step", "test_step", "predict_step", "compute_loss", "compute_metrics")
+
+
+def is_own(layer):
+    return not type(layer).__module__.startswith("keras.")
+
+
+def needs_tracing(model):
+    return any(is_own(layer) for layer in model._flatten_layers())
+
+
+def refuse(layer, why):
+    raise c.Unsupported(
+        f"'{layer.name}' is a {type(layer).__name__}, whose call Keel cannot take as a graph: {why}"
+    )
+
+
+class Tracer:
+    """While it is open, layers of the caller's own classes, and models that have some, are inlined.
+    Keras's layers stay. training: what `call` gets if it asks; None in the graph that is used."""
+
+    def __init__(self, keras, training):
+        self.keras, self.training = keras, training
+        self.root = None  # a symbolic input
+        self.within = []  # the layers of the caller's own classes whose call is running
+
+    def symbolic(self, values):
+        return [v for v in self.keras.tree.flatten(values) if isinstance(v, self.keras.KerasTensor)]
+
+    def call(self, original, layer, args, kwargs):
+        if not self.symbolic((args, kwargs)):
+            if not isinstance(layer, self.keras.layers.Embedding) or len(args) != 1 or kwargs:
+                return original(layer, *args, **kwargs)
+            args = (self.spread(args[0]),)
+        if self.within and self.training is None and kwargs.get("training") is not None:
+            # a Functional model would overrule it
+            refuse(self.within[-1], f"it calls '{layer.name}' with training={kwargs['training']}")
+        if is_own(layer) or (isinstance(layer, self.keras.Model) and needs_tracing(layer)):
+            return self.inline(layer, args, kwargs)
+        out = original(layer, *args, **kwargs)
+        if self.within and any(has_mask(t) for t in self.symbolic(out)):
+            refuse(self.within[-1], f"'{layer.name}' within it makes a mask")
+        return out
+
+    def inline(self, layer, args, kwargs):
+        own = is_own(layer)
+        if own and getattr(layer, "activity_regularizer", None) is not None:
+            refuse(layer, "it has an activity_regularizer")
+        if own and any(has_mask(t) for t in self.symbolic((args, kwargs))):
+            refuse(layer, "it gets a mask")
+        if getattr(layer, "autocast", True):
+            as_it = lambda t: self.cast(t, layer.compute_dtype)
+            args, kwargs = self.keras.tree.map_structure(as_it, (args, kwargs))
+        kwargs = {k: v for k, v in kwargs.items() if k != "training"}
+        if "training" in inspect.signature(layer.call).parameters:
+            kwargs["training"] = self.training
+        if own:
+            self.within.append(layer)
+        try:
+            return layer.call(*args, **kwargs)
+        finally:
+            if own:
+                self.within.pop()
+
+    def cast(self, t, dtype):
+        floats = isinstance(t, self.keras.KerasTensor) and self.keras.backend.is_float_dtype(t.dtype)
+        return self.keras.ops.cast(t, dtype) if floats and t.dtype != dtype else t
+
+    def spread(self, values):
+        """Places, as of ops.arange, for each row of the input: so an Embedding of them is in the graph."""
+        ops = self.keras.ops
+        values = np.asarray(ops.convert_to_numpy(values)).astype("int32")
+        if values.ndim > 1 and values.shape[0] == 1:
+            values = values[0]
+        rows = self.root
+        while len(rows.shape) > 1:
+            rows = rows[:, 0]
+        rows = ops.cast(ops.zeros_like(rows), "int32")
+        return ops.reshape(rows, (-1,) + (1,) * values.ndim) + values[None]
+
+    @contextlib.contextmanager
+    def open(self):
+        """Not while another thread calls layers: it changes Layer's own __call__."""
+        layer_class, tracer = self.keras.layers.Layer, self
+        original = layer_class.__call__
+        layer_class.__call__ = lambda layer, *args, **kwargs: tracer.call(original, layer, args, kwargs)
+        try:
+            yield
+        finally:
+            layer_class.__call__ = original
+
+
+def has_mask(t):
+    return getattr(t, "_keras_mask", None) is not None
+
+
+def inputs_of(keras, model, x):
+    """New inputs: those of a Functional model, or such as the arrays `x` are, by shape and type."""
+    struct = getattr(getattr(model, "_functional", model), "_inputs_struct", None)
+    if struct is not None:
+        return keras.tree.map_structure(
+            lambda t: keras.Input(batch_shape=t.shape, dtype=t.dtype, name=t._keras_history.operation.name),
+            struct,
+        )
+    if x is None:
+        refuse(model, "its inputs are known from arrays, or from data that can be begun anew")
+    return keras.tree.map_structure(lambda a: keras.Input(a.shape[1:], dtype=a.dtype.name), x)
+
+
+def is_still(model):
+    """Keras tells a model that it is trained only if its call asks; else its layers never learn of it."""
+    return is_own(model) and "training" not in inspect.signature(model.call).parameters
+
+
+def with_names(keras, outputs, names):
+    """Losses and logs go by the names of the layers that outputs come from."""
+    flat = keras.tree.flatten(outputs)
+    if isinstance(outputs, dict) or len(names or []) != len(flat):
+        return outputs
+    makers = [t._keras_history.operation.name for t in flat]
+    flat = [t if maker == n else keras.layers.Identity(name=n)(t) for t, maker, n in zip(flat, makers, names)]
+    return keras.tree.pack_sequence_as(outputs, flat)
+
+
+def trace(keras, model, x, training):
+    tracer = Tracer(keras, training)
+    inputs = inputs_of(keras, model, x)
+    tracer.root = keras.tree.flatten(inputs)[0]
+    try:
+        with tracer.open():
+            outputs = tracer.inline(model, (inputs,), {})
+        if is_still(model):  # a model within, which is never told that it is trained
+            within = keras.Model(inputs, outputs, name=f"{model.name}_graph")
+            inputs = keras.tree.map_structure(
+                lambda t: keras.Input(batch_shape=t.shape, dtype=t.dtype), inputs
+            )
+            outputs = within(inputs, training=False)
+        outputs = with_names(keras, outputs, getattr(model, "output_names", None))
+        return keras.Model(inputs, outputs, name=model.name)
+    except c.Error:
+        raise
+    except Exception as error:
+        refuse(model, f"{type(error).__name__}: {str(error).splitlines()[0]}")
+
+
+def all_operations(keras, form):
+    """Which layers of the caller and which operations, in order."""
+    found = []
+    for o in form.operations:
+        if isinstance(o, keras.layers.Layer) and o.name == f"{form.name}_graph":
+            return all_operations(keras, o)
+        if type(o).__name__ not in ("InputLayer", "Identity"):
+            found.append((type(o).__name__, isinstance(o, keras.layers.Layer) and id(o)))
+    return found
+
+
+def check_variables(model, form):
+    there, trained = {id(v) for v in form.variables}, {id(v) for v in form.trainable_variables}
+    for v in model.variables:
+        if id(v) not in there:
+            refuse(
+                model, f"variable '{v.path}' is used outside of Keras's layers, or for no value of the inputs"
+            )
+    if {id(v) for v in model.trainable_variables} != trained:
+        refuse(model, "other weights would be trained")
+
+
+def check_values(keras, model, form):
+    """Of a few made-up rows both give the same."""
+    rng = np.random.default_rng(0)
+
+    def made_up(t):
+        shape = (3, *(d or 4 for d in t.shape[1:]))
+        floats = keras.backend.is_float_dtype(t.dtype)
+        return (rng.random(shape) if floats else np.arange(np.prod(shape)).reshape(shape) % 2).astype(t.dtype)
+
+    if any(t.dtype == "string" for t in form.inputs):
+        refuse(model, "it takes texts")
+    x = keras.tree.map_structure(made_up, form._inputs_struct)
+    apart = 1e-4 if form.compute_dtype == "float32" else 1e-2
+    for pair in zip(*(keras.tree.flatten(m(x, training=False)) for m in (model, form))):
+        a, b = (np.asarray(keras.ops.convert_to_numpy(v), "float64") for v in pair)
+        if a.shape != b.shape or not np.allclose(a, b, apart, apart / 10):
+            refuse(model, "the graph gives other values")
+
+
+def functional(keras, model, data, say):
+    """The same model of Keras's layers alone, with the same variables; not compiled. `data`: x of the run.
+    `say` is told what its author may not have meant."""
+    x = first_of(data)
+    if x is not None:
+        x = keras.tree.map_structure(lambda a: as_array(a, "x"), x)
+    for name in STEPS:
+        if not getattr(type(model), name).__module__.startswith("keras."):
+            refuse(model, f"it has a {name} of its own")
+    if not model.built and x is not None:
+        model(keras.tree.map_structure(lambda a: a[:1], x))
+    form = trace(keras, model, x, None)
+    for training in (True, False):
+        if all_operations(keras, trace(keras, model, x, training)) != all_operations(keras, form):
+            refuse(model, "it computes something else in training")
+    if any(is_own(layer) and layer._losses for layer in model._flatten_layers()):
+        refuse(model, "it adds losses")
+    check_variables(model, form)
+    check_values(keras, model, form)
+    names = [name for name, _ in all_operations(keras, form)]
+    if is_still(model) and any(name in STILL or "Dropout" in name for name in names):
+        say(
+            f"{type(model).__name__}.call takes no 'training', so its layers are in inference mode, as in Keras"
+        )
+    return form
+
+
+class Optimizer:
+    """The optimizer of a traced model beside the caller's, whose variables are in another order."""
+
+    def __init__(self, model, form):
+        self.of = model.optimizer
+        made = type(self.of).from_config(self.of.get_config())
+        made.build(form.trainable_variables)
+        options = dict(model._compile_config.config)
+        form.compile(**{**options, "optimizer": made})
+        here, there = self.by_path(self.of), self.by_path(made)
+        if here.keys() != there.keys() or len(here) != len(self.of.variables):
+            refuse(
+                model,
+                "two of its weights have the same path, so the optimizer's variables cannot be told apart",
+            )
+        self.pairs = [(here[path], there[path]) for path in here]
+        for mine, its in self.pairs:
+            its.assign(mine)
+
+    @staticmethod
+    def by_path(optimizer):
+        return {v.path: v for v in optimizer.variables}
+
+    def take_back(self):
+        for mine, its in self.pairs:
+            mine.assign(its)
