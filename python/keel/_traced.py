@@ -62,6 +62,8 @@ class Tracer:
         own = is_own(layer)
         if own and getattr(layer, "activity_regularizer", None) is not None:
             refuse(layer, "it has an activity_regularizer")
+        for v in (*layer._trainable_variables, *layer._non_trainable_variables) if own else ():
+            refuse(layer, f"variable '{v.path}' is its own, not that of a layer of Keras within it")
         if own and any(has_mask(t) for t in self.symbolic((args, kwargs))):
             refuse(layer, "it gets a mask")
         if getattr(layer, "autocast", True):
@@ -96,14 +98,21 @@ class Tracer:
 
     @contextlib.contextmanager
     def open(self):
-        """Not while another thread calls layers: it changes Layer's own __call__."""
-        layer_class, tracer = self.keras.layers.Layer, self
-        original = layer_class.__call__
-        layer_class.__call__ = lambda layer, *args, **kwargs: tracer.call(original, layer, args, kwargs)
+        """Not while another thread calls layers: it changes Layer's own __call__. The number of rows is not
+        known here: it is -1, as reshape takes it."""
+        layer_class, ops, tracer = self.keras.layers.Layer, self.keras.ops, self
+        call, shape, reshape = layer_class.__call__, ops.shape, ops.reshape
+        layer_class.__call__ = lambda layer, *args, **kwargs: tracer.call(call, layer, args, kwargs)
+        ops.shape = lambda x: known(shape(x))
+        ops.reshape = lambda x, newshape: reshape(x, known(newshape))
         try:
             yield
         finally:
-            layer_class.__call__ = original
+            layer_class.__call__, ops.shape, ops.reshape = call, shape, reshape
+
+
+def known(shape):
+    return shape if isinstance(shape, int) else tuple(-1 if d is None else d for d in shape)
 
 
 def has_mask(t):
@@ -165,8 +174,9 @@ def all_operations(keras, form):
     for o in form.operations:
         if isinstance(o, keras.layers.Layer) and o.name == f"{form.name}_graph":
             return all_operations(keras, o)
+        weighs = isinstance(o, keras.layers.Layer) and o.variables  # others may be made in each call
         if type(o).__name__ not in ("InputLayer", "Identity"):
-            found.append((type(o).__name__, isinstance(o, keras.layers.Layer) and id(o)))
+            found.append((type(o).__name__, weighs and id(o)))
     return found
 
 
@@ -174,9 +184,7 @@ def check_variables(model, form):
     there, trained = {id(v) for v in form.variables}, {id(v) for v in form.trainable_variables}
     for v in model.variables:
         if id(v) not in there:
-            refuse(
-                model, f"variable '{v.path}' is used outside of Keras's layers, or for no value of the inputs"
-            )
+            refuse(model, f"variable '{v.path}' is not reached from the inputs")
     if {id(v) for v in model.trainable_variables} != trained:
         refuse(model, "other weights would be trained")
 
