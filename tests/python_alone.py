@@ -177,6 +177,9 @@ def failures_are_exceptions():
         ("float32", "x"),
     ]:
         fails(keel.ArgumentError, name, lambda: trained(x, y, **{name: value}))
+    for weights in ({-1: 1.0}, {"a": 1.0}, {1 << 40: 1.0}):
+        fails(keel.ArgumentError, "class_weight", lambda: trained(x, y, class_weight=weights))
+    fails(keel.ArgumentError, "no callback", lambda: trained(x, y, callbacks=[3]))
     fails(keel.Unsupported, "object", lambda: trained(np.array([[None] * 6] * 37), y))
     fails(keel.Unsupported, "list", lambda: trained(x, y, validation_freq=[1, 2]))
     fails(keel.ArgumentError, "None", lambda: trained(None))

@@ -150,6 +150,10 @@ class Run:
         self.made, self.list = [], []
         self.python = [x for x in callbacks if not isinstance(x, str)]
         for x in self.python:
+            if not any(hasattr(x, hook) for hook in c.HOOKS):
+                raise c.ArgumentError(
+                    f"{x!r} is no callback: it has neither {c.HOOKS[3]} nor another function of them"
+                )
             if type(x).__name__ == "BackupAndRestore" and type(x).__module__.startswith("keras."):
                 raise c.Unsupported(
                     "BackupAndRestore of Keras cannot place Keel in an epoch; callbacks=[\"BackupAndRestore('FOLDER')\"] is"

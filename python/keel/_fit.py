@@ -1,6 +1,7 @@
 """fit, evaluate and predict: Keras's arguments as options of libkeel, and the run."""
 
 import ctypes
+import operator
 import sys
 import warnings
 
@@ -154,12 +155,28 @@ def steps_of(data, x, batch_size):
     return -(-rows // (batch_size or 32)) if rows >= 0 else None
 
 
+def whole(name, value, least):
+    """A whole number, also NumPy's, that fits into 63 bits."""
+    if (
+        isinstance(value, bool)
+        or not hasattr(value, "__index__")
+        or not least <= operator.index(value) < 2**63
+    ):
+        raise c.ArgumentError(f"{name} is {value!r}; it is a whole number, {least} or more")
+    return operator.index(value)
+
+
 def counts(**values):
     """None is libkeel's 0: its default. So 0 of the caller would become something else."""
-    for name, value in values.items():
-        if value is not None and (int(value) != value or value < 1):
-            raise c.ArgumentError(f"{name} is {value!r}; it is a whole number from 1 on, or None")
-    return values
+    return {name: None if value is None else whole(name, value, 1) for name, value in values.items()}
+
+
+def by_class(weights):
+    """A list of Keras's dict: a class that is not in it weighs 1."""
+    classes = {whole("a class of class_weight", k, 0): float(w) for k, w in weights.items()}
+    if max(classes) >= 1 << 20:
+        raise c.ArgumentError(f"class_weight has class {max(classes)}, which is more than a million")
+    return [classes.get(k, 1.0) for k in range(max(classes) + 1)]
 
 
 def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callbacks=None,
@@ -177,8 +194,8 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         **counts(batch_size=batch_size, epochs=epochs, steps_per_epoch=steps_per_epoch, threads=threads,
                  validation_steps=validation_steps, validation_batch_size=validation_batch_size,
                  validation_freq=validation_freq, input_memory=input_memory),
-        "seed": int(np.random.randint(2**31)) if seed is None else seed,
-        "initial_epoch": initial_epoch,
+        "seed": int(np.random.randint(2**31)) if seed is None else whole("seed", seed, 0),
+        "initial_epoch": whole("initial_epoch", initial_epoch, 0),
         "end": c.place("end", end, c.ENDS),
         "float32": c.place("float32", float32, c.FLOAT32_WAYS),
     }  # fmt: skip
@@ -200,7 +217,7 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
             job.data += [data, validation]
             job.options.validation = validation.handle
         if class_weight:
-            weights = [float(class_weight.get(k, 1)) for k in range(max(class_weight) + 1)]
+            weights = by_class(class_weight)
             job.options.class_weight = (ctypes.c_double * len(weights))(*weights)
             job.options.class_weight_count = len(weights)
         params = {"epochs": epochs, "steps": steps_per_epoch or steps_of(data, x, job.options.batch_size)}
