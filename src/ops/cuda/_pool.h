@@ -41,16 +41,17 @@ struct pool_shape {
     bool relu;
 };
 
-static inline pool_shape pool_shape_of(const keel_call *c)
+/* Windows over `image`, each of which is a place of `windows`. */
+static inline pool_shape pool_shape_between(const keel_spec &image, const keel_spec &windows,
+                                            const keel_pool2d_args &a, int64_t rows)
 {
-    const keel_pool2d_args *a = cuda_args<keel_pool2d_args>(c);
-    const int64_t *in = c->node->in[0].shape.dim, *out = c->node->out[0].shape.dim;
-    return { { in[0], out[0], a->pool[0], a->strides[0], a->pad[0] },
-             { in[1], out[1], a->pool[1], a->strides[1], a->pad[2] },
+    const int64_t *in = image.shape.dim, *out = windows.shape.dim;
+    return { { in[0], out[0], a.pool[0], a.strides[0], a.pad[0] },
+             { in[1], out[1], a.pool[1], a.strides[1], a.pad[2] },
              in[2],
              (in[2] + 3) / 4,
-             c->rows,
-             a->relu };
+             rows,
+             a.relu };
 }
 
 /* Where thread t is in an array of [rows, height, width, groups]. */

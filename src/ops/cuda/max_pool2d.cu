@@ -1,173 +1,33 @@
-/* See ops/max_pool2d.c. What a thread loads for some taps or windows is under way together: see
- * _packs.h. */
-#include "ops/cuda/_packs.h"
-#include "ops/cuda/_pool.h"
+/* See ops/max_pool2d.c. */
+#include "ops/cuda/_max_pool.h"
 
 namespace
 {
-/* K: uint8_t or int32_t, the tap that won; -1 as a K is nobody. */
-const int FOUR = 4;    /* channels of a thread */
-const int AT_ONCE = 4; /* taps, or windows */
-
-/* Goes through the taps of a window. */
-struct tap {
-    int64_t i, j;
-
-    __device__ __forceinline__ void next(const pool_shape &s)
-    {
-        if (++j == s.w.size) i++, j = 0;
-    }
-};
-
-/* y and the tap that won are those of the greatest; a NaN stays. */
-__device__ __forceinline__ void compare(float best[FOUR], int won[FOUR], const float p[FOUR],
-                                        int number, bool first)
+template <class T, class K> void forward_as(const keel_call *c, const pool_shape &s)
 {
-    UNROLL
-    for (int e = 0; e < FOUR; e++) {
-        const bool wins = first || p[e] > best[e] || p[e] != p[e];
-        best[e] = wins ? p[e] : best[e];
-        won[e] = wins ? number : won[e];
-    }
-}
-
-template <class T, class K, bool WIDE>
-__global__ void __launch_bounds__(CUDA_THREADS, 1)
-    forward_kernel(T *y, K *taps, const T *x, const pool_shape s, int64_t all)
-{
-    const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
-    for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < all; t += step) {
-        const pool_place at(s, t, s.h.out, s.w.out);
-        const int64_t n = s.c - at.channel, h = s.h.first(at.h), w = s.w.first(at.w);
-        const T *image = x + at.row * s.h.in * s.w.in * s.c + at.channel;
-        float best[FOUR] = { -INFINITY, -INFINITY, -INFINITY, -INFINITY };
-        int won[FOUR] = { -1, -1, -1, -1 };
-        bool any = false;
-        tap next = { 0, 0 };
-        for (int number = 0; next.i < s.h.size; number += AT_ONCE) {
-            pack<T, FOUR> v[AT_ONCE] = {};
-            bool there[AT_ONCE];
-            UNROLL
-            for (int u = 0; u < AT_ONCE; u++, next.next(s)) {
-                const int64_t i = h + next.i, j = w + next.j;
-                there[u] = next.i < s.h.size && i >= 0 && i < s.h.in && j >= 0 && j < s.w.in;
-                if (there[u]) v[u] = load_place<WIDE, FOUR>(image + (i * s.w.in + j) * s.c, n);
-            }
-            UNROLL
-            for (int u = 0; u < AT_ONCE; u++) {
-                float p[FOUR];
-                if (!there[u]) continue;
-                unpack<FOUR>(p, v[u]);
-                compare(best, won, p, number + u, !any);
-                any = true;
-            }
-        }
-        const int64_t out = ((at.row * s.h.out + at.h) * s.w.out + at.w) * s.c + at.channel;
-        pack<K, FOUR> saved;
-        UNROLL
-        for (int e = 0; e < FOUR; e++) {
-            const bool cut = s.relu && best[e] <= 0;
-            best[e] = cut ? 0 : best[e];
-            saved.v[e] = (K)(cut ? -1 : won[e]);
-        }
-        store_place<WIDE, FOUR>(y + out, best, n);
-        if (!taps) continue;
-        if constexpr (WIDE) {
-            gpu_aligned(taps + out, sizeof saved);
-            *reinterpret_cast<pack<K, FOUR> *>(taps + out) = saved;
-        } else {
-            for (int e = 0; e < FOUR && e < n; e++) taps[out + e] = saved.v[e];
-        }
-    }
-}
-
-const int TILE = 4; /* neighbouring pixels of a thread, which mostly are in the same windows */
-
-template <class T, class K, bool WIDE>
-__global__ void __launch_bounds__(CUDA_THREADS, 1)
-    backward_kernel(T *dx, const T *dy, const K *taps, const pool_shape s, int64_t tiles,
-                    int64_t all, bool adds)
-{
-    const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
-    for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < all; t += step) {
-        const pool_place at(s, t, s.h.in, tiles);
-        const int64_t n = s.c - at.channel, w0 = TILE * at.w, left = s.w.in - w0;
-        const int64_t row = at.row * s.h.out * s.w.out * s.c + at.channel;
-        T *to = dx + ((at.row * s.h.in + at.h) * s.w.in + w0) * s.c + at.channel;
-        float sum[TILE][FOUR] = {};
-        for (int p = 0; p < TILE; p++)
-            if (adds && p < left) unpack<FOUR>(sum[p], load_place<WIDE, FOUR>(to + p * s.c, n));
-        const int size = (int)s.w.size;
-        const int64_t end_h = s.h.end_with(at.h), first_w = s.w.first_with(w0);
-        const int64_t end_w = s.w.end_with(w0 + (left < TILE ? left : TILE) - 1);
-        for (int64_t h = s.h.first_with(at.h); h < end_h; h++)
-            for (int64_t w = first_w; w < end_w; w += AT_ONCE) {
-                const int i = (int)(at.h - s.h.first(h)) * size;
-                pack<K, FOUR> won[AT_ONCE];
-                pack<T, FOUR> given[AT_ONCE];
-                UNROLL
-                for (int u = 0; u < AT_ONCE; u++) {
-                    const int64_t out = row + (h * s.w.out + (w + u < end_w ? w + u : w)) * s.c;
-                    won[u] = load_place<WIDE, FOUR>(taps + out, n);
-                    given[u] = load_place<WIDE, FOUR>(dy + out, n);
-                }
-                UNROLL
-                for (int u = 0; u < AT_ONCE; u++) {
-                    float g[FOUR];
-                    unpack<FOUR>(g, given[u]);
-                    UNROLL
-                    for (int p = 0; p < TILE; p++) {
-                        const int j = (int)(w0 - s.w.first(w + u)) + p;
-                        const bool has = w + u < end_w && j >= 0 && j < size; /* this pixel */
-                        UNROLL
-                        for (int e = 0; e < FOUR; e++)
-                            sum[p][e] += has && (int)won[u].v[e] == i + j ? g[e] : 0;
-                    }
-                }
-            }
-        for (int p = 0; p < TILE; p++)
-            if (p < left) store_place<WIDE, FOUR>(to + p * s.c, sum[p], n);
-    }
-}
-
-template <class T, class K> void forward_as(const keel_call *c)
-{
-    const pool_shape s = pool_shape_of(c);
-    const int64_t all = s.rows * s.h.out * s.w.out * s.groups;
-    T *y = cuda_out<T>(c);
-    const T *x = cuda_in<T>(c, 0);
     K *taps = c->node->n_saved ? static_cast<K *>(c->saved[0]) : nullptr;
-    const bool wide = s.c % 4 == 0 && wide4(x) && wide4(y) && (!taps || wide4(taps));
-    cuda_launch(c, wide ? forward_kernel<T, K, true> : forward_kernel<T, K, false>,
-                cuda_blocks(all), CUDA_THREADS, 0, y, taps, x, s, all);
+    max_pool(c, s, cuda_out<T>(c), taps, cuda_in<T>(c, 0));
 }
 
-template <class T, class K> void backward_as(const keel_call *c)
+template <class T, class K> void backward_as(const keel_call *c, const pool_shape &s)
 {
-    const pool_shape s = pool_shape_of(c);
-    const int64_t tiles = (s.w.in + TILE - 1) / TILE, all = s.rows * s.h.in * tiles * s.groups;
     T *dx = cuda_in_grad<T>(c, 0);
-    const T *dy = cuda_out_grad<T>(c);
     const K *taps = static_cast<const K *>(c->saved[0]);
-    const bool wide = s.c % 4 == 0 && wide4(dx) && wide4(dy) && wide4(taps);
-    if (dx)
-        cuda_launch(c, wide ? backward_kernel<T, K, true> : backward_kernel<T, K, false>,
-                    cuda_blocks(all), CUDA_THREADS, 0, dx, dy, taps, s, tiles, all, c->in_adds[0]);
-}
-
-bool has_many_taps(const keel_node *n)
-{
-    return n->n_saved && n->saved[0].dtype == KEEL_INT32;
+    if (dx) max_pool_back(c, s, dx, cuda_out_grad<T>(c), taps, c->in_adds[0]);
 }
 
 template <class T> void forward(const keel_call *c)
 {
-    has_many_taps(c->node) ? forward_as<T, int32_t>(c) : forward_as<T, uint8_t>(c);
+    const keel_pool2d_args &a = *cuda_args<keel_pool2d_args>(c);
+    const pool_shape s = pool_shape_between(c->node->in[0], c->node->out[0], a, c->rows);
+    max_pool_has_many_taps(a) ? forward_as<T, int32_t>(c, s) : forward_as<T, uint8_t>(c, s);
 }
 
 template <class T> void backward(const keel_call *c)
 {
-    has_many_taps(c->node) ? backward_as<T, int32_t>(c) : backward_as<T, uint8_t>(c);
+    const keel_pool2d_args &a = *cuda_args<keel_pool2d_args>(c);
+    const pool_shape s = pool_shape_between(c->node->in[0], c->node->out[0], a, c->rows);
+    max_pool_has_many_taps(a) ? backward_as<T, int32_t>(c, s) : backward_as<T, uint8_t>(c, s);
 }
 } // namespace
 
