@@ -1,6 +1,7 @@
-/* Which passes of the networks of keel bench have no kernel for CUDA and run on copies on the host:
- * exactly those that tests/cuda_staged.list names, so that none is added unseen, and one that gets
- * a kernel leaves the list. Programs are compiled for it, with their kernels prepared, and not run.
+/* Which passes have no kernel for CUDA and run on copies on the host. Of ops: none, in any type. Of
+ * the networks of keel bench, whose kernels may refuse: exactly those that tests/cuda_staged.list
+ * names, so that none is added unseen, and one that gets a kernel leaves the list. Programs are
+ * compiled for it, with their kernels prepared, and not run.
  *
  *     test_cuda_staged --write FILE    writes the list */
 #include "command.h"
@@ -63,6 +64,42 @@ static const keel_device_type planned = { .name = "planned",
                                           .finish = finish,
                                           .kernels = keel_cuda_kernels };
 
+static const char *const passes[] = { "forward", "backward", "weights", "partial",
+                                      "partial backward" };
+
+/* ---- ops ------------------------------------------------------------------------------------- */
+
+static bool has_reference(const keel_op *op, keel_pass pass)
+{
+    const keel_run of[KEEL_PASS_COUNT] = { op->forward[0], op->backward[0], op->weights[0],
+                                           op->partial[0], op->partial_backward[0] };
+    return of[pass] != NULL;
+}
+
+static const keel_kernel *kernel_of(const keel_op *op)
+{
+    int i = 0;
+    while (keel_cuda_kernels[i] && keel_cuda_kernels[i]->op != op) i++;
+    return keel_cuda_kernels[i];
+}
+
+static void every_pass_of_an_op_has_kernels(void **state)
+{
+    (void)state;
+    int missing = 0;
+    for (int i = 0; keel_ops[i]; i++)
+        for (int pass = 0; pass < KEEL_PASS_COUNT; pass++) {
+            const keel_op *op = keel_ops[i];
+            const keel_kernel *k = kernel_of(op);
+            if (!has_reference(op, (keel_pass)pass)) continue;
+            const bool narrow = op->casts || (k && k->narrow[pass] && k->half[pass]);
+            if (k && k->run[pass] && narrow) continue;
+            print_error("%s has no kernel for %s\n", op->name, passes[pass]);
+            missing++;
+        }
+    if (missing) fail_msg("%d passes would run on copies on the host", missing);
+}
+
 /* ---- what is staged -------------------------------------------------------------------------- */
 
 enum { LINES_MAX = 400, LINE_MAX_BYTES = 400 };
@@ -86,8 +123,6 @@ static void note(const char *what, const char *network)
 
 static void note_staged(const keel_program *p, const char *policy, const char *network)
 {
-    static const char *const passes[] = { "forward", "backward", "weights", "partial",
-                                          "partial backward" };
     for (int i = 0; i < p->graph->n_node; i++)
         for (int pass = 0; pass < KEEL_PASS_COUNT; pass++) {
             const keel_node *n = &p->graph->node[i].node;
@@ -181,6 +216,7 @@ static int write_list(const char *path)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_pass_of_an_op_has_kernels),
         cmocka_unit_test(the_list_names_what_is_staged),
     };
     if (argc == 3 && !strcmp(argv[1], "--write")) return write_list(argv[2]);
