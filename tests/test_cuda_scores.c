@@ -25,6 +25,7 @@ static void *there(const void *host, int64_t bytes, const char *name)
     return at;
 }
 
+static bool adds[4];       /* to the gradient of the prediction, which has another loss */
 static keel_status status; /* of the last call on the emulator */
 static char error[1024];
 
@@ -41,16 +42,18 @@ static void call_some(const work *w, const keel_node *n, const keel_kernel *k, k
     const void *from[4] = { w->p, w->t, w->weight, w->mask };
     const void *in[4] = { NULL };
     void *in_grad[4] = { NULL };
-    const bool adds[4] = { false };
     for (int i = 0; i < n->n_in; i++) {
         const int64_t bytes = keel_row_count(&n->in[i]) * (int64_t)keel_dtype_size(n->in[i].dtype);
         if (from[i]) in[i] = there((const char *)from[i] + first * bytes, rows * bytes, "in");
     }
     const int64_t numbers = rows * w->shape->elements * w->shape->last;
+    float *grad = a->grad + first * w->shape->elements * w->shape->last;
     if (pass == KEEL_BACKWARD)
-        in_grad[0] = there(NULL, numbers * (int64_t)sizeof(float), "gradient");
+        in_grad[0] = there(adds[0] ? grad : NULL, numbers * (int64_t)sizeof *grad, "gradient");
     double *sums = there(NULL, rows * length * (int64_t)sizeof *sums, "sums");
-    keel_prepare p = { .node = n, .pass = pass, .rows = rows, .device = emu_device() };
+    keel_prepare p = {
+        .node = n, .pass = pass, .rows = rows, .in_adds = adds[0], .device = emu_device()
+    };
     assert_int_equal(k->prepare(&p), KEEL_OK);
     const keel_call c = { .node = n,
                           .device = emu_device(),
@@ -70,9 +73,7 @@ static void call_some(const work *w, const keel_node *n, const keel_kernel *k, k
     status = emu_data_fault();
     if (status < 0) snprintf(error, sizeof error, "%s", keel_error());
     emu_copy_out(a->sums + first * length, sums, rows * length * (int64_t)sizeof *sums);
-    if (in_grad[0])
-        emu_copy_out(a->grad + first * w->shape->elements * w->shape->last, in_grad[0],
-                     numbers * (int64_t)sizeof(float));
+    if (in_grad[0]) emu_copy_out(grad, in_grad[0], numbers * (int64_t)sizeof *grad);
     emu_release_all();
 }
 
@@ -95,8 +96,7 @@ static void refer(const work *w, const keel_node *n, keel_pass pass, answer *a)
                                       .loss_seeds = 1 };
     const keel_step_facts alone = { .rows = w->shape->rows };
     const void *in[4] = { w->p, w->t, w->weight, w->mask };
-    void *in_grad[4] = { a->grad };
-    const bool adds[4] = { false };
+    void *in_grad[4] = { a->grad }, *scratch = keel_calloc((size_t)n->scratch + 1, 1);
     const keel_call c = { .node = n,
                           .device = emu_device(),
                           .step = w->args.meets ? &meeting : &alone,
@@ -105,11 +105,13 @@ static void refer(const work *w, const keel_node *n, keel_pass pass, answer *a)
                           .in_grad = pass == KEEL_BACKWARD ? in_grad : NULL,
                           .in_adds = adds,
                           .partial = a->sums,
-                          .merged = merged };
+                          .merged = merged,
+                          .scratch = scratch };
     (pass == KEEL_FORWARD    ? n->op->forward
      : pass == KEEL_BACKWARD ? n->op->backward
                              : n->op->partial_backward)[0](&c);
     (void)keel_call_status_take();
+    keel_free(scratch);
 }
 
 static void near(const char *what, const char *of, double want, double got, double most)
@@ -125,6 +127,8 @@ static void compare(const work *w, const keel_node *n, keel_pass pass, int64_t l
     const int64_t count = w->shape->rows * w->shape->elements * w->shape->last;
     answer want = answer_open(w), got = answer_open(w), cut = answer_open(w);
     double most = 0, largest = 0;
+    for (int64_t i = 0; adds[0] && i < count; i++)
+        want.grad[i] = got.grad[i] = cut.grad[i] = (float)(i % 7 - 3);
     refer(w, n, pass, &want);
     run(w, n, k, pass, 1, length, &got);
     assert_int_equal(status, KEEL_OK);
@@ -157,6 +161,9 @@ static void losses_are_those_of_the_reference(void **unused)
                          shapes[s].what);
                 if (!meets) compare(&w, &w.node, KEEL_FORWARD, KEEL_LOSS_SUMS, what);
                 compare(&w, &w.node, KEEL_BACKWARD, KEEL_LOSS_SUMS, what);
+                adds[0] = true;
+                compare(&w, &w.node, KEEL_BACKWARD, KEEL_LOSS_SUMS, what);
+                adds[0] = false;
                 if (meets) compare(&w, &w.node, KEEL_PARTIAL_BACKWARD, KEEL_LOSS_TERMS, what);
                 work_close(&w);
             }

@@ -257,6 +257,28 @@ static inline void score_labels(const keel_call *c, const score_frame &f, double
               });
 }
 
+static __global__ void __launch_bounds__(CUDA_THREADS)
+    score_add_kernel(float *to, const float *from, int64_t n)
+{
+    const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
+    for (int64_t i = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; i < n; i += step)
+        to[i] += from[i];
+}
+
+/* Room for a gradient that is added to that of another loss of the prediction: behind the rest of
+ * scratch. Terms overwrite. */
+static inline float *score_apart(const score_frame &f)
+{
+    float *labels = reinterpret_cast<float *>(f.each + SCORE_SUMS * f.rows * f.elements);
+    return f.label ? labels + f.rows * f.elements : labels;
+}
+
+static inline void score_add(const keel_call *c, const score_frame &f, float *to)
+{
+    const int64_t n = f.rows * f.elements * f.last;
+    cuda_launch(c, score_add_kernel, cuda_blocks(n), CUDA_THREADS, 0, to, score_apart(f), n);
+}
+
 /* The end of prepare, for targets of that kind. */
 static inline keel_status score_prepare(keel_prepare *p, keel_target_kind target)
 {
@@ -266,9 +288,9 @@ static inline keel_status score_prepare(keel_prepare *p, keel_target_kind target
     KEEL_TRY(keel_target_check(target, "", &in[KEEL_SCORE_PREDICTION], &in[KEEL_SCORE_TARGET], &d));
     if (d.last > INT32_MAX || (labels && !knows_type(in[KEEL_SCORE_TARGET].dtype)))
         return KEEL_EUNSUP;
-    return cuda_prepare(
-        p, p->rows * d.elements *
-               (SCORE_SUMS * (int64_t)sizeof(double) + (labels ? (int64_t)sizeof(int32_t) : 0)));
+    const int64_t sums = SCORE_SUMS * (int64_t)sizeof(double), label = labels ? 4 : 0;
+    const int64_t grad = p->in_adds ? d.last * (int64_t)sizeof(float) : 0;
+    return cuda_prepare(p, p->rows * d.elements * (sums + label + grad));
 }
 
 #endif

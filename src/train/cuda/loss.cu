@@ -89,10 +89,13 @@ void run(const keel_call *c)
 {
     const keel_loss_args *a = cuda_args<keel_loss_args>(c);
     score_frame f = frame_of(c);
-    f.grad = c->in_grad ? cuda_in_grad<float>(c, KEEL_SCORE_PREDICTION) : nullptr;
-    if (f.grad) f.seed = seed_of(c);
+    float *grad = c->in_grad ? cuda_in_grad<float>(c, KEEL_SCORE_PREDICTION) : nullptr;
+    const bool adds = grad && c->in_adds[KEEL_SCORE_PREDICTION];
+    f.grad = adds ? score_apart(f) : grad;
+    if (grad) f.seed = seed_of(c);
     score_labels(c, f, score_left_out(a->loss, a->args), false);
     score_of_loss(a->loss, a->args)(c, f);
+    if (adds) score_add(c, f, grad);
     score_rows(c, f, SCORE_LOSS);
 }
 
