@@ -31,18 +31,33 @@ static __global__ void __launch_bounds__(CUDA_THREADS, 1)
     }
 }
 
+/* The same of a window that the layer gives. */
+static inline double frame_given_factor(const keel_frames_args &a, int64_t i)
+{
+    const double w = window_given_at(a.window, a.size, i);
+    double sum = 0;
+    if (!a.inverse) return w;
+    for (int64_t k = i % a.stride; k < a.size; k += a.stride) {
+        const double other = window_given_at(a.window, a.size, k);
+        sum += other * other;
+    }
+    return w / sum;
+}
+
 static inline const double *frame_factors(const keel_call *c)
 {
-    const keel_frames_args *a = cuda_args<keel_frames_args>(c);
+    const keel_frames_args &a = *cuda_args<keel_frames_args>(c);
     double *factor = static_cast<double *>(c->scratch);
-    cuda_launch(c, frame_factors_kernel, cuda_blocks(a->size), CUDA_THREADS, 0, factor, *a);
+    if (window_is_given(a.window))
+        give(c, factor, a.size, 1, [&](int64_t i) { return frame_given_factor(a, i); });
+    else
+        cuda_launch(c, frame_factors_kernel, cuda_blocks(a.size), CUDA_THREADS, 0, factor, a);
     return factor;
 }
 
 static inline keel_status frames_prepare(keel_prepare *p)
 {
     const keel_frames_args *a = static_cast<const keel_frames_args *>(p->node->args);
-    if (!window_is_known(a->window)) return KEEL_EUNSUP;
     return cuda_prepare(p, a->size * (int64_t)sizeof(double));
 }
 

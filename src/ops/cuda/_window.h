@@ -1,19 +1,26 @@
 /* Windows of a signal, which ops/transform.h describes: the numbers that multiply a frame. One that
- * the layer gives lies with the host, so an op that has such a one is left to its reference. */
+ * the layer gives lies with the host (_given.h). */
 #ifndef KEEL_OPS_CUDA_WINDOW_H
 #define KEEL_OPS_CUDA_WINDOW_H
-#include "ops/cuda/_kernel.h"
+#include "ops/cuda/_given.h"
 #include <math.h>
 extern "C" {
 #include "ops/mel_spectrogram.h"
 }
 
-static inline bool window_is_known(const keel_fft_window &w)
+static inline bool window_is_given(const keel_fft_window &w)
 {
-    return w.kind != KEEL_GIVEN_WINDOW;
+    return w.kind == KEEL_GIVEN_WINDOW;
 }
 
-/* As keel_window_at. */
+/* As keel_window_at, of such a one. */
+static inline double window_given_at(const keel_fft_window &w, int64_t size, int64_t i)
+{
+    const int64_t k = i - (size - w.length) / 2;
+    return k < 0 || k >= w.length ? 0 : w.given[k];
+}
+
+/* As keel_window_at, of any other. */
 static __device__ __forceinline__ double window_at(const keel_fft_window &w, int64_t size,
                                                    int64_t i)
 {

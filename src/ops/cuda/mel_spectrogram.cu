@@ -256,7 +256,11 @@ rooms rooms_of(const keel_call *c, const bands &b)
     r.top = reinterpret_cast<loudest *>(r.d + b.lines * b.a.bands);
     r.weight = reinterpret_cast<float *>(r.top + rows);
     r.sums = r.weight + b.bins * b.a.bands;
-    cuda_launch(c, window_kernel, cuda_blocks(b.a.size), CUDA_THREADS, 0, r.window, b);
+    if (window_is_given(b.a.window))
+        give(c, r.window, b.a.size, 1,
+             [&](int64_t i) { return window_given_at(b.a.window, b.a.size, i); });
+    else
+        cuda_launch(c, window_kernel, cuda_blocks(b.a.size), CUDA_THREADS, 0, r.window, b);
     cuda_launch(c, weights_kernel, cuda_blocks(b.bins * b.a.bands), CUDA_THREADS, 0, r.weight, b);
     return r;
 }
@@ -265,7 +269,7 @@ keel_status prepare(keel_prepare *p)
 {
     const bands b = bands_of(p->node, p->rows);
     const int64_t rows = b.lines / b.s.frames, numbers = b.lines * b.a.bands;
-    if (!window_is_known(b.a.window) || b.a.bands * b.s.frames > UINT32_MAX) return KEEL_EUNSUP;
+    if (b.a.bands * b.s.frames > UINT32_MAX) return KEEL_EUNSUP;
     return cuda_prepare(p, fourier_scratch(b.a.size, b.lines) +
                                (b.a.size + b.lines * b.bins + numbers) * (int64_t)sizeof(double) +
                                rows * (int64_t)sizeof(loudest) +
