@@ -263,11 +263,8 @@ static void what_is_not_finite_shows_in_the_loss(void **unused)
             work_open(&w, &losses[l], &shapes[s], 1, false);
             answer a = answer_open(&w);
             const bool ignores = strstr(losses[l].config, "ignore") != NULL;
-            /* probabilities that are cut, and logarithms of the larger of two */
-            const bool hides = losses[l].numbers == PROBABILITIES &&
-                               (strstr(losses[l].name, "sparse") || strstr(losses[l].name, "log"));
             const int64_t elements = shapes[s].elements;
-            if (ignores || hides || w.weight[0] == 0 || (shapes[s].masked && w.mask[0] == 0) ||
+            if (ignores || w.weight[0] == 0 || (shapes[s].masked && w.mask[0] == 0) ||
                 elements > 1) {
                 answer_close(&a);
                 work_close(&w);

@@ -230,6 +230,22 @@ static void rows_of_weight_zero_leave_no_trace(void **state)
     }
 }
 
+/* Or a fit would go on with it, as if nothing were wrong. */
+static void a_prediction_that_is_no_number_shows_in_the_loss(void **state)
+{
+    for (size_t k = 0; k < sizeof properties / sizeof *properties; k++)
+        for (int at = 0; at < CLASSES; at++) {
+            const struct property *q = &properties[k];
+            data_t d = data_for(q);
+            double sum[3] = { 0 };
+            /* of labels some losses read one prediction only */
+            d.pred[q->labels ? (int)d.target[0] : at] = NAN;
+            run(q, &d, 0, 1, sum, NULL);
+            if (!isnan(sum[0]))
+                fail_msg("%s %s: the loss is %g", q->loss, q->config ? q->config : "", sum[0]);
+        }
+}
+
 static void huge_logits_stay_finite(void **state)
 {
     for (int f64 = 0; f64 < 2; f64++)
@@ -564,6 +580,7 @@ int main(void)
         cmocka_unit_test(gradients_are_central_differences),
         cmocka_unit_test(the_cut_into_shards_changes_no_sum),
         cmocka_unit_test(rows_of_weight_zero_leave_no_trace),
+        cmocka_unit_test(a_prediction_that_is_no_number_shows_in_the_loss),
         cmocka_unit_test(huge_logits_stay_finite),
         cmocka_unit_test(labels_outside_the_classes_are_named),
         cmocka_unit_test(labels_may_be_whole_numbers_of_any_type),

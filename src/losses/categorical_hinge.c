@@ -33,7 +33,7 @@ static REAL REAL_(one)(NO_ARGS, const REAL *p, const REAL *t, int64_t n, REAL sc
         const REAL share = (1 - t[j]) * p[j] == neg ? (1 - t[j]) / largest : 0;
         grad[j] = loss >= 0 ? scale * (share - t[j]) : 0;
     }
-    return fmax(loss, (REAL)0);
+    return loss < 0 ? 0 : loss;
 }
 
 KEEL_LOSS_OF_GROUPS(of)

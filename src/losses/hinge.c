@@ -22,7 +22,7 @@ static REAL REAL_(at)(NO_ARGS, REAL p, REAL t, REAL *slope)
 {
     const REAL side = t == 0 ? -1 : t, left = 1 - side * p;
     *slope = left >= 0 ? -side : 0;
-    return fmax(left, (REAL)0);
+    return left < 0 ? 0 : left; /* a NaN stays */
 }
 
 KEEL_LOSS_OF_MARGIN(of)

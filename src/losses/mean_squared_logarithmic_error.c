@@ -23,7 +23,8 @@ const keel_loss keel_loss_mean_squared_logarithmic_error = {
 static REAL REAL_(at)(NO_ARGS, REAL p, REAL t, REAL *slope)
 {
     const REAL least = (REAL)KEEL_EPSILON;
-    const REAL cut = fmax(p, least), d = log(cut + 1) - log(fmax(t, least) + 1);
+    const REAL cut = p < least ? least : p, of = t < least ? least : t; /* a NaN stays */
+    const REAL d = log(cut + 1) - log(of + 1);
     *slope = p >= least ? 2 * d / (cut + 1) : 0;
     return d * d;
 }

@@ -20,7 +20,7 @@ const keel_loss keel_loss_squared_hinge = {
 #else
 static REAL REAL_(at)(NO_ARGS, REAL p, REAL t, REAL *slope)
 {
-    const REAL side = t == 0 ? -1 : t, left = fmax(1 - side * p, (REAL)0);
+    const REAL side = t == 0 ? -1 : t, all = 1 - side * p, left = all < 0 ? 0 : all;
     *slope = -2 * side * left;
     return left * left;
 }

@@ -149,7 +149,8 @@ struct squared_logarithm {
     SCORE_AT
     {
         const float least = (float)KEEL_EPSILON;
-        const float cut = fmaxf(p, least), d = logf(cut + 1) - logf(fmaxf(t, least) + 1);
+        const float cut = p < least ? least : p, of = t < least ? least : t; /* a NaN stays */
+        const float d = logf(cut + 1) - logf(of + 1);
         *slope = p >= least ? 2 * d / (cut + 1) : 0;
         return d * d;
     }
