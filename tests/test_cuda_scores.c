@@ -169,6 +169,31 @@ static void losses_are_those_of_the_reference(void **unused)
             }
 }
 
+/* The args of a metric of that name; keel_fields_free and keel_free them. */
+static const keel_metric *metric_of(const struct loss *of, void **args)
+{
+    const keel_type *type = keel_metric_find(of->name);
+    assert_non_null(type);
+    *args = keel_calloc(1, type->args_size + 1);
+    json_t *config = json_loads(of->config, 0, NULL);
+    assert_int_equal(keel_fields_read(type, config, *args), KEEL_OK);
+    json_decref(config);
+    return (const keel_metric *)type;
+}
+
+/* The node of a loss as that of a metric; keel_node_clear it. */
+static keel_node metric_node(const work *w, const keel_metric_args *args)
+{
+    keel_node n = w->node;
+    n.op = &keel_metric_op;
+    n.args = args;
+    n.out = NULL;
+    n.n_out = 0;
+    n.training = n.backward = false;
+    assert_int_equal(keel_node_infer(&n), KEEL_OK);
+    return n;
+}
+
 static const struct loss metrics[] = {
     { "sparse_categorical_accuracy", "{}", LOGITS },
     { "categorical_accuracy", "{}", LOGITS },
@@ -197,13 +222,9 @@ static void metrics_are_those_of_the_reference(void **unused)
     for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++)
         for (int s = 0; s < SHAPES; s++)
             for (int weighted = 0; weighted < 2; weighted++) {
-                const keel_type *type = keel_metric_find(metrics[i].name);
-                assert_non_null(type);
-                void *own = keel_calloc(1, type->args_size + 1);
-                json_t *config = json_loads(metrics[i].config, 0, NULL);
-                assert_int_equal(keel_fields_read(type, config, own), KEEL_OK);
-                json_decref(config);
-                const keel_metric_args args = { (const keel_metric *)type, own, weighted };
+                void *own;
+                const keel_metric *metric = metric_of(&metrics[i], &own);
+                const keel_metric_args args = { metric, own, weighted };
                 const bool labels =
                     keel_target_is_labels(keel_metric_target(args.metric, args.args));
                 struct loss as = labels ? losses[0] : squares;
@@ -212,18 +233,12 @@ static void metrics_are_those_of_the_reference(void **unused)
                 as.numbers = metrics[i].numbers;
                 work_open(&w, &as, &shapes[s], 1, false);
                 if (metrics[i].numbers != PROBABILITIES) make_coarse(&w, labels);
-                keel_node n = w.node;
-                n.op = &keel_metric_op;
-                n.args = &args;
-                n.out = NULL;
-                n.n_out = 0;
-                n.training = n.backward = false;
-                assert_int_equal(keel_node_infer(&n), KEEL_OK);
+                keel_node n = metric_node(&w, &args);
                 snprintf(what, sizeof what, "%s, %s", metrics[i].name, shapes[s].what);
                 compare(&w, &n, KEEL_FORWARD, 2, what);
                 keel_node_clear(&n);
                 work_close(&w);
-                keel_fields_free(type, own);
+                keel_fields_free(&metric->type, own);
                 keel_free(own);
             }
 }
@@ -310,6 +325,29 @@ static void labels_outside_the_classes_fail_the_step(void **unused)
             answer_close(&a);
             work_close(&w);
         }
+}
+
+/* A loss and a metric of one row may have the same words. */
+static void labels_outside_the_classes_fail_the_step_of_a_metric(void **unused)
+{
+    static const struct loss of = { "sparse_categorical_crossentropy", "{}", PROBABILITIES };
+    static const struct shape shape = { "", 1, 3, 5, false, false, KEEL_INT32 };
+    (void)unused;
+    void *own;
+    const keel_metric_args args = { metric_of(&of, &own), own, false };
+    work w;
+    work_open(&w, &of, &shape, 1, false);
+    keel_node n = metric_node(&w, &args);
+    answer a = answer_open(&w);
+    ((int32_t *)w.t)[2] = 3;
+    run(&w, &n, kernel_of(&keel_metric_op), KEEL_FORWARD, 1, 2, &a);
+    assert_int_equal(status, KEEL_EDATA);
+    assert_non_null(strstr(error, "label 3 at row 2 of the step is not in 0..2"));
+    answer_close(&a);
+    keel_node_clear(&n);
+    work_close(&w);
+    keel_fields_free(&args.metric->type, own);
+    keel_free(own);
 }
 
 /* ---- types of ids, and casts ----------------------------------------------------------------- */
@@ -465,6 +503,7 @@ int main(void)
         cmocka_unit_test(elements_without_weight_may_hold_anything),
         cmocka_unit_test(what_is_not_finite_shows_in_the_loss),
         cmocka_unit_test(labels_outside_the_classes_fail_the_step),
+        cmocka_unit_test(labels_outside_the_classes_fail_the_step_of_a_metric),
         cmocka_unit_test(every_type_is_cast),
         cmocka_unit_test(ids_may_have_any_type),
     };

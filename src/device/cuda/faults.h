@@ -17,11 +17,19 @@ extern "C" {
 typedef unsigned long long cuda_word;
 static const cuda_word CUDA_NO_FAULT = ~0ull;
 
+/* What a number is that a node reports. */
+enum cuda_fault_kind {
+    CUDA_FAULT_ID,    /* of a row of the node's table, in input 0 */
+    CUDA_FAULT_LABEL, /* of no class; of a loss or a metric, in input 1, as any below */
+    CUDA_FAULT_SIDE   /* of no side of a margin */
+};
+
 struct cuda_faults {
     enum { NODES = 256, ROWS = 1 << 24 };
     cuda_word *word;             /* the device's pointer */
     volatile cuda_word *on_host; /* the host's pointer to the same */
     const keel_node *node[NODES];
+    cuda_fault_kind kind[NODES];
     int n;
 };
 
@@ -32,12 +40,13 @@ struct cuda_report {
     int64_t row;    /* of the step, of the call's first row */
 };
 
-static inline cuda_report cuda_report_of(cuda_faults *f, const keel_call *c)
+static inline cuda_report cuda_report_of(cuda_faults *f, const keel_call *c, cuda_fault_kind kind)
 {
     int i = 0;
     while (i < f->n && f->node[i] != c->node) i++;
     if (i == cuda_faults::NODES) i--; /* the last one is taken again */
     f->node[i] = c->node;
+    f->kind[i] = kind;
     if (i == f->n) f->n++;
     return { f->word, (cuda_word)i, c->row };
 }
@@ -69,22 +78,31 @@ static inline keel_status cuda_faults_take(cuda_faults *f)
     if (word == CUDA_NO_FAULT) return KEEL_OK;
     *f->on_host = CUDA_NO_FAULT;
     const keel_node *n = f->node[word >> 32 & 255];
-    const keel_dtype type = n->in[n->op->loss ? 1 : 0].dtype;
+    const cuda_fault_kind kind = f->kind[word >> 32 & 255];
+    const keel_dtype type = n->in[kind == CUDA_FAULT_ID ? 0 : 1].dtype;
+    const keel_shape *s = &n->in[0].shape;
+    const long long row = (long long)(word >> 40);
     const unsigned bits = (unsigned)word;
     float real;
     memcpy(&real, &bits, sizeof real);
     const double number = type < KEEL_DTYPE_COUNT && type != KEEL_FLOAT32 && type != KEEL_FLOAT64
                               ? (double)(int32_t)bits
                               : (double)real;
-    if (n->op->loss) {
-        const keel_shape *s = &n->in[0].shape;
+    switch (kind) { /* the words of the host */
+    case CUDA_FAULT_LABEL:
         return keel_fail(KEEL_EDATA,
                          "label %.9g at row %lld of the step is not in 0..%lld, the classes of the "
                          "prediction",
-                         number, (long long)(word >> 40), (long long)s->dim[s->rank - 1] - 1);
+                         number, row, (long long)s->dim[s->rank - 1] - 1);
+    case CUDA_FAULT_SIDE:
+        return keel_fail(KEEL_EDATA,
+                         "target %.9g at row %lld of the step: a hinge loss takes -1 or 1, or 0 "
+                         "or 1",
+                         number, row);
+    default:
+        return keel_fail(KEEL_EARG, "layer '%s': there is no row %.10g in a table of %lld",
+                         n->layer, number, (long long)n->weight[0].shape.dim[0]);
     }
-    return keel_fail(KEEL_EARG, "layer '%s': there is no row %.10g in a table of %lld", n->layer,
-                     number, (long long)n->weight[0].shape.dim[0]);
 }
 
 #endif

@@ -123,7 +123,7 @@ template <class T> void forward(const keel_call *c)
         typedef std::remove_cv_t<std::remove_pointer_t<decltype(ids)>> N;
         cuda_launch(c, forward_kernel<T, N>, cuda_blocks(places * ((d + 3) / 4)), CUDA_THREADS, 0,
                     y, w, ids, places, per_row, table[0], d, d % 4 == 0 && wide4(w) && wide4(y),
-                    cuda_report_of(keel_cuda_faults(c), c));
+                    cuda_report_of(keel_cuda_faults(c), c, CUDA_FAULT_ID));
     });
 }
 

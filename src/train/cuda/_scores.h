@@ -249,12 +249,12 @@ static inline void score_labels(const keel_call *c, const score_frame &f, double
 {
     const int64_t all = f.rows * f.elements;
     if (!f.label) return;
-    with_type(c->node->in[KEEL_SCORE_TARGET].dtype, c->in[KEEL_SCORE_TARGET],
-              [&](const auto *labels) {
-                  typedef std::remove_cv_t<std::remove_pointer_t<decltype(labels)>> N;
-                  cuda_launch(c, label_kernel<N>, cuda_blocks(all), CUDA_THREADS, 0, f, labels,
-                              left_out, exact, cuda_report_of(keel_cuda_faults(c), c));
-              });
+    with_type(
+        c->node->in[KEEL_SCORE_TARGET].dtype, c->in[KEEL_SCORE_TARGET], [&](const auto *labels) {
+            typedef std::remove_cv_t<std::remove_pointer_t<decltype(labels)>> N;
+            cuda_launch(c, label_kernel<N>, cuda_blocks(all), CUDA_THREADS, 0, f, labels, left_out,
+                        exact, cuda_report_of(keel_cuda_faults(c), c, CUDA_FAULT_LABEL));
+        });
 }
 
 static __global__ void __launch_bounds__(CUDA_THREADS)
