@@ -18,11 +18,12 @@
 #include <jansson.h>
 #include <cmocka.h>
 
-enum { LOGITS, PROBABILITIES, REALS };
+enum { LOGITS, PROBABILITIES, REALS, SIDES };
 
 static const struct loss {
     const char *name, *config;
-    int numbers; /* what predictions are; targets of cross-entropies lie between 0 and 1 */
+    int numbers; /* what predictions are; targets of cross-entropies lie between 0 and 1, those of
+                    SIDES are -1, 0 or 1 */
 } losses[] = {
     { "sparse_categorical_crossentropy", "{\"from_logits\": true}", LOGITS },
     { "sparse_categorical_crossentropy", "{\"from_logits\": true, \"ignore_class\": 1}", LOGITS },
@@ -38,6 +39,17 @@ static const struct loss {
     { "huber", "{\"delta\": 0.75}", REALS },
     { "log_cosh", "{}", REALS },
     { "poisson", "{}", PROBABILITIES },
+    { "hinge", "{}", SIDES },
+    { "squared_hinge", "{}", SIDES },
+    { "categorical_hinge", "{}", LOGITS },
+    { "kl_divergence", "{}", PROBABILITIES },
+    { "cosine_similarity", "{}", REALS },
+    { "binary_focal_crossentropy", "{\"label_smoothing\": 0.1, \"gamma\": 1.5}", PROBABILITIES },
+    { "binary_focal_crossentropy",
+      "{\"from_logits\": true, \"apply_class_balancing\": true, \"alpha\": 0.3}", LOGITS },
+    { "categorical_focal_crossentropy", "{\"label_smoothing\": 0.1}", PROBABILITIES },
+    { "categorical_focal_crossentropy", "{\"from_logits\": true, \"gamma\": 1.5}", LOGITS },
+    { "categorical_generalized_cross_entropy", "{\"q\": 0.3}", PROBABILITIES },
 };
 enum { LOSSES = sizeof losses / sizeof *losses };
 
@@ -119,7 +131,10 @@ static inline void draw_numbers(work *w, bool labels)
         return;
     }
     float *t = w->t = keel_calloc((size_t)n, sizeof *t);
-    for (int64_t i = 0; i < n; i++) t[i] = (float)(what == REALS ? 6 * draw() - 3 : draw());
+    for (int64_t i = 0; i < n; i++)
+        t[i] = (float)(what == REALS   ? 6 * draw() - 3
+                       : what == SIDES ? floor(3 * draw()) - 1
+                                       : draw());
 }
 
 static inline void work_open(work *w, const struct loss *loss, const struct shape *shape,

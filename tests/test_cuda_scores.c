@@ -201,6 +201,10 @@ static const struct loss metrics[] = {
     { "accuracy", "{}", REALS },
     { "mean_squared_error", "{}", REALS },
     { "mean_absolute_error", "{}", REALS },
+    { "root_mean_squared_error", "{}", REALS },
+    { "top_k_categorical_accuracy", "{\"k\": 2}", LOGITS },
+    { "sparse_top_k_categorical_accuracy", "{\"k\": 3}", LOGITS },
+    { "hinge", "{}", SIDES },
     { "sparse_categorical_crossentropy", "{\"from_logits\": true}", LOGITS },
     { "binary_crossentropy", "{}", PROBABILITIES },
 };
@@ -233,6 +237,11 @@ static void metrics_are_those_of_the_reference(void **unused)
                 as.numbers = metrics[i].numbers;
                 work_open(&w, &as, &shapes[s], 1, false);
                 if (metrics[i].numbers != PROBABILITIES) make_coarse(&w, labels);
+                if (labels && !metric->loss && shapes[s].label == KEEL_FLOAT32) {
+                    float *t = w.t; /* of no class, between classes; and a row beside a NaN */
+                    t[0] = -1, t[1] = 0.5f, t[2] = NAN, t[4] = 1e30f;
+                    w.p[3 * shapes[s].last] = NAN;
+                }
                 keel_node n = metric_node(&w, &args);
                 snprintf(what, sizeof what, "%s, %s", metrics[i].name, shapes[s].what);
                 compare(&w, &n, KEEL_FORWARD, 2, what);
@@ -285,7 +294,9 @@ static void what_is_not_finite_shows_in_the_loss(void **unused)
                 work_close(&w);
                 continue;
             }
-            w.p[0] = NAN;
+            /* one loss reads the prediction for the label only */
+            const int64_t many = strstr(losses[l].name, "generalized") ? shapes[s].last : 1;
+            for (int64_t j = 0; j < many; j++) w.p[j] = NAN;
             run(&w, &w.node, kernel_of(&keel_loss_op), KEEL_BACKWARD, 1, KEEL_LOSS_SUMS, &a);
             if (isfinite(a.sums[0])) fail_msg("%s, %s", losses[l].name, shapes[s].what);
             answer_close(&a);
@@ -348,6 +359,30 @@ static void labels_outside_the_classes_fail_the_step_of_a_metric(void **unused)
     work_close(&w);
     keel_fields_free(&args.metric->type, own);
     keel_free(own);
+}
+
+static void targets_of_no_side_fail_the_step_of_a_hinge(void **unused)
+{
+    static const double t[] = { 2, -0.5, NAN };
+    static const struct shape shape = { "", 1, 3, 5, false, false, KEEL_INT32 };
+    (void)unused;
+    for (int l = 0; l < LOSSES; l++)
+        for (size_t k = 0; k < sizeof t / sizeof *t; k++) {
+            work w;
+            if (losses[l].numbers != SIDES) continue;
+            work_open(&w, &losses[l], &shape, 1, false);
+            answer a = answer_open(&w);
+            ((float *)w.t)[3 * 3 + 1] = 7; /* a row without weight */
+            run(&w, &w.node, kernel_of(&keel_loss_op), KEEL_BACKWARD, 1, KEEL_LOSS_SUMS, &a);
+            assert_int_equal(status, KEEL_OK);
+            ((float *)w.t)[2 * 3 + 1] = (float)t[k];
+            run(&w, &w.node, kernel_of(&keel_loss_op), KEEL_BACKWARD, 1, KEEL_LOSS_SUMS, &a);
+            assert_int_equal(status, KEEL_EDATA);
+            if (!strstr(error, "at row 2 of the step: a hinge loss takes -1 or 1, or 0 or 1"))
+                fail_msg("%s", error);
+            answer_close(&a);
+            work_close(&w);
+        }
 }
 
 /* ---- types of ids, and casts ----------------------------------------------------------------- */
@@ -504,6 +539,7 @@ int main(void)
         cmocka_unit_test(what_is_not_finite_shows_in_the_loss),
         cmocka_unit_test(labels_outside_the_classes_fail_the_step),
         cmocka_unit_test(labels_outside_the_classes_fail_the_step_of_a_metric),
+        cmocka_unit_test(targets_of_no_side_fail_the_step_of_a_hinge),
         cmocka_unit_test(every_type_is_cast),
         cmocka_unit_test(ids_may_have_any_type),
     };

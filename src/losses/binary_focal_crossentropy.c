@@ -4,15 +4,11 @@
  *
  * c of logits and of probabilities is that of binary_crossentropy.c; smoothing comes before all. */
 #ifndef REAL
+#include "losses/crossentropy.h"
 #include "losses/each.h"
 #include "ops/all.h"
 
-typedef struct args_t {
-    int reduction;
-    bool apply_class_balancing, from_logits;
-    double alpha, gamma, label_smoothing;
-    int64_t axis;
-} args_t;
+typedef keel_binary_focal args_t;
 
 static const keel_field fields[] = {
     KEEL_LOSS_FIELDS(args_t),

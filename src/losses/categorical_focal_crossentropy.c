@@ -2,15 +2,10 @@
  * over the last axis; q is p over its sum, cut to [epsilon, 1 - epsilon]; no gradient flows where
  * it was cut. Of logits p is their softmax. Smoothing: t (1 - s) + s / classes. */
 #ifndef REAL
+#include "losses/crossentropy.h"
 #include "losses/each.h"
 
-typedef struct args_t {
-    int reduction;
-    bool from_logits;
-    keel_reals alpha; /* one, or one for each class */
-    double gamma, label_smoothing;
-    int64_t axis;
-} args_t;
+typedef keel_categorical_focal args_t;
 
 static const keel_field fields[] = {
     KEEL_LOSS_FIELDS(args_t),

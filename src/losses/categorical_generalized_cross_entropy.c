@@ -2,12 +2,10 @@
  * y, over the last axis: between the categorical cross-entropy (q to 0) and the mean absolute error
  * (q of 1), so that labels which are wrong do less harm. */
 #ifndef REAL
+#include "losses/crossentropy.h"
 #include "losses/each.h"
 
-typedef struct args_t {
-    int reduction;
-    double q;
-} args_t;
+typedef keel_generalized_crossentropy args_t;
 
 static const keel_field fields[] = {
     KEEL_LOSS_FIELDS(args_t),

@@ -17,6 +17,26 @@ typedef struct keel_sparse_crossentropy {
     int64_t axis;
 } keel_sparse_crossentropy;
 
+typedef struct keel_binary_focal {
+    int reduction;
+    bool apply_class_balancing, from_logits;
+    double alpha, gamma, label_smoothing;
+    int64_t axis;
+} keel_binary_focal;
+
+typedef struct keel_categorical_focal {
+    int reduction;
+    bool from_logits;
+    keel_reals alpha; /* one, or one for each class */
+    double gamma, label_smoothing;
+    int64_t axis;
+} keel_categorical_focal;
+
+typedef struct keel_generalized_crossentropy {
+    int reduction;
+    double q;
+} keel_generalized_crossentropy;
+
 extern const keel_loss keel_loss_binary_crossentropy;
 extern const keel_loss keel_loss_categorical_crossentropy;
 extern const keel_loss keel_loss_sparse_categorical_crossentropy;

@@ -2,10 +2,9 @@
 #ifndef REAL
 #include "metrics/metric.h"
 #include "losses/loss.h"
+#include "metrics/top_k.h"
 
-typedef struct args_t {
-    int64_t k;
-} args_t;
+typedef keel_top_k args_t;
 
 static const keel_field fields[] = {
     KEEL_INT(args_t, k, "5", 1, 1e9, "number of largest predictions to consider"),

@@ -40,7 +40,10 @@ struct score_seed {
 
 struct score_options {
     float keep, share; /* smoothed targets: t keep + share */
-    float limit;       /* a threshold, or the delta of Huber */
+    float limit;       /* a threshold, the delta of Huber, an exponent */
+    float alpha, gamma;
+    bool balanced;
+    int64_t k; /* the largest */
 };
 
 struct score_frame {
@@ -120,11 +123,17 @@ static __global__ void __launch_bounds__(CUDA_THREADS, 1) score_kernel(const sco
     }
 }
 
-/* label = the number of the class. `exact`: numbers between classes are of no class; else they are
- * cut, as in Keras, and what has a weight must be of a class. */
+/* What is done with labels that are not the number of a class. */
+enum score_labels_are {
+    SCORE_LABELS,       /* numbers between classes are cut, as in Keras, any other is a fault */
+    SCORE_WHOLE_LABELS, /* they are of no class */
+    SCORE_CUT_LABELS    /* numbers between classes are cut, any other is of no class */
+};
+
+/* label = the number of the class. What has no weight is no fault. */
 template <class N>
 static __global__ void __launch_bounds__(CUDA_THREADS)
-    label_kernel(const score_frame f, const N *labels, double left_out, bool exact,
+    label_kernel(const score_frame f, const N *labels, double left_out, score_labels_are are,
                  const cuda_report report)
 {
     const int64_t step = (int64_t)gridDim.x * CUDA_THREADS, all = f.rows * f.elements;
@@ -139,12 +148,12 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
             number = cuda_number(to_f(labels[e]));
         }
         const bool inside = label > -1 && label < (double)f.last;
-        const bool known = inside && (!exact || label == floor(label));
+        const bool known = inside && (are != SCORE_WHOLE_LABELS || label == floor(label));
         if (label == left_out)
             f.label[e] = LABEL_LEFT_OUT;
         else
             f.label[e] = known ? (int32_t)label : LABEL_OF_NO_CLASS;
-        if (exact || inside || label == left_out) continue;
+        if (are != SCORE_LABELS || inside || label == left_out) continue;
         int64_t row = e;
         const int64_t element = take(&row, f.elements);
         if (f.weight_of(row, element) != 0) cuda_fault(report, row, number);
@@ -245,7 +254,7 @@ static inline score_frame score_frame_of(const keel_call *c, keel_target_kind ta
 }
 
 static inline void score_labels(const keel_call *c, const score_frame &f, double left_out,
-                                bool exact)
+                                score_labels_are are)
 {
     const int64_t all = f.rows * f.elements;
     if (!f.label) return;
@@ -253,8 +262,29 @@ static inline void score_labels(const keel_call *c, const score_frame &f, double
         c->node->in[KEEL_SCORE_TARGET].dtype, c->in[KEEL_SCORE_TARGET], [&](const auto *labels) {
             typedef std::remove_cv_t<std::remove_pointer_t<decltype(labels)>> N;
             cuda_launch(c, label_kernel<N>, cuda_blocks(all), CUDA_THREADS, 0, f, labels, left_out,
-                        exact, cuda_report_of(keel_cuda_faults(c), c, CUDA_FAULT_LABEL));
+                        are, cuda_report_of(keel_cuda_faults(c), c, CUDA_FAULT_LABEL));
         });
+}
+
+/* Targets of the hinges, where elements have weight: as keel_hinge_refuse. */
+static __global__ void __launch_bounds__(CUDA_THREADS)
+    score_sides_kernel(const score_frame f, const cuda_report report)
+{
+    const int64_t step = (int64_t)gridDim.x * CUDA_THREADS, all = f.rows * f.elements * f.last;
+    for (int64_t i = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; i < all; i += step) {
+        const float t = f.t[i];
+        if (t == 0 || t * t == 1) continue;
+        int64_t row = i;
+        take(&row, f.last);
+        const int64_t element = take(&row, f.elements);
+        if (f.weight_of(row, element) != 0) cuda_fault(report, row, cuda_number(t));
+    }
+}
+
+static inline void score_sides(const keel_call *c, const score_frame &f)
+{
+    cuda_launch(c, score_sides_kernel, cuda_blocks(f.rows * f.elements * f.last), CUDA_THREADS, 0,
+                f, cuda_report_of(keel_cuda_faults(c), c, CUDA_FAULT_SIDE));
 }
 
 static __global__ void __launch_bounds__(CUDA_THREADS)

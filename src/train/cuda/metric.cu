@@ -2,18 +2,28 @@
 #include "train/cuda/_terms.h"
 extern "C" {
 #include "metrics/binary_accuracy.h"
+#include "metrics/top_k.h"
 
 extern const keel_metric keel_metric_accuracy;
 extern const keel_metric keel_metric_binary_accuracy;
 extern const keel_metric keel_metric_categorical_accuracy;
 extern const keel_metric keel_metric_mean_absolute_error;
 extern const keel_metric keel_metric_mean_squared_error;
+extern const keel_metric keel_metric_root_mean_squared_error;
 extern const keel_metric keel_metric_sparse_categorical_accuracy;
+extern const keel_metric keel_metric_sparse_top_k_categorical_accuracy;
+extern const keel_metric keel_metric_top_k_categorical_accuracy;
 extern const keel_kernel keel_kernel_metric_cuda;
 }
 
 namespace
 {
+bool counts_top(const keel_metric *m)
+{
+    return m == &keel_metric_top_k_categorical_accuracy ||
+           m == &keel_metric_sparse_top_k_categorical_accuracy;
+}
+
 score_run run_of(const keel_metric *m, const void *args)
 {
     if (m->add || m->sums) return nullptr;
@@ -22,7 +32,12 @@ score_run run_of(const keel_metric *m, const void *args)
     if (m == &keel_metric_categorical_accuracy) return score_each<categorical_hit>;
     if (m == &keel_metric_binary_accuracy) return score_each<mean_of<same_side>>;
     if (m == &keel_metric_accuracy) return score_each<mean_of<equal>>;
-    if (m == &keel_metric_mean_squared_error) return score_each<mean_of<squared>>;
+    if (m == &keel_metric_top_k_categorical_accuracy) return score_each<categorical_in_top>;
+    if (m == &keel_metric_sparse_top_k_categorical_accuracy &&
+        !static_cast<const keel_top_k *>(args)->from_sorted_ids)
+        return score_each<sparse_in_top>;
+    if (m == &keel_metric_mean_squared_error || m == &keel_metric_root_mean_squared_error)
+        return score_each<mean_of<squared>>;
     if (m == &keel_metric_mean_absolute_error) return score_each<mean_of<difference>>;
     return nullptr;
 }
@@ -35,7 +50,12 @@ void forward(const keel_call *c)
     if (m->loss) f.options = score_options_of(m->loss, a->args, f.last);
     if (m == &keel_metric_binary_accuracy)
         f.options.limit = (float)static_cast<const keel_binary_accuracy *>(a->args)->threshold;
-    score_labels(c, f, m->loss ? score_left_out(m->loss, a->args) : NAN, !m->loss);
+    if (counts_top(m)) f.options.k = static_cast<const keel_top_k *>(a->args)->k;
+    score_labels(c, f, m->loss ? score_left_out(m->loss, a->args) : NAN,
+                 m->loss         ? SCORE_LABELS
+                 : counts_top(m) ? SCORE_CUT_LABELS
+                                 : SCORE_WHOLE_LABELS);
+    if (m->loss) score_targets(c, f, m->loss);
     run_of(m, a->args)(c, f);
     score_rows(c, f, SCORE_METRIC);
 }
