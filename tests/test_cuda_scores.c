@@ -127,6 +127,11 @@ static void compare(const work *w, const keel_node *n, keel_pass pass, int64_t l
     const int64_t count = w->shape->rows * w->shape->elements * w->shape->last;
     answer want = answer_open(w), got = answer_open(w), cut = answer_open(w);
     double most = 0, largest = 0;
+    answer *all[3] = { &want, &got, &cut };
+    for (int i = 0; i < 3 && length > KEEL_LOSS_SUMS; i++) {
+        keel_free(all[i]->sums);
+        all[i]->sums = keel_calloc((size_t)(w->shape->rows * length), sizeof(double));
+    }
     for (int64_t i = 0; adds[0] && i < count; i++)
         want.grad[i] = got.grad[i] = cut.grad[i] = (float)(i % 7 - 3);
     refer(w, n, pass, &want);
@@ -205,6 +210,13 @@ static const struct loss metrics[] = {
     { "top_k_categorical_accuracy", "{\"k\": 2}", LOGITS },
     { "sparse_top_k_categorical_accuracy", "{\"k\": 3}", LOGITS },
     { "hinge", "{}", SIDES },
+    { "Precision", "{}", SIDES },
+    { "Recall", "{\"thresholds\": [0.75, 0.25], \"class_id\": 0}", SIDES },
+    { "FalseNegatives", "{\"thresholds\": [0.5]}", PROBABILITIES },
+    { "AUC", "{\"from_logits\": true, \"num_thresholds\": 7}", SIDES },
+    { "AUC", "{\"thresholds\": [0.7, 0.1, 0.2]}", PROBABILITIES },
+    { "AUC", "{\"multi_label\": true, \"num_thresholds\": 5}", SIDES },
+    { "PrecisionAtRecall", "{\"recall\": 0.5, \"num_thresholds\": 20}", PROBABILITIES },
     { "sparse_categorical_crossentropy", "{\"from_logits\": true}", LOGITS },
     { "binary_crossentropy", "{}", PROBABILITIES },
 };
@@ -244,7 +256,7 @@ static void metrics_are_those_of_the_reference(void **unused)
                 }
                 keel_node n = metric_node(&w, &args);
                 snprintf(what, sizeof what, "%s, %s", metrics[i].name, shapes[s].what);
-                compare(&w, &n, KEEL_FORWARD, 2, what);
+                compare(&w, &n, KEEL_FORWARD, n.sums, what);
                 keel_node_clear(&n);
                 work_close(&w);
                 keel_fields_free(&metric->type, own);

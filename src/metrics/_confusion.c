@@ -3,17 +3,15 @@
 #include "base/plural.h"
 #include <math.h>
 
-static int64_t thresholds_of(const keel_confusion *a)
+int64_t keel_confusion_thresholds(const keel_confusion *a)
 {
     if (a->thresholds.count > 0) return a->thresholds.count + (a->outside ? 2 : 0);
     return a->num_thresholds > 1 ? a->num_thresholds : 1;
 }
 
-/* Whether the thresholds are evenly from 0 to 1, which Keras asks of given ones, too: then it moves
- * predictions into that range. */
-static bool is_even(const keel_confusion *a)
+bool keel_confusion_is_even(const keel_confusion *a)
 {
-    const int64_t n = thresholds_of(a), first = a->outside;
+    const int64_t n = keel_confusion_thresholds(a), first = a->outside;
     if (a->thresholds.count == 0) return n > 1;
     for (int i = 0; i < a->thresholds.count; i++) {
         const double even = (double)(first + i) / (double)(n - 1);
@@ -42,7 +40,7 @@ keel_status keel_confusion_at_least(void *args)
 int64_t keel_confusion_sums(const void *args, int64_t last)
 {
     const keel_confusion *a = args;
-    return (a->multi_label ? last : 1) * 2 * (thresholds_of(a) + 1);
+    return (a->multi_label ? last : 1) * 2 * (keel_confusion_thresholds(a) + 1);
 }
 
 keel_status keel_confusion_check(const void *args, int64_t last)
@@ -62,7 +60,7 @@ static int64_t below(const keel_confusion *a, bool even, float p)
     int64_t n = 0;
     if (even) {
         const float cut = p > 1 ? 1 : p > 0 ? p : 0;
-        n = (int64_t)ceilf(cut * (float)(thresholds_of(a) - 1));
+        n = (int64_t)ceilf(cut * (float)(keel_confusion_thresholds(a) - 1));
         return n == 0 && a->outside ? 1 : n;
     }
     if (!a->outside && a->thresholds.count == 0)
@@ -86,8 +84,8 @@ static bool is_top(const void *p, int real, int64_t begin, int64_t n, int64_t j,
 void keel_confusion_add(const keel_loss_call *c, int real, double *sum)
 {
     const keel_confusion *a = c->args;
-    const int64_t n = thresholds_of(a);
-    const bool even = is_even(a);
+    const int64_t n = keel_confusion_thresholds(a);
+    const bool even = keel_confusion_is_even(a);
     keel_dense d = { 0 };
     if (keel_target_check(KEEL_TARGET_DENSE, "", c->prediction, c->target, &d) < 0) return;
     for (int64_t i = 0; i < c->rows * d.elements; i++) {
@@ -136,7 +134,7 @@ int64_t keel_confusion_values(const void *args, int64_t n)
 keel_counts keel_confusion_above(const void *args, const double *sum, int64_t i)
 {
     const keel_confusion *a = args;
-    const int64_t n = thresholds_of(a);
+    const int64_t n = keel_confusion_thresholds(a);
     keel_counts c = keel_confusion_none(sum, n);
     int64_t lower = 0; /* the histogram is by thresholds in ascending order */
     for (int k = 0; k < a->thresholds.count; k++)
@@ -150,7 +148,7 @@ double keel_confusion_best(const void *args, const double *sum,
                            double (*dependent)(const keel_counts *c))
 {
     const keel_confusion *a = args;
-    const int64_t n = thresholds_of(a);
+    const int64_t n = keel_confusion_thresholds(a);
     keel_counts c = keel_confusion_none(sum, n);
     double best = 0;
     for (int64_t i = n - 1; i >= 0; i--) {

@@ -38,6 +38,10 @@ typedef struct keel_confusion {
 keel_status keel_confusion_count(void *args);
 keel_status keel_confusion_at_least(void *args);
 
+int64_t keel_confusion_thresholds(const keel_confusion *a); /* how many */
+/* Whether the thresholds are evenly from 0 to 1, which Keras asks of given ones, too: then it moves
+ * predictions into that range. */
+bool keel_confusion_is_even(const keel_confusion *a);
 int64_t keel_confusion_sums(const void *args, int64_t last);
 keel_status keel_confusion_check(const void *args, int64_t last); /* of class_id */
 void keel_confusion_add(const keel_loss_call *c, int real, double *sum);

@@ -1,4 +1,6 @@
-/* The op of metrics that are means (train/score.h), for those that have a term in _terms.h. */
+/* The op of metrics that are means (train/score.h), for those that have a term in _terms.h; and of
+ * those that count predictions above thresholds. */
+#include "train/cuda/_confusion.h"
 #include "train/cuda/_terms.h"
 extern "C" {
 #include "metrics/binary_accuracy.h"
@@ -24,6 +26,13 @@ bool counts_top(const keel_metric *m)
            m == &keel_metric_sparse_top_k_categorical_accuracy;
 }
 
+/* NULL: it does not count. */
+const keel_confusion *confusion_of(const keel_metric_args *a)
+{
+    return a->metric->add == keel_confusion_add ? static_cast<const keel_confusion *>(a->args)
+                                                : nullptr;
+}
+
 score_run run_of(const keel_metric *m, const void *args)
 {
     if (m->add || m->sums) return nullptr;
@@ -47,6 +56,10 @@ void forward(const keel_call *c)
     const keel_metric_args *a = cuda_args<keel_metric_args>(c);
     const keel_metric *m = a->metric;
     score_frame f = score_frame_of(c, keel_metric_target(m, a->args), a->weighted);
+    if (confusion_of(a)) {
+        confusion_run(c, f, confusion_of(a));
+        return;
+    }
     if (m->loss) f.options = score_options_of(m->loss, a->args, f.last);
     if (m == &keel_metric_binary_accuracy)
         f.options.limit = (float)static_cast<const keel_binary_accuracy *>(a->args)->threshold;
@@ -63,6 +76,11 @@ void forward(const keel_call *c)
 keel_status prepare(keel_prepare *p)
 {
     const keel_metric_args *a = static_cast<const keel_metric_args *>(p->node->args);
+    if (const keel_confusion *counts = confusion_of(a)) {
+        const int64_t numbers = p->rows * keel_row_count(&p->node->in[KEEL_SCORE_PREDICTION]);
+        const bool fits = p->node->sums <= INT32_MAX && confusion_has_kernel(counts);
+        return fits ? cuda_prepare(p, confusion_scratch(counts, numbers)) : KEEL_EUNSUP;
+    }
     if (!run_of(a->metric, a->args)) return KEEL_EUNSUP;
     return score_prepare(p, keel_metric_target(a->metric, a->args));
 }

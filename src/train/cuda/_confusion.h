@@ -1,0 +1,123 @@
+/* Metrics that count predictions above thresholds (metrics/_confusion.h): first each number gets
+ * its place in the histogram, then each place adds up the weights of its numbers, in one order. */
+#ifndef KEEL_TRAIN_CUDA_CONFUSION_H
+#define KEEL_TRAIN_CUDA_CONFUSION_H
+#include "ops/cuda/_given.h"
+#include "train/cuda/_scores.h"
+extern "C" {
+#include "metrics/_confusion.h"
+}
+
+struct confusion {
+    int64_t n, given; /* thresholds; those of the arguments */
+    int64_t class_id; /* -1: all */
+    bool even, outside, from_logits, multi_label;
+
+    __device__ __forceinline__ int places() const /* of one histogram */
+    {
+        return (int)(2 * (n + 1));
+    }
+    /* As below() of metrics/_confusion.c. */
+    __device__ __forceinline__ int64_t below(float p, const float *thresholds) const
+    {
+        int64_t k = 0;
+        if (even) {
+            const float cut = p > 1 ? 1 : p > 0 ? p : 0;
+            k = (int64_t)ceilf(cut * (float)(n - 1));
+            return k == 0 && outside ? 1 : k;
+        }
+        if (!outside && given == 0) return p > 0.5f;
+        for (int64_t i = 0; i < given; i++) k += p > thresholds[i];
+        return outside ? k + (p > -1e-7f) + (p > 1 + 1e-7f) : k;
+    }
+};
+
+/* at: the place of each number; -1: none */
+static __global__ void __launch_bounds__(CUDA_THREADS, 1)
+    confusion_places_kernel(int32_t *at, const score_frame f, const confusion m,
+                            const float *thresholds)
+{
+    const int64_t step = (int64_t)gridDim.x * CUDA_THREADS, all = f.rows * f.elements * f.last;
+    for (int64_t t = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; t < all; t += step) {
+        int64_t row = t;
+        const int64_t j = take(&row, f.last), element = take(&row, f.elements);
+        const bool counts = m.class_id < 0 || j == m.class_id;
+        float p = f.p[t];
+        if (m.from_logits) p = 1 / (1 + expf(-p));
+        const int64_t first = f.t[t] != 0 ? 0 : m.n + 1;
+        const int64_t place = (m.multi_label ? j * m.places() : 0) + first;
+        at[t] = counts && f.weight_of(row, element) != 0 ? (int32_t)(place + m.below(p, thresholds))
+                                                         : -1;
+    }
+}
+
+/* A place of a row's histograms has a thread, a warp or a block. */
+template <int WIDTH>
+static __global__ void __launch_bounds__(CUDA_THREADS, 1)
+    confusion_sums_kernel(double *to, const int32_t *at, const score_frame f, const confusion m,
+                          int64_t sums)
+{
+    typedef line_of_threads<WIDTH> threads;
+    SHARED(double, room, 33);
+    for (int64_t s = threads::first_line(); s < f.rows * sums; s += threads::step()) {
+        int64_t row = s;
+        const int64_t place = take(&row, sums);
+        int64_t label = place;
+        take(&label, m.places());
+        const int32_t *own = at + row * f.elements * f.last + (m.multi_label ? label : 0);
+        const int64_t by = m.multi_label ? f.last : 1;
+        const int64_t count = m.multi_label ? f.elements : f.elements * f.last;
+        double sum = 0;
+        for (int64_t i = threads::number(); i < count; i += WIDTH) {
+            if (own[i * by] != (int32_t)place) continue;
+            int64_t element = i;
+            if (!m.multi_label) take(&element, f.last);
+            sum += f.weight_of(row, element);
+        }
+        sum = threads::fold(sum, room, gpu_plus());
+        if (threads::number() == 0) to[s] = sum;
+    }
+}
+
+/* What lies in scratch: the places, then the thresholds of the arguments. */
+static inline int64_t confusion_scratch(const keel_confusion *a, int64_t numbers)
+{
+    return numbers * (int64_t)sizeof(int32_t) + a->thresholds.count * (int64_t)sizeof(float);
+}
+
+/* The k largest, and weights of labels, are left to the reference. */
+static inline bool confusion_has_kernel(const keel_confusion *a)
+{
+    return a->top_k == KEEL_INT_NULL && a->label_weights.count == 0;
+}
+
+static inline void confusion_run(const keel_call *c, const score_frame &f, const keel_confusion *a)
+{
+    const int64_t numbers = f.rows * f.elements * f.last, sums = c->node->sums;
+    const int64_t each = a->multi_label ? f.elements : f.elements * f.last;
+    int32_t *at = static_cast<int32_t *>(c->scratch);
+    float *thresholds = reinterpret_cast<float *>(at + numbers);
+    const confusion m = { keel_confusion_thresholds(a),
+                          a->thresholds.count,
+                          a->class_id == KEEL_INT_NULL ? -1 : a->class_id,
+                          keel_confusion_is_even(a),
+                          a->outside,
+                          a->from_logits,
+                          a->multi_label };
+    if (!m.even) give(c, thresholds, m.given, 1, [=](int64_t i) { return a->thresholds.at[i]; });
+    cuda_launch(c, confusion_places_kernel, cuda_blocks(numbers), CUDA_THREADS, 0, at, f, m,
+                thresholds);
+    if (each <= SCORE_FEW)
+        cuda_launch(c, confusion_sums_kernel<1>, line_of_threads<1>::blocks(f.rows * sums),
+                    CUDA_THREADS, 0, c->partial, at, f, m, sums);
+    else if (each <= LINE_LONG)
+        cuda_launch(c, confusion_sums_kernel<GPU_WARP>,
+                    line_of_threads<GPU_WARP>::blocks(f.rows * sums), CUDA_THREADS, 0, c->partial,
+                    at, f, m, sums);
+    else
+        cuda_launch(c, confusion_sums_kernel<CUDA_THREADS>,
+                    line_of_threads<CUDA_THREADS>::blocks(f.rows * sums), CUDA_THREADS, 0,
+                    c->partial, at, f, m, sums);
+}
+
+#endif
