@@ -373,11 +373,64 @@ static void a_call_of_another_library_that_fails_does_so_too(void **unused)
     fail_all_over(&narrow, 2, CUDNN, RUNS / 4);
 }
 
+/* ---- outputs that are one value -------------------------------------------------------------- */
+
+/* The kernel of a network of two outputs that are one value, each with a loss, after a fit. */
+static void fit_two_losses(int gpus, float kernel[12])
+{
+    enum { N = 7, IN = 4, UNITS = 3 };
+    static float x[N * IN], y[N * UNITS];
+    keel_model *m;
+    keel_symbol in, out[2];
+    keel_dataset *d;
+    keel_tensor t;
+    for (int i = 0; i < N * IN; i++) x[i] = sinf((float)i * 1.3F);
+    for (int i = 0; i < N * UNITS; i++) y[i] = cosf((float)i * 0.7F);
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 5));
+    must(keel_model_input(m, KEEL_DIMS(IN), NULL, &in));
+    out[0] = must_call(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", UNITS)), in);
+    out[1] = must_call(m, "Identity", NULL, out[0]);
+    must(keel_model_outputs(m, out, 2));
+    const keel_compile c = { KEEL_COMPILE, .optimizer = { "SGD" }, .loss = { { "mse" } },
+                             .loss_weights = { 0.25, 0.75 } };
+    must(keel_model_compile(m, &c));
+    const keel_tensor rows = { KEEL_FLOAT32, { 2, { N, IN } }, x };
+    const keel_tensor targets = { KEEL_FLOAT32, { 2, { N, UNITS } }, y };
+    const keel_array_field f[3] = {
+        { .path = "x", .role = KEEL_ROLE_INPUT, .array = rows },
+        { .path = keel_model_output_name(m, 0), .role = KEEL_ROLE_TARGET, .array = targets },
+        { .path = keel_model_output_name(m, 1), .role = KEEL_ROLE_TARGET, .array = targets },
+    };
+    must(keel_dataset_from_fields(&d, f, 3));
+    machine on = machine_of(gpus);
+    must(keel_fit(m, on.strategy, d,
+                  &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 4, .no_shuffle = true },
+                  NULL));
+    close_machine(&on, "two losses");
+    must(keel_model_get_weight(m, "dense/kernel", &t));
+    memcpy(kernel, t.data, IN * UNITS * sizeof *kernel);
+    keel_tensor_free(&t);
+    keel_dataset_destroy(d);
+    keel_model_destroy(m);
+}
+
+static void two_losses_of_one_value_add_up_on_a_gpu(void **unused)
+{
+    float want[12], got[12];
+    (void)unused;
+    fit_two_losses(0, want);
+    fit_two_losses(1, got);
+    for (int i = 0; i < 12; i++)
+        if (!(fabsf(want[i] - got[i]) < 1e-6F))
+            fail_msg("element %d is %.9g, the host's %.9g", i, (double)got[i], (double)want[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_those_of_the_host),
         cmocka_unit_test(bits_are_those_of_one_gpu_where_the_host_adds),
+        cmocka_unit_test(two_losses_of_one_value_add_up_on_a_gpu),
         cmocka_unit_test(without_nccl_the_host_adds_and_says_so),
         cmocka_unit_test(a_call_of_cuda_that_fails_ends_the_fit_with_its_last_step),
         cmocka_unit_test(a_gpu_that_fails_for_good_ends_the_fit_with_its_last_step),
