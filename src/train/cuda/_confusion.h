@@ -1,11 +1,13 @@
 /* Metrics that count predictions above thresholds (metrics/_confusion.h): first each number gets
- * its place in the histogram, then each place adds up the weights of its numbers, in one order. */
+ * its place in the histogram, then each place adds up the weights of its numbers, in one order. And
+ * the F scores (metrics/_fbeta.h), which count each number of a row for itself. */
 #ifndef KEEL_TRAIN_CUDA_CONFUSION_H
 #define KEEL_TRAIN_CUDA_CONFUSION_H
 #include "ops/cuda/_given.h"
 #include "train/cuda/_scores.h"
 extern "C" {
 #include "metrics/_confusion.h"
+#include "metrics/_fbeta.h"
 }
 
 struct confusion {
@@ -118,6 +120,38 @@ static inline void confusion_run(const keel_call *c, const score_frame &f, const
         cuda_launch(c, confusion_sums_kernel<CUDA_THREADS>,
                     line_of_threads<CUDA_THREADS>::blocks(f.rows * sums), CUDA_THREADS, 0,
                     c->partial, at, f, m, sums);
+}
+
+/* As keel_fbeta_add. A thread has a number of a row, of which it looks for the largest. */
+static __global__ void __launch_bounds__(CUDA_THREADS, 1)
+    fbeta_kernel(double *to, const score_frame f, double threshold)
+{
+    const int64_t step = (int64_t)gridDim.x * CUDA_THREADS;
+    for (int64_t i = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x; i < f.rows * f.last;
+         i += step) {
+        int64_t row = i;
+        take(&row, f.last);
+        const float *own = f.p + row * f.last, p = f.p[i];
+        const double t = f.t[i], w = f.weight_of(row, 0);
+        bool positive = p > (float)threshold;
+        if (threshold != threshold) {
+            float largest = own[0];
+            for (int64_t j = 1; j < f.last; j++) largest = fmaxf(largest, own[j]);
+            positive = p >= largest && fabs((double)p) > 1e-9;
+        }
+        double *count = to + 4 * i; /* true and false positives, false negatives, targets */
+        const double of = w != 0 ? w * t : 0;
+        count[0] = positive ? of : 0;
+        count[1] = positive && w != 0 ? w * (1 - t) : 0;
+        count[2] = positive ? 0 : of;
+        count[3] = of;
+    }
+}
+
+static inline void fbeta_run(const keel_call *c, const score_frame &f, const keel_fbeta *a)
+{
+    cuda_launch(c, fbeta_kernel, cuda_blocks(f.rows * f.last), CUDA_THREADS, 0, c->partial, f,
+                a->threshold);
 }
 
 #endif

@@ -60,6 +60,10 @@ void forward(const keel_call *c)
         confusion_run(c, f, confusion_of(a));
         return;
     }
+    if (m->add == keel_fbeta_add) {
+        fbeta_run(c, f, static_cast<const keel_fbeta *>(a->args));
+        return;
+    }
     if (m->loss) f.options = score_options_of(m->loss, a->args, f.last);
     if (m == &keel_metric_binary_accuracy)
         f.options.limit = (float)static_cast<const keel_binary_accuracy *>(a->args)->threshold;
@@ -81,6 +85,7 @@ keel_status prepare(keel_prepare *p)
         const bool fits = p->node->sums <= INT32_MAX && confusion_has_kernel(counts);
         return fits ? cuda_prepare(p, confusion_scratch(counts, numbers)) : KEEL_EUNSUP;
     }
+    if (a->metric->add == keel_fbeta_add) return cuda_always(p);
     if (!run_of(a->metric, a->args)) return KEEL_EUNSUP;
     return score_prepare(p, keel_metric_target(a->metric, a->args));
 }
