@@ -51,7 +51,7 @@ keel_status keel_iou_check(const void *args, int64_t last)
                      (long long)a->num_classes, (long long)last, last == 1 ? "" : "es");
 }
 
-static bool cuts_weights(const keel_iou *a)
+bool keel_iou_cuts_weights(const keel_iou *a)
 {
     return !a->dtype || strncmp(a->dtype, "float", strlen("float")) != 0;
 }
@@ -85,7 +85,7 @@ void keel_iou_add(const keel_loss_call *c, int real, double *sum)
     for (int64_t i = 0; i < c->rows * d.elements; i++) {
         double w = keel_element_weight(&unmasked, real, d.elements, i / d.elements, i % d.elements);
         const int64_t first = i * d.last;
-        if (cuts_weights(a)) w = trunc(w);
+        if (keel_iou_cuts_weights(a)) w = trunc(w);
         if (w == 0) continue;
         for (int64_t j = 0; kind == KEEL_TARGET_DENSE && j < d.last; j++) {
             const double p = keel_real_at(c->y_pred, real, first + j);

@@ -28,6 +28,7 @@ keel_status keel_iou_ready(void *args);
 keel_status keel_iou_one_hot(void *args);
 
 keel_target_kind keel_iou_kind(const void *args);
+bool keel_iou_cuts_weights(const keel_iou *a);
 int64_t keel_iou_sums(const void *args, int64_t last);
 keel_status keel_iou_check(const void *args, int64_t last);
 void keel_iou_add(const keel_loss_call *c, int real, double *sum);

@@ -1,6 +1,7 @@
 /* The op of metrics that are means (train/score.h), for those that have a term in _terms.h; and of
- * those that count predictions above thresholds. */
+ * those that count. */
 #include "train/cuda/_confusion.h"
+#include "train/cuda/_iou.h"
 #include "train/cuda/_terms.h"
 extern "C" {
 #include "metrics/binary_accuracy.h"
@@ -60,6 +61,10 @@ void forward(const keel_call *c)
         confusion_run(c, f, confusion_of(a));
         return;
     }
+    if (m->add == keel_iou_add) {
+        iou_run(c, f, static_cast<const keel_iou *>(a->args));
+        return;
+    }
     if (m->add == keel_fbeta_add) {
         fbeta_run(c, f, static_cast<const keel_fbeta *>(a->args));
         return;
@@ -86,6 +91,8 @@ keel_status prepare(keel_prepare *p)
         return fits ? cuda_prepare(p, confusion_scratch(counts, numbers)) : KEEL_EUNSUP;
     }
     if (a->metric->add == keel_fbeta_add) return cuda_always(p);
+    if (a->metric->add == keel_iou_add)
+        return iou_prepare(p, static_cast<const keel_iou *>(a->args));
     if (!run_of(a->metric, a->args)) return KEEL_EUNSUP;
     return score_prepare(p, keel_metric_target(a->metric, a->args));
 }
