@@ -59,8 +59,8 @@ class Bridge:
         twin = self.run.twin if moment.fits else None
         given = self.run.last if hook == "on_train_end" else {} if hook.endswith("begin") else logs_of(moment)
         logs = dict(given)
-        if hook == "on_train_batch_end":
-            self.run.twin_is_old()
+        if self.run.made or hook in ("on_train_batch_end", "on_train_end"):
+            self.run.twin_is_old()  # by a step, by averages that became weights, by a callback of Keel's own
         if twin:
             twin.update(weights=bool(looking))
             if looking and "batch" in hook:
@@ -126,7 +126,8 @@ class Watch:
         self.c.on_epoch_end = c.On(lambda _, at: run.guard(self.end, at.contents))
 
     def batch(self, at):
-        self.run.twin_is_old()
+        if at.training:
+            self.run.twin_is_old()
         if self.progress and at.training == at.fits:
             self.progress.batch(at)
         return c.END if self.run.interrupted else c.OK
@@ -139,6 +140,21 @@ class Watch:
         return c.OK
 
 
+def own_for(callback):
+    """Callbacks of Keras's that must be Keel's own, which know where a run is, or the optimizer's averages."""
+    kind = type(callback)
+    if not kind.__module__.startswith("keras."):
+        return callback
+    if kind.__name__ == "SwapEMAWeights":
+        return f"SwapEMAWeights(swap_on_epoch={bool(callback.swap_on_epoch)})"
+    if kind.__name__ == "BackupAndRestore":
+        raise c.Unsupported(
+            "BackupAndRestore of Keras cannot place Keel in an epoch; callbacks=[\"BackupAndRestore('FOLDER')\"] is"
+            " Keel's own, which goes on at the step where a run ended"
+        )
+    return callback
+
+
 class Run:
     """The callbacks of one fit, evaluate or predict, and what becomes of an exception in them."""
 
@@ -148,16 +164,12 @@ class Run:
         self.added = {}  # epoch: what Python callbacks have added to its logs
         self.last = {}  # the logs of the last epoch
         self.made, self.list = [], []
+        callbacks = [own_for(x) for x in callbacks]
         self.python = [x for x in callbacks if not isinstance(x, str)]
         for x in self.python:
             if not any(hasattr(x, hook) for hook in c.HOOKS):
                 raise c.ArgumentError(
                     f"{x!r} is no callback: it has neither {c.HOOKS[3]} nor another function of them"
-                )
-            if type(x).__name__ == "BackupAndRestore" and type(x).__module__.startswith("keras."):
-                raise c.Unsupported(
-                    "BackupAndRestore of Keras cannot place Keel in an epoch; callbacks=[\"BackupAndRestore('FOLDER')\"] is"
-                    " Keel's own, which goes on at the step where a run ended"
                 )
         try:
             for own, group in itertools.groupby(callbacks, lambda x: isinstance(x, str)):

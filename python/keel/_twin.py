@@ -25,7 +25,7 @@ class Twin:
         self.keras, self.trains, self.model = keras, trains, None
         self.form, self.optimizer = keras, None  # what is written and read: `keras`, or a graph of it
         self.old = False  # a step has been made since `keras` was as `model` is
-        self.known = self.rate = None  # what `keras` had before a callback
+        self.known = self.state = self.rate = None  # what `keras` had before a callback
         optimizer = getattr(keras, "optimizer", None)
         refuse(keras)
         own = needs_tracing(keras)
@@ -75,6 +75,14 @@ class Twin:
             self.take_back()
         if weights and self.known is None:
             self.known = [np.array(w) for w in self.keras.get_weights()]
+            self.state = [v.numpy().copy() for v in self.state_variables()]
+
+    def state_variables(self):
+        """What a callback may not change: of the optimizer all but its learning rate."""
+        if not self.trains:
+            return []
+        rate = getattr(inner_of(self.keras.optimizer), "_learning_rate", None)
+        return [v for v in self.keras.optimizer.variables if v is not rate]
 
     def take_back(self):
         """Weights and optimizer of libkeel's model become those of the caller's."""
@@ -93,8 +101,14 @@ class Twin:
             self.model.learning_rate = self.rate
         if not weights:
             return
+        same = lambda a, b: np.array_equal(a, b, equal_nan=True)
+        for v, before in zip(self.state_variables(), self.state):
+            if not same(v.numpy(), before):
+                raise c.Unsupported(
+                    f"a callback has changed '{v.path}' of the optimizer, which stays Keel's in a fit"
+                )
         now = self.keras.get_weights()
-        if all(np.array_equal(a, b, equal_nan=True) for a, b in zip(now, self.known)):
+        if all(same(a, b) for a, b in zip(now, self.known)):
             return
         path = os.path.join(self.folder, "set.weights.h5")
         self.form.save_weights(path)
@@ -115,6 +129,9 @@ class Twin:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def inner_of(optimizer):
+    return getattr(optimizer, "inner_optimizer", optimizer)  # of a LossScaleOptimizer
+
+
 def has_schedule(optimizer):
-    inner = getattr(optimizer, "inner_optimizer", optimizer)
-    return not hasattr(getattr(inner, "_learning_rate", None), "assign")
+    return not hasattr(getattr(inner_of(optimizer), "_learning_rate", None), "assign")

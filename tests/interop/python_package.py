@@ -458,6 +458,34 @@ def callbacks_of_keras():
 
 
 @case
+def averages_of_weights():
+    optimizer = lambda **named: keras.optimizers.Adagrad(0.2, use_ema=True, ema_momentum=0.9, **named)
+    for frequency in (None, 3):
+        for swap_on_epoch in (False, True):
+            beside(
+                lambda: mlp(optimizer(ema_overwrite_frequency=frequency)),
+                lambda: (rows(), labels()),
+                validation_split=0.3,
+                per_side=lambda: {"callbacks": [Seen(False), kc.SwapEMAWeights(swap_on_epoch), Seen(False)]},
+            )
+    stops = lambda: {
+        "callbacks": [kc.EarlyStopping("loss", patience=0, baseline=0.1, restore_best_weights=True)]
+    }
+    beside(lambda: mlp(optimizer()), lambda: (rows(), labels()), per_side=stops)
+
+    class Forgets(kc.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            v = self.model.optimizer.variables[2]
+            v.assign(v * 0)
+
+    fails(
+        keel.Unsupported,
+        lambda: keel.fit(mlp(), rows(), labels(), callbacks=[Forgets()], **PLAIN),
+        "momentum",
+    )
+
+
+@case
 def callbacks_of_keel_by_their_text():
     keras.utils.set_random_seed(3)
     theirs, mine = mlp(keras.optimizers.SGD(0.8)), mlp(keras.optimizers.SGD(0.8))

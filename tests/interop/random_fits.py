@@ -13,11 +13,13 @@ losses and metrics, which keel's options say. Compared are:
     files    those of ModelCheckpoint: whether there are any, and their weights; names in those of CSVLogger
     predict  and evaluate: keel of that file, and Keras of it
     further  weights and state after one more epoch of that file, by keel and by Keras
+    package  history, weights, state and files of keel.fit of the package for Python, with Keras's callbacks
 
 How they are compared is said in fit_compare.py. A failing fit is printed; --only runs the one of a
 seed, and --keep leaves its files. The last line is 'N passed, N failed'.
 """
 import argparse
+import functools
 import os
 import shlex
 import subprocess
@@ -40,12 +42,20 @@ CANNOT = {  # what the error of Keras has in it: why
     **graphs.CANNOT,
     "parameter 'weights' has DataType": "its Discretization counts in the type of a mixed policy",
     "compile_loss/sparse_categorical_crossentropy/mul": "its sparse crossentropy of steps takes no weights of rows",
+    "'NoneType' object is not iterable": "a Sequential model of one model, read from its file, has no names for a dict of losses",
     "'InTopKV2' Op has type": "its metrics of the largest k take no outputs in the type of a mixed policy",
 }
 
 REFUSES = {  # what the error of keel has in it: what it refuses
     "called twice in training: Keras would divide": "a SpectralNormalization that is called twice in a step",
 }
+
+
+def package_for_python():
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python"))
+    import keel
+
+    return keel
 
 
 def inner_of(optimizer):
@@ -245,8 +255,9 @@ class Fit:
 
     # ---- both programs ----------------------------------------------------------------------------
 
-    def run_keras(self, path, chance=None, further=False):
-        """The model of that file after its fit, and the history. chance: moves its weights and inputs. further: one plain epoch"""
+    def run_keras(self, path, chance=None, further=False, package=False):
+        """The model of that file after its fit, and the history. chance: moves its weights and inputs. further: one plain epoch.
+        package: by keel.fit"""
         m = keras.models.load_model(path)
         if chance is not None:
             m.set_weights(trainings.moved([v.numpy() for v in m.weights], chance))
@@ -257,7 +268,12 @@ class Fit:
             test = [self.test.keras_x(m, chance), self.test.keras_y(m), *([] if self.test.w is None else [self.test.keras_w(m)])]
             a.update(validation_data=tuple(test), validation_freq=self.frequency, validation_batch_size=self.batch, validation_steps=self.test_steps)
         a.update(dict(epochs=1) if further else dict(epochs=self.epochs, initial_epoch=self.first))
-        h = m.fit(self.train.keras_x(m, chance), self.train.keras_y(m), self.batch, shuffle=False, verbose=0, **a)
+        fit = m.fit
+        if package:
+            o = self.options
+            a.update(devices=o[o.index("--devices") + 1], reproducible="--reproducible" in o, recompute="--recompute" in o)
+            fit = functools.partial(package_for_python().fit, m)
+        h = fit(self.train.keras_x(m, chance), self.train.keras_y(m), self.batch, shuffle=False, verbose=0, **a)
         return m, h
 
     def run_keel(self, path, out, history, further=False):
@@ -319,7 +335,15 @@ class Fit:
             bad = fit_compare.files(self.calls, self.path) + self.infers(model)
         if not bad and self.goes_on:
             bad = self.further()
+        if not bad:
+            bad = self.by_package(want)
         return not bad, "\n       ".join(bad[:8])
+
+    def by_package(self, want):
+        got = fit_compare.numbers(*self.run_keras(self.path, package=True), self.frequency)
+        got["history"] = {k: v for k, v in got["history"].items() if k in want["history"]} if "history" in want else {}
+        bad = self.differences(got, want, self.path)
+        return [f"package: {line}" for line in bad]
 
     def differences(self, got, want, path, further=False):
         def numbers(path, chance=None):
