@@ -256,6 +256,43 @@ static void batch_normalization_of_masked_values_is_that_of_the_places_that_coun
     for (int i = 0; i < 2; i++) keel_tensor_free(&p[i]);
 }
 
+/* Rows of channels of which each counts or not, as steps are that TimeDistributed calls: what they
+ * train is what rows of one place train. */
+static void batch_normalization_of_masked_rows_without_places_is_that_of_one_place(void **unused)
+{
+    (void)unused;
+    keel_tensor gamma[2];
+    double loss[2];
+    for (int placed = 0; placed < 2; placed++) {
+        const keel_arg mask_value[] = { KEEL_ARG_FLOAT("mask_value", 0), { 0 } };
+        keel_history h = { 0 };
+        keel_dataset *d = rows_of(9, NULL);
+        keel_model *m;
+        must(keel_model_create(&m, NULL, KEEL_FLOAT32, 11));
+        must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", FEATURES))));
+        must(keel_model_add(m, "ReLU", KEEL_ARGS(KEEL_ARG_FLOAT("threshold", 0.97))));
+        if (placed)
+            must(keel_model_add(m, "Reshape",
+                                KEEL_ARGS(KEEL_ARG_INTS("target_shape", 1, FEATURES))));
+        must(keel_model_add(m, "Masking", mask_value));
+        must(keel_model_add(m, "BatchNormalization", NULL));
+        must(keel_model_add(m, "Flatten", NULL));
+        must(keel_model_add(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 1))));
+        must(keel_model_compile(
+            m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "sgd" }, .loss = { { "mse" } } }));
+        must(keel_fit(m, strategy[2], d,
+                      &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 4, .epochs = 2 }, &h));
+        must(keel_model_get_weight(m, "batch_normalization/gamma", &gamma[placed]));
+        loss[placed] = h.value[0];
+        keel_history_free(&h);
+        keel_dataset_destroy(d);
+        keel_model_destroy(m);
+    }
+    assert_memory_equal(gamma[0].data, gamma[1].data, FEATURES * sizeof(float));
+    assert_true(loss[0] == loss[1]);
+    for (int i = 0; i < 2; i++) keel_tensor_free(&gamma[i]);
+}
+
 static void what_batch_normalization_cannot_do_with_a_mask_is_refused_by_name(void **unused)
 {
     static const struct {
@@ -916,6 +953,7 @@ int main(void)
         cmocka_unit_test(predict_of_a_stream_that_does_not_say_its_rows_gives_all_of_them),
         cmocka_unit_test(the_regulariser_of_a_frozen_layer_is_no_part_of_the_loss),
         cmocka_unit_test(batch_normalization_of_masked_values_is_that_of_the_places_that_count),
+        cmocka_unit_test(batch_normalization_of_masked_rows_without_places_is_that_of_one_place),
         cmocka_unit_test(what_batch_normalization_cannot_do_with_a_mask_is_refused_by_name),
         cmocka_unit_test(a_weight_that_no_loss_reaches_stays_and_is_named),
         cmocka_unit_test(the_same_lanes_give_the_same_bits),

@@ -35,10 +35,23 @@ static bool by_mask(const keel_emit *e)
     return e->mask[0] >= 0 && e->trainable && e->training;
 }
 
+/* The input, and its mask if places are left out. Rows of channels alone, of which each is left out
+ * or not, as steps are that TimeDistributed calls one by one, are rows of one place. */
+static keel_status emit_inputs(keel_emit *e, const keel_shape *in, keel_value both[2])
+{
+    both[0] = e->in[0];
+    if (!by_mask(e)) return KEEL_OK;
+    KEEL_TRY(keel_graph_cast(e->graph, e->mask[0], e->graph->held, &both[1]));
+    if (in->rank > 1) return KEEL_OK;
+    const keel_shape place = KEEL_SHAPE(1), row = keel_shape_with_one(*in, 0);
+    KEEL_TRY(keel_emit_view(e, &row, both[0], &both[0]));
+    return keel_emit_view(e, &place, both[1], &both[1]);
+}
+
 static keel_status emit_last(keel_emit *e)
 {
     const args_t *a = e->args;
-    keel_value both[2] = { e->in[0] };
+    keel_value both[2];
     const keel_op *kind = by_mask(e) ? &keel_op_masked_batch_norm : &keel_op_batch_norm;
     const keel_shape in = keel_emit_in(e, 0)->shape, channels = KEEL_SHAPE(in.dim[in.rank - 1]);
     keel_weights w = { 0 };
@@ -46,7 +59,7 @@ static keel_status emit_last(keel_emit *e)
         { "moving_mean", channels, &a->moving_mean_initializer, NULL, true, 0, NULL },
         { "moving_variance", channels, &a->moving_variance_initializer, NULL, true, 0, NULL },
     };
-    if (by_mask(e)) KEEL_TRY(keel_graph_cast(e->graph, e->mask[0], e->graph->held, &both[1]));
+    KEEL_TRY(emit_inputs(e, &in, both));
     if (a->scale) KEEL_TRY(keel_emit_weight(e, &KEEL_GAMMA(a, channels), &w));
     if (a->center) KEEL_TRY(keel_emit_weight(e, &KEEL_BETA(a, channels), &w));
     for (int i = 0; i < 2; i++) KEEL_TRY(keel_emit_weight(e, &moving[i], &w));
@@ -59,7 +72,8 @@ static keel_status emit_last(keel_emit *e)
                                 .scale = a->scale,
                                 .frozen = !e->trainable };
     KEEL_TRY(keel_renorm_read(&a->renorm, &op.renorm));
-    return keel_emit_weighted_on(e, kind, &op, both, 1 + by_mask(e), &w, e->out);
+    KEEL_TRY(keel_emit_weighted_on(e, kind, &op, both, 1 + by_mask(e), &w, e->out));
+    return keel_emit_view(e, &in, e->out[0], e->out);
 }
 
 static keel_status emit_along(keel_emit *e)
