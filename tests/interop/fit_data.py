@@ -88,8 +88,8 @@ def input_rows(d, kind, shape, dtype):
     return a
 
 
-def target_rows(d, kind, shape):
-    """shape: [rows, ..., numbers of the output]"""
+def target_rows(d, kind, shape, flat=False):
+    """shape: [rows, ..., numbers of the output]. flat: labels have no last dim of 1"""
     if kind == "real":
         return d.chance.normal(size=shape).astype(d.one(["float32", "float32", "float64", "float16"]))
     if kind == "positive":
@@ -102,13 +102,13 @@ def target_rows(d, kind, shape):
     if kind == "one_hot":
         return np.eye(shape[-1], dtype="float32")[c]
     c = c.astype(d.one(["int64", "int32", "uint8", "float32", "int16", "uint32", "int8"]))
-    return c[..., None] if d.flip(0.3) else c
+    return c[..., None] if d.flip(0.3) and not flat else c
 
 
 def rows_of(d, m, n):
     """({name: x}, {name: y}) of n rows for the model m."""
     x = {name: input_rows(d, kind, (n, *shape), dtype) for name, kind, shape, dtype in m.inputs}
-    return x, {name: target_rows(d, kind, (n, *shape)) for name, kind, shape in m.outputs}
+    return x, {name: target_rows(d, kind, (n, *shape), name in m.flat) for name, kind, shape in m.outputs}
 
 
 def weights_of(d, m, n):

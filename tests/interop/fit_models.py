@@ -60,9 +60,21 @@ def vector_layer(d, n):
                   lambda: L.Rescaling(d.real(0.5, 2), d.real(-1, 1)), lambda: L.LeakyReLU(0.2), lambda: L.RMSNormalization(epsilon=0.01),
                   lambda: L.UnitNormalization(), lambda: L.GroupNormalization(1, epsilon=0.01), lambda: L.AlphaDropout(0.0),
                   lambda: L.SpectralNormalization(L.Dense(n)), lambda: L.EinsumDense("ab,bc->ac", n, bias_axes="c", activation=d.smooth()),
-                  lambda: keras.Sequential([L.Reshape((n, 1)), L.Conv1D(2, 1, activation=d.smooth(), **d.kernel()), L.Flatten()]),
+                  lambda: keras.Sequential([L.Reshape((-1, 1)), L.Conv1D(2, 1, activation=d.smooth(), **d.kernel()), L.Flatten()]),
                   lambda: keras.Sequential([L.RepeatVector(3), d.one([L.GRU, L.LSTM])(n)]), lambda: L.Dense(n, dtype="float32"),
-                  lambda: L.Activation(d.smooth() or "linear")])()  # fmt: skip
+                  lambda: L.Activation(d.smooth() or "linear"), lambda: L.Softmax(), lambda: L.ReLU(d.one([None, 1.0]), d.real(0, 0.3), d.real(0, 0.2)),
+                  lambda: L.ELU(0.7), lambda: L.Permute((1,)), lambda: L.Identity(), lambda: L.Activation(d.one(["selu", "hard_tanh", "log_softmax",
+                  "squareplus", "celu", "exponential", "hard_silu", "relu6", "leaky_relu", "sparse_plus"])),
+                  lambda: L.GaussianDropout(0.0),
+                  lambda: keras.Sequential([L.Reshape((1, -1)), d.one([L.Bidirectional(L.LSTM(n), "ave"), L.GRU(n)])])])()  # fmt: skip
+
+
+def two_of_two(d, n):
+    """A model of two vectors of n numbers that gives two, whose paths cross."""
+    a, b = L.Input((n,)), L.Input((n,))
+    x = L.Dense(n, d.smooth(), **d.kernel())(L.Concatenate()([a, b]))
+    y = d.one([lambda: L.Multiply()([x, b]), lambda: held(d, n, 2)(L.Subtract()([b, a])), lambda: b])()
+    return keras.Model([a, b], [y, L.Add()([x, a])] if d.flip() else [x, y])
 
 
 def held(d, n, deep=0):
@@ -80,15 +92,21 @@ def held(d, n, deep=0):
     return m
 
 
+def normalizes(m):
+    """Whether it has a BatchNormalization, which Keras trains although its model is called with training=False (README, differences)."""
+    return any(isinstance(layer, L.BatchNormalization) or isinstance(layer, keras.Model) and normalizes(layer) for layer in m.layers)
+
+
 def bend(d, x):
     """A vector after some layers, models and operations."""
     for _ in range(d.int(0, 3)):
         n = x.shape[-1]
-        kind = d.int(0, 10)
+        kind = d.int(0, 14)
         if kind <= 4:
             x = vector_layer(d, n)(x)
         elif kind == 5:
-            x = held(d, n)(x, **({"training": False} if d.flip(0.2) else {}))
+            m = held(d, n)
+            x = m(x, **({"training": False} if d.flip(0.2) and not normalizes(m) else {}))
         elif kind == 6:
             m = held(d, n)
             x = m(m(x))
@@ -102,6 +120,23 @@ def bend(d, x):
         elif kind == 9:
             x = L.Dense(n, **d.kernel())(x)
             x = L.Multiply()([x, L.Dense(n, "sigmoid")(x)])
+        elif kind == 11:
+            m = two_of_two(d, n)
+            a, b = m([x, L.Dense(n)(x)])
+            if d.flip():
+                b, a = m([b, a])
+            x = d.one([lambda: a * b, lambda: L.Concatenate()([a, b]), lambda: L.Average()([a, b, x]), lambda: b])()
+        elif kind == 12:
+            x = d.one([lambda: ops.concatenate(ops.split(x, [1], -1)[::-1], -1) if n > 1 else -x, lambda: ops.sum(ops.stack([x, ops.sin(x), x], 1), 1),
+                       lambda: ops.einsum("bi,bj->bij", x, ops.sigmoid(x)).reshape((-1, n * n)) if n < 5 else ops.flip(x, -1),
+                       lambda: ops.cumsum(x, -1), lambda: ops.sort(x, -1), lambda: ops.clip(x, -0.7, 0.8), lambda: x - ops.logsumexp(x, -1, keepdims=True),
+                       lambda: ops.matmul(ops.expand_dims(x, 1), ops.expand_dims(ops.tanh(x), 2))[:, 0], lambda: x / (1 + ops.abs(x)),
+                       lambda: ops.log1p(ops.square(x)) + ops.roll(x, 1, -1), lambda: ops.where(ops.isfinite(x), x, 0.0),
+                       lambda: ops.exp(-ops.square(x)) * ops.sqrt(ops.square(x) + 1.0)])()  # fmt: skip
+        elif kind == 13:
+            layer = vector_layer(d, n)
+            y = layer(x)
+            x = L.Add()([y, layer(L.Dense(n, **d.kernel())(x))]) if y.shape == x.shape and not isinstance(layer, L.SpectralNormalization) else y
         else:
             y = held(d, n)(x)
             x = d.one([L.Maximum(), L.Minimum(), L.Subtract(), L.Dot(-1, normalize=d.flip()), L.Concatenate()])([x, y])
@@ -137,9 +172,56 @@ def recurrent(d, x):
     return kind(n, activation=d.one(["tanh", "tanh", "relu"]), go_backwards=d.flip(0.3), **more, **a)(x), None
 
 
+def masked(d, x):
+    """Steps again, through layers that pass a mask on, join masks or lose them."""
+    n = x.shape[-1]
+    y = d.one([lambda: L.Dense(n, d.smooth())(x), lambda: L.GRU(n, return_sequences=True)(x), lambda: L.TimeDistributed(L.Dense(n, **d.kernel()))(x),
+               lambda: L.Bidirectional(L.SimpleRNN(n, return_sequences=True), merge_mode="sum")(x), lambda: L.Masking(0.3)(x), lambda: x])()  # fmt: skip
+    kind = d.int(0, 9)
+    if kind <= 2:
+        return d.one([L.Add(), L.Multiply(), L.Average(), L.Maximum(), L.Concatenate(), L.Concatenate(axis=1), L.Subtract()])([x, y])
+    if kind == 3:
+        return L.MultiHeadAttention(2, 2, value_dim=d.int(1, 3))(y, x, use_causal_mask=d.flip(0.3))
+    if kind == 4:
+        i = L.Input(x.shape[1:])
+        z = d.one([L.LSTM, L.GRU])(n, return_sequences=True)(L.Masking(d.one([0.0, 9.0]))(i) if d.flip() else i)
+        return keras.Model(i, L.Add()([z, i]) if d.flip() else z)(y)
+    if kind == 5:
+        return L.Attention(use_scale=d.flip())([y, x])
+    if kind == 6:
+        return d.one([L.Dropout(0.0), L.SpatialDropout1D(0.0), L.LayerNormalization(epsilon=0.01), L.PReLU(shared_axes=[1]), L.UpSampling1D(2),
+                      L.ZeroPadding1D(1), L.Permute((2, 1)), L.Cropping1D((0, 1)), L.Activation("tanh"), L.Rescaling(0.5, 0.1), L.UnitNormalization(),
+                      L.BatchNormalization(epsilon=0.1), L.ActivityRegularization(0.01), L.RMSNormalization()])(y)  # fmt: skip
+    if kind == 7:
+        return d.one([lambda: ops.tanh(y) + x, lambda: y * 0.5, lambda: y[:, 1:], lambda: ops.flip(y, 1), lambda: ops.concatenate([x, y], -1)])()
+    if kind == 8:
+        return L.LSTM(n, return_sequences=True, zero_output_for_mask=d.flip(), go_backwards=d.flip(0.3))(y)
+    return L.TimeDistributed(keras.Sequential([L.Input((n,)), L.Dense(n, "tanh"), batch_norm(d)]))(y)
+
+
+def through_time(d, x):
+    """The vector of [B, T, C] by layers of images that go through time, or of volumes."""
+    t, c = x.shape[1:]
+    n = d.int(1, 3)
+    return d.one([lambda: L.Flatten()(L.ConvLSTM1D(n, 2, padding=d.one(["same", "valid"]) if c > 1 else "same", return_sequences=d.flip(), dropout=0.0,
+                                                   **({} if d.flip() else {"go_backwards": True}))(L.Reshape((t, c, 1))(x))),
+                  lambda: L.GlobalMaxPooling2D()(L.ConvLSTM2D(n, (1, 2), padding="same", activation=d.one(["tanh", "relu"]))(L.Reshape((t, c, 1, 1))(x))),
+                  lambda: L.GlobalAveragePooling3D()(L.Conv3D(n, (2, 1, 1), padding=d.padding(), **d.kernel())(L.Reshape((t, 1, c, 1))(x))),
+                  lambda: L.Flatten()(L.AdaptiveAveragePooling1D(d.int(2, 3))(x)),
+                  lambda: L.Flatten()(L.Conv3DTranspose(n, 2, padding="same")(L.Reshape((t, 1, c, 1))(x))),
+                  lambda: L.Flatten()(L.TimeDistributed(L.GRU(n))(L.Reshape((t, c, 1))(x))),
+                  lambda: L.Flatten()(L.TimeDistributed(L.Conv1D(n, 2, padding="same"))(L.Reshape((t, c, 1))(x))),
+                  lambda: L.Dot(1)([L.GRU(2, return_sequences=True)(x), ops.softmax(L.Dense(1)(x), 1)])[:, :, 0],
+                  lambda: L.RNN(L.StackedRNNCells([L.GRUCell(n), L.LSTMCell(2)]))(x)])()  # fmt: skip
+
+
 def of_steps(d, x):
     """(vector, steps or None) of [B, T, C]"""
-    way = d.int(0, 9)
+    for _ in range(d.one([0, 0, 1, 1, 2])):
+        x = masked(d, x)
+    way = d.int(0, 11)
+    if way >= 10:
+        return through_time(d, x), None
     if way <= 2:
         return recurrent(d, x)
     if way == 3:
@@ -181,13 +263,24 @@ def of_image(d, x):
                    lambda: L.DepthwiseConv2D(2, padding="same"), lambda: L.SeparableConv2D(3, 2, padding="same"),
                    lambda: L.Conv2DTranspose(2, 2, strides=d.int(1, 2), padding="same", **d.kernel()), lambda: L.UpSampling2D(2),
                    lambda: L.SpectralNormalization(L.Conv2D(2, 2)), lambda: L.Resizing(4, 5), lambda: L.ZeroPadding2D(1),
-                   lambda: L.Conv2D(4, 2, padding="same", dilation_rate=2, **d.kernel())])()(x)  # fmt: skip
+                   lambda: L.Conv2D(4, 2, padding="same", dilation_rate=2, **d.kernel()), lambda: L.Cropping2D(((1, 0), (0, 1))),
+                   lambda: L.Permute((2, 1, 3)), lambda: L.Conv2D(2 * x.shape[-1], 2, groups=x.shape[-1], padding="same"),
+                   lambda: keras.Sequential([L.Input(x.shape[1:]), L.Conv2D(x.shape[-1], 3, padding="same"), batch_norm(d), L.ReLU()]),
+                   lambda: L.Conv2D(3, (1, 3), strides=(2, 1), padding="same", activation=d.smooth(), **d.kernel()),
+                   lambda: L.Conv2D(2, 3, padding="same", activity_regularizer="l2")])()(x)  # fmt: skip
+        if d.flip(0.2):
+            y = L.Conv2D(x.shape[-1], d.one([1, 3]), padding="same", use_bias=False)(x)
+            x = d.one([L.Add(), L.Concatenate(), L.Multiply(), L.Average()])([x, d.one([lambda: y, lambda: batch_norm(d)(y), lambda: ops.relu(y)])()])
         if d.flip():
             x = d.one([batch_norm(d), batch_norm(d), L.LayerNormalization(axis=d.one([-1, [1, 2, 3]])), L.GroupNormalization(1),
                        L.SpatialDropout2D(0.0)])(x)  # fmt: skip
         x = L.Activation(d.smooth() or "linear")(x)
         if min(x.shape[1:3]) > 2 and d.flip():
-            x = d.one([L.MaxPooling2D, L.AveragePooling2D])(2)(x)
+            x = d.one([L.MaxPooling2D, L.AveragePooling2D])(d.one([2, 2, (1, 2)]), strides=d.one([None, 1]), padding=d.padding())(x)
+    if d.flip(0.1):
+        x = L.Multiply()([x, L.Dense(x.shape[-1], "sigmoid")(L.GlobalAveragePooling2D(keepdims=True)(x))])
+    if d.flip(0.1):
+        return of_steps(d, L.Reshape((-1, x.shape[-1]))(x))[0]
     return d.one([L.GlobalAveragePooling2D(), L.Flatten(), L.GlobalMaxPooling2D()])(x)
 
 
@@ -211,8 +304,27 @@ def read_tokens(d, name):
     return (t, L.Flatten()(y), None) if steps == 1 else (t, *of_steps(d, y))
 
 
-def read_categories(d, name, kind):
+def read_hashed(d, name, kind, tables):
+    """Texts or whole numbers without a vocabulary of their own, or texts of several words."""
+    t = L.Input((1,), name=name, dtype="string" if kind == "text" else "int64")
+    if kind == "text" and d.flip():
+        how = dict(output_mode="int", output_sequence_length=3) if tables and d.flip() else dict(output_mode=d.one(["multi_hot", "count"]))
+        look = L.TextVectorization(ngrams=d.one([None, 2]), **how)
+        look.adapt(["a longer text than", "b a c", "zz thirty-two bytes"])
+        v = look(t)
+        if how["output_mode"] != "int":
+            return t, L.Dense(3, d.smooth(), **d.kernel())(v), None
+        return t, *of_steps(d, L.Embedding(look.vocabulary_size() + 1, 3, mask_zero=d.flip())(v))
+    look = L.Hashing(d.int(2, 6), output_mode=d.one(["int", "one_hot", "multi_hot"]), salt=d.one([None, 7]),
+                     mask_value=d.one([None, "a"]) if kind == "text" else None)  # fmt: skip
+    v = L.Flatten()(look(t)) if look.output_mode == "one_hot" else look(t)
+    return t, L.Dense(3, d.smooth(), **d.kernel())(ops.cast(v, "float32") if look.output_mode == "int" else v), None
+
+
+def read_categories(d, name, kind, tables):
     """Texts or whole numbers that are looked up."""
+    if d.flip(0.25):
+        return read_hashed(d, name, kind, tables)
     shape = (d.int(1, 2),)
     mode = d.one(["multi_hot", "count", "tf_idf", "int"])
     a = dict(output_mode=mode, num_oov_indices=d.int(1, 2))
@@ -223,6 +335,9 @@ def read_categories(d, name, kind):
         t, look = L.Input(shape, name=name, dtype=d.one(["int64", "int32"])), L.IntegerLookup(**a)
         look.adapt(np.array([3, 1, 4, 1, 5]))
     v = look(t)
+    if mode == "int" and tables and d.flip(0.7):
+        y = L.Embedding(12, d.int(2, 3), mask_zero=d.flip())(v)
+        return (t, *of_steps(d, y)) if shape[0] > 1 and d.flip() else (t, L.Flatten()(y), None)
     if mode == "int":
         v = d.one([lambda: L.CategoryEncoding(12, output_mode="count")(v), lambda: L.Rescaling(0.1)(v)])()
     if mode != "tf_idf":  # whole numbers, of which Keras's SpectralNormalization makes whole numbers
@@ -254,7 +369,7 @@ def read_real(d, name):
     return t, scale(t), None
 
 
-def read(d, kind, name, channels):
+def read(d, kind, name, channels, tables):
     if kind == "steps":
         return read_steps(d, name)
     if kind in ("image", "image8"):
@@ -262,7 +377,7 @@ def read(d, kind, name, channels):
     if kind == "table":
         return read_tokens(d, name)
     if kind in ("text", "lookup"):
-        return read_categories(d, name, kind)
+        return read_categories(d, name, kind, tables)
     if kind == "bins":
         return read_bins(d, name)
     if kind in ("bytes", "whole"):
@@ -285,10 +400,12 @@ class Model:
     outputs  (name, kind of target, shape of a row)
     named    whether its outputs are a dict, whose keys may be other names than those of layers
     photos   whether it has one input of images, and one output of their classes
+    flat     outputs whose labels are rows of one dim: Keras compares each of [B] with each of [B, 1] (README, differences)
     """
 
     def __init__(self, d, tables, photos):
-        self.d, self.photos = d, photos
+        self.d, self.photos, self.tables = d, photos, tables
+        self.flat = set()
         self.inputs, self.outputs, self.steps = [], [], None
         plain = d.flip(0.3)  # a CSV file can have its rows
         kinds = ["real", "real", "steps", "image", "bytes", "whole", "image8"] + ["table", "text", "lookup", "bins"] * (1 + tables)
@@ -310,6 +427,8 @@ class Model:
         outs = []
         for k in range(1 if photos else d.one([1, 1, 1, 2, 2, 3])):
             outs.append(self.output(x, f"out_{k}" if d.flip() else d.one(["z", "a", "score", "y"]) + str(k), plain))
+            if len(outs[-1].shape) == 2 and d.flip(0.3):  # an output that is read on
+                x = d.one([lambda: L.Concatenate()([x, outs[-1]]), lambda: L.Dense(3, "tanh", **d.kernel())(outs[-1]), lambda: ops.multiply(x, outs[-1][:, :1])])()
         if len(ins) == len(outs) == 1 and d.flip(0.2):
             return self.one_behind_the_other(ins[0], outs[0])
         by_name = len(ins) > 1 and d.flip(0.2)
@@ -335,7 +454,7 @@ class Model:
 
     def input(self, kind, name):
         d = self.d
-        t, v, steps = read(d, kind, name, 3 if self.photos else None)
+        t, v, steps = read(d, kind, name, 3 if self.photos else None, self.tables)
         self.steps = self.steps if steps is None else steps
         if kind in ("bytes", "whole") and v.dtype != "float32":
             v = L.Dense(3)(v)
@@ -355,6 +474,12 @@ class Model:
         t = self.steps if self.steps is not None and not plain and d.flip(0.5) else x
         if d.flip(0.2) and activation:
             t = L.Activation(activation, name=name)(L.Dense(n, **d.kernel())(t))
+        elif d.flip(0.1):
+            t = d.one([L.Identity(name=name), L.Reshape(t.shape[1:-1] + (n,), name=name), L.Dropout(0.0, name=name)])(L.Dense(n, activation, **d.kernel())(t))
+        elif d.flip(0.1) and len(t.shape) == 2:
+            m = t.shape[-1]
+            begin = [vector_layer(d, m)] if d.flip() else []
+            t = keras.Sequential([L.Input((m,)), *begin, L.Dense(n, activation, **d.kernel())], name=name)(t)
         else:
             t = L.Dense(n, activation, name=name, **d.kernel())(t)
         self.outputs.append((name, kind, tuple(t.shape[1:])))
@@ -371,6 +496,7 @@ def loss_of(d, kind, n):
     smoothing = lambda: dict(label_smoothing=d.one([0, 0.1]))
     of_kind = {
         "real": [lambda: d.one(["mse", "mae", "huber", "log_cosh", "mean_squared_error"]), lambda: losses.MeanSquaredError(**r),
+                 lambda: losses.MeanAbsoluteError(**r), lambda: losses.MeanAbsolutePercentageError(**r),
                  lambda: losses.Huber(**r), lambda: losses.CosineSimilarity(**r) if n > 1 else losses.LogCosh(**r)],
         "binary": [lambda: d.one(["binary_crossentropy", "mse"]), lambda: losses.BinaryCrossentropy(**smoothing(), **r),
                    lambda: losses.BinaryFocalCrossentropy(apply_class_balancing=d.flip(), **r)],
@@ -379,8 +505,11 @@ def loss_of(d, kind, n):
         "one_hot": [lambda: d.one(["categorical_crossentropy", "kl_divergence", "mse"]),
                     lambda: losses.CategoricalCrossentropy(**smoothing(), **r), lambda: losses.CategoricalFocalCrossentropy(**r),
                     lambda: losses.Dice(), lambda: losses.Tversky(d.real(0.2, 0.8), d.real(0.2, 0.8)),
-                    lambda: losses.CategoricalHinge(**r)],
-        "classes": [lambda: "sparse_categorical_crossentropy", lambda: losses.SparseCategoricalCrossentropy(**r)],
+                    lambda: losses.CategoricalHinge(**r), lambda: losses.KLDivergence(**r),
+                    lambda: losses.CategoricalFocalCrossentropy(alpha=[0.2, 0.5, 0.3], gamma=d.real(0.5, 3), **smoothing(), **r),
+                    lambda: losses.MeanSquaredError(**r), lambda: losses.Dice(axis=0)],
+        "classes": [lambda: losses.CategoricalGeneralizedCrossEntropy(d.real(0.1, 0.9), **r), lambda: losses.SparseCategoricalCrossentropy(ignore_class=1, **r),
+                    lambda: "sparse_categorical_crossentropy", lambda: losses.SparseCategoricalCrossentropy(**r)],
         "class_logits": [lambda: losses.SparseCategoricalCrossentropy(from_logits=True, **r),
                          lambda: losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=d.int(0, CLASSES - 1), **r)],
         "positive": [lambda: losses.Poisson(**r), lambda: d.one(["poisson", "msle", "log_cosh"]), lambda: losses.MeanSquaredLogarithmicError(**r)],
@@ -402,17 +531,21 @@ def metric_of(d, kind, n, rank):
                    lambda: M.TruePositives(one, **name), lambda: M.FalseNegatives(one, **name), lambda: M.TrueNegatives(t),
                    lambda: M.FalsePositives(t), lambda: M.SensitivityAtSpecificity(d.real(0.2, 0.8), **name),
                    lambda: M.PrecisionAtRecall(d.real(0.2, 0.8), num_thresholds=50), lambda: M.BinaryCrossentropy(**smoothing(), **name),
-                   lambda: "mse", lambda: M.BinaryIoU([d.int(0, 1)], d.real(0.2, 0.8))],
+                   lambda: "mse", lambda: M.BinaryIoU([d.int(0, 1)], d.real(0.2, 0.8)), lambda: M.SpecificityAtSensitivity(d.real(0.2, 0.8)),
+                   lambda: M.RecallAtPrecision(d.real(0.2, 0.8)), lambda: M.AUC(thresholds=[0.2, 0.45, 0.7]), lambda: M.BinaryCrossentropy()],
         "real": [lambda: "mae", lambda: "mse", lambda: M.RootMeanSquaredError(**name), lambda: M.LogCoshError(**name),
-                 lambda: M.MeanAbsolutePercentageError(**name), lambda: "msle"],
+                 lambda: M.MeanAbsolutePercentageError(**name), lambda: "msle", lambda: M.MeanMetricWrapper(keras.losses.huber, name="w", delta=0.5),
+                 lambda: M.MeanSquaredLogarithmicError(**name), lambda: M.MeanSquaredError(**name)],
         "one_hot": [lambda: "accuracy", lambda: "acc", lambda: M.CategoricalAccuracy(**name),
                     lambda: M.CategoricalCrossentropy(**smoothing(), **name), lambda: M.TopKCategoricalAccuracy(2, **name),
                     lambda: M.KLDivergence(**name), lambda: M.AUC(50, **name),
                     lambda: M.Precision(top_k=d.one([None, 1, 2]), class_id=d.one([None, 1]), **name), lambda: M.Recall(class_id=2, **name),
-                    lambda: M.OneHotIoU(CLASSES, [0, 2], **name), lambda: M.OneHotMeanIoU(CLASSES, **name)],
+                    lambda: M.OneHotIoU(CLASSES, [0, 2], **name), lambda: M.OneHotMeanIoU(CLASSES, **name),
+                    lambda: M.CategoricalHinge(**name), lambda: M.BinaryAccuracy(**name), lambda: M.FalsePositives(one)],
         "classes": [lambda: "accuracy", lambda: M.SparseCategoricalAccuracy(**name), lambda: M.SparseTopKCategoricalAccuracy(2, **name),
                     lambda: M.SparseCategoricalCrossentropy(**name), lambda: M.MeanIoU(CLASSES, sparse_y_pred=False, **name),
-                    lambda: M.IoU(CLASSES, [1], sparse_y_pred=False), lambda: "sparse_categorical_crossentropy"],
+                    lambda: M.IoU(CLASSES, [1], sparse_y_pred=False), lambda: "sparse_categorical_crossentropy",
+                    lambda: M.MeanIoU(CLASSES, sparse_y_pred=False, ignore_class=1), lambda: M.SparseCategoricalCrossentropy(ignore_class=0)],
         "logits": [lambda: d.one(["hinge", "Hinge"]), lambda: M.SquaredHinge(**name), lambda: M.BinaryCrossentropy(from_logits=True, **name),
                    lambda: M.BinaryAccuracy(threshold=0.0, **name), lambda: "mse"],
         "class_logits": [lambda: "accuracy", lambda: M.SparseCategoricalCrossentropy(from_logits=True, **name),
@@ -425,7 +558,8 @@ def metric_of(d, kind, n, rank):
                     lambda: M.FBetaScore(beta=d.real(0.5, 2), average=d.one([None, "micro"]), threshold=0.5, **name),
                     lambda: M.AUC(11, multi_label=True, num_labels=n)]  # fmt: skip
     if kind == "real" and rank == 1:
-        of_kind += [lambda: M.R2Score(d.one(["uniform_average", "variance_weighted_average", None]), **name)]
+        of_kind += [lambda: M.R2Score(d.one(["uniform_average", "variance_weighted_average", None]), **name), lambda: M.ConcordanceCorrelation(),
+                    lambda: M.PearsonCorrelation() if n > 2 else M.MeanAbsoluteError()]  # that of two numbers is 1, -1 or, where they are equal, none
     if kind == "real" and n > 1:
         of_kind += [lambda: M.CosineSimilarity(**name), lambda: "cosine_similarity"]
     if kind == "one_hot" and rank == 1:
@@ -447,6 +581,8 @@ def compile_model(d, m, optimizer):
         return {k: v for k, v in of_all.items() if v} if isinstance(of_all, dict) and d.flip() else of_all
 
     a = dict(loss=spread([loss_of(d, k, s[-1]) for _, k, s in m.outputs]))
+    of_each = [a["loss"]] if not isinstance(a["loss"], (list, dict)) else a["loss"] if isinstance(a["loss"], list) else [a["loss"][n] for n in names]
+    m.flat.update(n for n, loss in zip(names, of_each) if isinstance(loss, losses.CategoricalGeneralizedCrossEntropy))
     if isinstance(a["loss"], list) and d.flip(0.15):
         a["loss"][d.int(0, len(names) - 1)] = None  # Keras takes no dict without a loss for each output
     if len(names) > 1 and not m.named and d.flip(0.1) and all(k == "real" for _, k, _ in m.outputs):

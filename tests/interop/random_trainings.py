@@ -42,6 +42,7 @@ class Draw(arguments.Draw):
         r = round(float(np.exp(self.chance.uniform(np.log(low), np.log(high)))), 5)
         return self.one([r, r, r, lambda: schedules.ExponentialDecay(r, self.int(1, 9), self.real(0.3, 1), self.flip()),
                          lambda: schedules.CosineDecay(r, self.int(3, 20), self.real(0, 1)),
+                         lambda: schedules.CosineDecay(r / 4, self.int(3, 20), self.real(0, 1), warmup_target=r, warmup_steps=self.int(1, 6)),
                          lambda: schedules.PolynomialDecay(r, self.int(3, 20), r / 10, self.real(0.5, 2), self.flip()),
                          lambda: schedules.PiecewiseConstantDecay([2, 5], [r, r / 2, r / 4]),
                          lambda: schedules.InverseTimeDecay(r, self.int(1, 9), self.real(0, 1), self.flip()),
@@ -57,6 +58,8 @@ class Draw(arguments.Draw):
             a.update(use_ema=True, ema_momentum=self.real(0.5, 1), ema_overwrite_frequency=self.one([None, 2, 3]))
         if self.flip(0.3):
             a.update(gradient_accumulation_steps=self.int(2, 4))
+        if self.flip(0.15):
+            a.update(loss_scale_factor=self.one([4.0, self.real(0.1, 9)]))
         return a
 
 
@@ -122,7 +125,7 @@ def text_of(o):
     rate = c.get("learning_rate")
     if isinstance(rate, dict):
         c["learning_rate"] = f"{rate['class_name']}{ {k: v for k, v in rate['config'].items() if k != 'name'} }"
-    text = ", ".join(f"{k}={v}" for k, v in c.items() if v is not None and k not in ("name", "loss_scale_factor"))
+    text = ", ".join(f"{k}={v}" for k, v in c.items() if v is not None and k not in ("name",))
     return f"{type(o).__name__}({text}{', ' + text_of(o.inner_optimizer) if inner else ''})"
 
 
