@@ -281,6 +281,51 @@ static void the_policy_wraps_the_optimizer(void **state)
     keel_model_destroy(m);
 }
 
+/* All steps of the first epoch may overflow; the averages of weights begin with the first that does
+ * not. */
+static void averages_wait_for_a_step_that_is_not_skipped(void **state)
+{
+    (void)state;
+    static const char *const texts[] = { "SwapEMAWeights()", "SwapEMAWeights(swap_on_epoch=True)" };
+    const keel_tensor x = { KEEL_FLOAT32, { 2, { 2, 20 } }, data[0].x },
+                      y = { KEEL_FLOAT32, { 2, { 2, 1 } }, data[0].y };
+    const keel_named wrapped = {
+        "LossScaleOptimizer",
+        KEEL_ARGS(KEEL_ARG_JSON("inner_optimizer",
+                                "{\"class_name\":\"SGD\",\"config\":{\"use_ema\":true}}"),
+                  KEEL_ARG_FLOAT("initial_scale", 0x1p127))
+    };
+    for (int i = 0; i < 2; i++) {
+        keel_model *m;
+        keel_dataset *d;
+        keel_strategy *s;
+        keel_callback *swap;
+        keel_tensor before, after;
+        must(keel_model_create(&m, NULL, KEEL_FLOAT32, 3));
+        must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", 20))));
+        must(keel_model_add(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 1))));
+        must(keel_model_compile(
+            m, &(keel_compile){ KEEL_COMPILE, .optimizer = wrapped, .loss = { { "mse" } } }));
+        must(keel_dataset_from_arrays(&d, &x, &y, NULL));
+        must(keel_strategy_create(&s, "cpu:0"));
+        must(keel_callback_parse(&swap, texts[i]));
+        must(keel_model_get_weight(m, "dense/kernel", &before));
+        must(keel_fit(m, s, d,
+                      &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 2, .validation = d,
+                                           .callbacks = KEEL_CALLBACKS(swap) },
+                      NULL));
+        must(keel_model_get_weight(m, "dense/kernel", &after));
+        assert_int_equal(m->compiled.iterations, 0);
+        assert_memory_equal(before.data, after.data, 20 * sizeof(float));
+        keel_tensor_free(&before);
+        keel_tensor_free(&after);
+        keel_callback_destroy(swap);
+        keel_strategy_destroy(s);
+        keel_dataset_destroy(d);
+        keel_model_destroy(m);
+    }
+}
+
 /* Every float16 comes back from float32; numbers between two of them go to the nearer one, and in
  * the middle to the even one; by the instructions of the processor and without. */
 static void float16_is_rounded_as_ieee_says(void **state)
@@ -333,6 +378,7 @@ int main(void)
         cmocka_unit_test(a_scale_stays_in_the_range_of_floats),
         cmocka_unit_test(a_file_whose_scale_left_the_range_goes_on),
         cmocka_unit_test(the_policy_wraps_the_optimizer),
+        cmocka_unit_test(averages_wait_for_a_step_that_is_not_skipped),
     };
     return cmocka_run_group_tests(tests, make_data, NULL);
 }

@@ -1,7 +1,8 @@
 /* Validate with the moving averages of the weights, which an optimizer with use_ema keeps: they
  * change places with the weights before a test and back after it; with swap_on_epoch they stay
  * until the next epoch begins, so that callbacks behind this one save them. After predict they
- * change back too (Keras 3.15 forgets that), and when a run fails. */
+ * change back too (Keras 3.15 forgets that), and when a run fails. Before the first step that moves
+ * weights there are no averages, and the weights stay; those of Keras are zeros then. */
 #include "base/memory.h"
 #include "train/callbacks/watcher.h"
 #include "model/model.h"
@@ -67,8 +68,10 @@ static keel_status set(keel_watching *w, const keel_moment *at, bool averages)
     state_t *s = w->state;
     if (s->swapped == averages) return KEEL_OK;
     keel_model_pull(at->model, KEEL_LIVE_NUMBERS);
+    /* In a fit the steps so far were skipped, since the scale of the loss is still too large. */
     if (at->model->compiled.iterations == 0)
-        return keel_fail(KEEL_EARG, "there are no averages before the first step");
+        return at->fits ? KEEL_OK
+                        : keel_fail(KEEL_EARG, "there are no averages before the first step");
     if (at->model->compiled.stateless)
         return keel_fail(KEEL_EARG,
                          "the averages are in the optimizer's state, which the model '%s' "
