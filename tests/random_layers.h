@@ -514,7 +514,7 @@ static bool draw_reversible(random_graph *g, step *s)
 static bool draw_masking(random_graph *g, step *s)
 {
     if (percent(20)) GIVE_REAL(s, "mask_value", 0.5);
-    return from_one(g, s, percent(70) ? 2 : 3);
+    return from_one(g, s, percent(15) ? 1 : percent(70) ? 2 : 3); /* of vectors whole rows */
 }
 
 static bool draw_global_pool1d(random_graph *g, step *s)
@@ -552,11 +552,23 @@ static bool draw_padding1d(random_graph *g, step *s)
 /* A layer that is called once for all steps, or one that is called at each. */
 static bool draw_steps(random_graph *g, step *s)
 {
+    static const char *const of_vectors[] = {
+        "{\"class_name\":\"Dense\",\"config\":{\"units\":3}}",
+        "{\"class_name\":\"LayerNormalization\",\"config\":{\"epsilon\":0.0625}}",
+        "{\"class_name\":\"Softmax\",\"config\":{}}",
+        "{\"class_name\":\"RepeatVector\",\"config\":{\"n\":2}}",
+    };
+    static const char *const of_steps[] = {
+        "{\"class_name\":\"Conv1D\",\"config\":{\"filters\":2,\"kernel_size\":2,\"padding\":"
+        "\"same\"}}",
+        "{\"class_name\":\"GRU\",\"config\":{\"units\":2}}",
+        "{\"class_name\":\"LSTM\",\"config\":{\"units\":2,\"return_sequences\":true}}",
+        "{\"class_name\":\"GlobalAveragePooling1D\",\"config\":{}}",
+        "{\"class_name\":\"PReLU\",\"config\":{\"alpha_initializer\":\"ones\"}}",
+        "{\"class_name\":\"LayerNormalization\",\"config\":{\"axis\":1,\"epsilon\":0.0625}}",
+    };
     const bool each = percent(60);
-    give(s, (keel_arg)KEEL_ARG_JSON("layer",
-                                    each ? "{\"class_name\":\"Conv1D\",\"config\":{\"filters\":2,"
-                                           "\"kernel_size\":2,\"padding\":\"same\"}}"
-                                         : "{\"class_name\":\"Dense\",\"config\":{\"units\":3}}"));
+    give(s, (keel_arg)KEEL_ARG_JSON("layer", each ? of_steps[chance(6)] : of_vectors[chance(4)]));
     return from_one(g, s, each ? 3 : 2);
 }
 
