@@ -313,11 +313,11 @@ def read_hashed(d, name, kind, tables):
         look.adapt(["a longer text than", "b a c", "zz thirty-two bytes"])
         v = look(t)
         if how["output_mode"] != "int":
-            return t, L.Dense(3, d.smooth(), **d.kernel())(v), None
+            return t, L.Dense(3, d.smooth(), **d.kernel())(L.Flatten()(v)), None
         return t, *of_steps(d, L.Embedding(look.vocabulary_size() + 1, 3, mask_zero=d.flip())(v))
     look = L.Hashing(d.int(2, 6), output_mode=d.one(["int", "one_hot", "multi_hot"]), salt=d.one([None, 7]),
                      mask_value=d.one([None, "a"]) if kind == "text" else None)  # fmt: skip
-    v = L.Flatten()(look(t)) if look.output_mode == "one_hot" else look(t)
+    v = look(t)
     return t, L.Dense(3, d.smooth(), **d.kernel())(ops.cast(v, "float32") if look.output_mode == "int" else v), None
 
 

@@ -40,6 +40,7 @@ from keras.optimizers import schedules
 
 CANNOT = {  # what the error of Keras has in it: why
     "unsupported operand type(s) for /: 'IndexedSlices'": "its loss_scale_factor does not divide the sparse gradient of an Embedding",
+    "`target` and `output` must have the same rank": "its crossentropy takes no targets [B] of outputs [B, 1] in a step of one row",
     "'NoneType' object is not iterable": "its Sequential model that it made itself knows no names of outputs for a dict of losses",
     **graphs.CANNOT,
     "parameter 'weights' has DataType": "its Discretization counts in the type of a mixed policy",
