@@ -41,7 +41,7 @@ def numbers_are_those_of_the_headers():
     for name, value in [
         *(
             (n, getattr(_library, n))
-            for n in "RANK_MAX LOGS_MAX FLOAT32 FLOAT64 UINT8 INT32 INT64 BOOL STRING".split()
+            for n in "RANK_MAX LOGS_MAX SHARDS FLOAT32 FLOAT64 UINT8 INT32 INT64 BOOL STRING".split()
         ),
         *((n, getattr(_library, n)) for n in "END OK ENOMEM EARG ESHAPE EUNSUP EIO ECALLBACK".split()),
         *((f"ROLE_{n}", getattr(_library, n)) for n in ("INPUT", "TARGET", "WEIGHT")),

@@ -192,7 +192,7 @@ class Run:
         try:
             return function(*args)
         except BaseException as error:
-            self.raised = self.raised or error
+            self.raised = error if self.raised is None else self.raised
             return c.lib.keel_error_set(c.ECALLBACK, f"{type(error).__name__}: {error}".encode())
 
     def stops(self):

@@ -70,11 +70,8 @@ class Job:
     def open_devices(self, devices, reproducible, recompute=False, micro_batch=0):
         check(lib.keel_strategy_create(ctypes.byref(self.strategy), devices.encode() if devices else None))
         if reproducible:
-            check(
-                lib.keel_strategy_reproducible(
-                    self.strategy, 16 if reproducible is True else int(reproducible)
-                )
-            )
+            shards = c.SHARDS if reproducible is True else whole("reproducible", reproducible, 1)
+            check(lib.keel_strategy_reproducible(self.strategy, shards))
         lib.keel_strategy_recompute(self.strategy, recompute)
         check(lib.keel_strategy_micro_batch(self.strategy, micro_batch))
 
@@ -123,13 +120,13 @@ class Job:
             failed = c.failure(status) if status < 0 else None
         if self.twin and self.twin.trains:
             self.twin.take_back()  # after a failure, too: the model is as after the last finished step
-        for error in [
-            *(x.raised for x in (self.run, *self.data)),
-            self.run.interrupted and KeyboardInterrupt(),
-            failed,
-        ]:
-            if error:
-                raise error
+        for raised in (x.raised for x in (self.run, *self.data)):
+            if raised is not None:
+                raise raised
+        if self.run.interrupted:
+            raise KeyboardInterrupt
+        if failed:
+            raise failed
 
     def close(self):
         if self.run:

@@ -19,7 +19,7 @@ from ctypes import (
     c_void_p,
 )
 
-RANK_MAX, LOGS_MAX = 6, 400  # KEEL_RANK_MAX, KEEL_LOGS_MAX
+RANK_MAX, LOGS_MAX, SHARDS = 6, 400, 16  # KEEL_RANK_MAX and so on
 FLOAT32, FLOAT64, UINT8, INT32, INT64, BOOL, STRING = range(7)  # keel_dtype
 INPUT, TARGET, WEIGHT = range(3)  # keel_data_role
 FLOAT32_WAYS = ("exact", "fma", "fast")  # keel_float32

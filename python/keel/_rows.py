@@ -109,7 +109,7 @@ class Rows:
         try:
             return function(*args)
         except BaseException as error:  # it is raised again when libkeel has returned
-            self.raised = error
+            self.raised = error if self.raised is None else self.raised
             text = f"{type(error).__name__}: {error}"
             return c.lib.keel_error_set(c.ECALLBACK, text.encode())
 
