@@ -54,7 +54,7 @@ against() # WHAT SCRIPT ARGUMENT...: run it; what it says is shown when it ends,
 {
     local what=$1 begin=$SECONDS out=$logs/$1 p f
     shift
-    "$python" "$@" >"$out"
+    timeout -k 10 3600 "$python" "$@" >"$out" # one that hangs is a failure
     read -r p _ f _ < <(tail -n 1 "$out")
     [[ $p =~ ^[0-9]+$ ]] || p=0 f=1
     echo "$p $f" >"$out.count"
