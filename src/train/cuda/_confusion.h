@@ -109,17 +109,10 @@ static inline void confusion_run(const keel_call *c, const score_frame &f, const
     if (!m.even) give(c, thresholds, m.given, 1, [=](int64_t i) { return a->thresholds.at[i]; });
     cuda_launch(c, confusion_places_kernel, cuda_blocks(numbers), CUDA_THREADS, 0, at, f, m,
                 thresholds);
-    if (each <= SCORE_FEW)
-        cuda_launch(c, confusion_sums_kernel<1>, line_of_threads<1>::blocks(f.rows * sums),
-                    CUDA_THREADS, 0, c->partial, at, f, m, sums);
-    else if (each <= LINE_LONG)
-        cuda_launch(c, confusion_sums_kernel<GPU_WARP>,
-                    line_of_threads<GPU_WARP>::blocks(f.rows * sums), CUDA_THREADS, 0, c->partial,
-                    at, f, m, sums);
-    else
-        cuda_launch(c, confusion_sums_kernel<CUDA_THREADS>,
-                    line_of_threads<CUDA_THREADS>::blocks(f.rows * sums), CUDA_THREADS, 0,
+    score_lines(each, f.rows * sums, [&](auto width, auto blocks) {
+        cuda_launch(c, confusion_sums_kernel<decltype(width)::value>, blocks, CUDA_THREADS, 0,
                     c->partial, at, f, m, sums);
+    });
 }
 
 /* As keel_fbeta_add. A thread has a number of a row, of which it looks for the largest. */

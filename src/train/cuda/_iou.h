@@ -107,7 +107,7 @@ static inline iou iou_of(const keel_iou *a, int64_t elements, int64_t last)
 static inline void iou_run(const keel_call *c, score_frame f, const keel_iou *a)
 {
     const iou m = iou_of(a, f.elements, f.last);
-    const int64_t all = f.rows * m.items, lines = f.rows * m.classes;
+    const int64_t all = f.rows * m.items;
     iou_pair *pairs = static_cast<iou_pair *>(c->scratch);
     f.mask = nullptr; /* as Keras */
     with_type(c->node->in[KEEL_SCORE_TARGET].dtype, c->in[KEEL_SCORE_TARGET],
@@ -116,15 +116,10 @@ static inline void iou_run(const keel_call *c, score_frame f, const keel_iou *a)
                   cuda_launch(c, iou_pairs_kernel<N>, cuda_blocks(all), CUDA_THREADS, 0, pairs, f,
                               labels, m);
               });
-    if (m.items <= SCORE_FEW)
-        cuda_launch(c, iou_sums_kernel<1>, line_of_threads<1>::blocks(lines), CUDA_THREADS, 0,
-                    c->partial, pairs, f, m);
-    else if (m.items <= LINE_LONG)
-        cuda_launch(c, iou_sums_kernel<GPU_WARP>, line_of_threads<GPU_WARP>::blocks(lines),
-                    CUDA_THREADS, 0, c->partial, pairs, f, m);
-    else
-        cuda_launch(c, iou_sums_kernel<CUDA_THREADS>, line_of_threads<CUDA_THREADS>::blocks(lines),
-                    CUDA_THREADS, 0, c->partial, pairs, f, m);
+    score_lines(m.items, f.rows * m.classes, [&](auto width, auto blocks) {
+        cuda_launch(c, iou_sums_kernel<decltype(width)::value>, blocks, CUDA_THREADS, 0, c->partial,
+                    pairs, f, m);
+    });
 }
 
 static inline keel_status iou_prepare(keel_prepare *p, const keel_iou *a)

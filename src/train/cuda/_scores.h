@@ -212,17 +212,23 @@ static inline void score_rows(const keel_call *c, const score_frame &f, score_en
 
 typedef void (*score_run)(const keel_call *c, const score_frame &f);
 
+/* A line of `length` numbers has a thread, a warp or a block: launch(width, blocks). */
+template <class LAUNCH> static void score_lines(int64_t length, int64_t lines, const LAUNCH &launch)
+{
+    if (length <= SCORE_FEW)
+        launch(std::integral_constant<int, 1>(), line_of_threads<1>::blocks(lines));
+    else if (length <= LINE_LONG)
+        launch(std::integral_constant<int, GPU_WARP>(), line_of_threads<GPU_WARP>::blocks(lines));
+    else
+        launch(std::integral_constant<int, CUDA_THREADS>(),
+               line_of_threads<CUDA_THREADS>::blocks(lines));
+}
+
 template <class TERM> static void score_each(const keel_call *c, const score_frame &f)
 {
-    const int64_t all = f.rows * f.elements;
-    if (f.last <= SCORE_FEW)
-        cuda_launch(c, score_kernel<1, TERM>, line_of_threads<1>::blocks(all), CUDA_THREADS, 0, f);
-    else if (f.last <= LINE_LONG)
-        cuda_launch(c, score_kernel<GPU_WARP, TERM>, line_of_threads<GPU_WARP>::blocks(all),
-                    CUDA_THREADS, 0, f);
-    else
-        cuda_launch(c, score_kernel<CUDA_THREADS, TERM>, line_of_threads<CUDA_THREADS>::blocks(all),
-                    CUDA_THREADS, 0, f);
+    score_lines(f.last, f.rows * f.elements, [&](auto width, auto blocks) {
+        cuda_launch(c, score_kernel<decltype(width)::value, TERM>, blocks, CUDA_THREADS, 0, f);
+    });
 }
 
 /* The call's values, without gradients; scratch as score_scratch says. */
