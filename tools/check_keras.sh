@@ -3,13 +3,13 @@
 # back and forth between both (tests/interop/with_keras.py), graphs drawn by chance
 # (random_graphs.py), layers, optimizers, losses and callbacks with arguments drawn by chance
 # (random_arguments.py, random_trainings.py), whole fits of drawn models, files and callbacks
-# (random_fits.py), fits by the package for Python (python_package.py), and one model of each family of keras.applications, or those named
-# (applications.py). For the name `some`: no such model, no deep network that goes back and forth, and
-# every third layer and operation. GRAPHS='SEED COUNT' draws other graphs, or more, ARGUMENTS='SEED
-# SETS' other arguments, FITS='SEED COUNT' other fits. Keras comes from PyPI, pinned, into BUILD/keras,
-# once; KERAS_PYTHON=path/to/python takes another one. Each part says how long it took. The last line
-# is 'N passed, N failed'. Without a network to PyPI it says so in one line and exits with 77: nothing
-# was compared.
+# (random_fits.py), fits by the package for Python (python_package.py), and one model of each family of
+# keras.applications, or those named (applications.py). For the name `some`: no such model, no deep
+# network that goes back and forth, and every third layer and operation. GRAPHS='SEED COUNT' draws other
+# graphs, or more, ARGUMENTS='SEED SETS' other arguments, FITS='SEED COUNT' other fits. Keras comes from
+# PyPI, pinned, into BUILD/keras, once; KERAS_PYTHON=path/to/python takes another one. Each part says how
+# long it took. The last line is 'N passed, N failed'. Without a network to PyPI it says so in one line
+# and exits with 77: nothing was compared.
 set -u
 keel=$1
 shift

@@ -4,14 +4,14 @@
     history = keel.fit(model, x, y, batch_size=64, epochs=5, validation_data=(xv, yv))
 
 is model.fit of a compiled Keras model, by libkeel: weights and optimizer of `model` are afterwards those
-of the training, and `history` is as Keras's. keel.evaluate and keel.predict are the same for the others.
-keel.Model is a model from a .keras file, for programs without Keras.
+of the training, and `history` is as Keras's. keel.evaluate and keel.predict are model.evaluate and
+model.predict. keel.Model is a model from a .keras file, for programs without Keras.
 
 Arguments are those of Keras, and behind them Keel's own, by name:
 
     devices       "cpu:0-3" is four logical devices, "cuda:0-1" two GPUs; None: all cores. The result
                   does not depend on them
-    reproducible  the same bits on any devices, and for True or a number of shards at any number of cores
+    reproducible  True, or a number of shards: the same bits on any devices and any number of cores
     seed          of shuffling and dropout; None: drawn from NumPy's, which keras.utils.set_random_seed sets
     end           rows that do not fill a batch: "keep", "drop", "carry", "wrap", "error"
     float32       how products are made: "exact", "fma", "fast"

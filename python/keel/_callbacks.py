@@ -11,8 +11,7 @@ from . import _library as c
 
 
 def logs_of(moment):
-    logs = moment.logs.contents if moment.logs else c.Logs()
-    return {logs.name[i].decode(): logs.value[i] for i in range(logs.count)}
+    return c.dict_of(moment.logs.contents) if moment.logs else {}
 
 
 def arguments(hook, moment, logs):
@@ -169,7 +168,7 @@ class Run:
         for x in self.python:
             if not any(hasattr(x, hook) for hook in c.HOOKS):
                 raise c.ArgumentError(
-                    f"{x!r} is no callback: it has neither {c.HOOKS[3]} nor another function of them"
+                    f"{x!r} is no callback: it has no on_epoch_end, nor any other function of one"
                 )
         try:
             for own, group in itertools.groupby(callbacks, lambda x: isinstance(x, str)):
@@ -209,13 +208,11 @@ class Run:
 
     def __enter__(self):
         """While libkeel runs, Ctrl-C is seen between two steps: the run ends as if stopped."""
-        self.handler = None
-        if threading.current_thread() is threading.main_thread():
-            self.handler = signal.getsignal(signal.SIGINT)
-            if self.handler is signal.default_int_handler:
-                signal.signal(signal.SIGINT, self.interrupt)
-            else:
-                self.handler = None  # the caller has its own
+        now = signal.getsignal(signal.SIGINT)
+        mine = threading.current_thread() is threading.main_thread() and now is signal.default_int_handler
+        self.handler = now if mine else None  # else the caller has its own
+        if mine:
+            signal.signal(signal.SIGINT, self.interrupt)
         return self
 
     def interrupt(self, *_):

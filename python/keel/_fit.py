@@ -3,7 +3,6 @@
 import ctypes
 import operator
 import sys
-import warnings
 
 import numpy as np
 
@@ -94,7 +93,7 @@ class Job:
 
     def open_callbacks(self, callbacks, verbose, what, params):
         """And they learn which model they are for, as Keras tells them."""
-        if isinstance(callbacks, str) or not isinstance(callbacks, (list, tuple, type(None))):
+        if callbacks is not None and not isinstance(callbacks, (list, tuple)):
             callbacks = [callbacks]
         live = verbose in ("auto", 1) and sys.stdout.isatty()
         progress = _callbacks.Progress(live, what) if verbose else None
@@ -111,7 +110,7 @@ class Job:
         """One line for the user, once."""
         if line not in self.said:
             self.said.add(line)
-            warnings.warn(f"keel: {line}", stacklevel=5)
+            c.tell(line)
 
     def start(self, function, data, *out):
         """Runs libkeel. What the caller's own code has raised goes on to the caller."""
@@ -146,7 +145,7 @@ class Job:
 
 def steps_of(data, x, batch_size):
     """Steps of an epoch, for the params of callbacks; None: not known."""
-    rows = c.lib.keel_dataset_rows(data.handle)
+    rows = lib.keel_dataset_rows(data.handle)
     if _rows.is_sequence(x):
         return len(x)
     return -(-rows // (batch_size or 32)) if rows >= 0 else None
@@ -232,15 +231,13 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         return history
 
 
-def passes(
-    model, what, x, y, weight, batch_size, verbose, steps, callbacks, devices, reproducible, threads, float32
-):
-    """The job of evaluate and predict, and its rows."""
+def inference(what, model, x, y, weight, callbacks, verbose, steps, batch_size, threads, float32, **machine):
+    """The job of evaluate or predict, and its rows."""
     options = {
         **counts(batch_size=batch_size, steps_per_epoch=steps, threads=threads),
         "float32": c.place("float32", float32, c.FLOAT32_WAYS),
     }
-    job = Job(model, False, {"devices": devices, "reproducible": reproducible}, options, x)
+    job = Job(model, False, machine, options, x)
     try:
         data = job.open_rows(x, y, weight)
         job.default(x, False)
@@ -254,12 +251,12 @@ def passes(
 def evaluate(model, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, callbacks=None,
              return_dict=False, *, devices=None, reproducible=False, threads=None, float32="exact"):  # fmt: skip
     """Loss and metrics, as keras.Model.evaluate: a number, a list in Keras's order, or a dict."""
-    job, data = passes(model, "evaluate", x, y, sample_weight, batch_size, verbose, steps, callbacks, devices,
-                       reproducible, threads, float32)  # fmt: skip
+    job, data = inference("evaluate", model, x, y, sample_weight, callbacks, verbose, steps, batch_size, threads,
+                          float32, devices=devices, reproducible=reproducible)  # fmt: skip
     with job:
         logs = c.Logs()
         job.start(lib.keel_evaluate, data, ctypes.byref(logs))
-        values = {logs.name[i].decode(): logs.value[i] for i in range(logs.count)}
+        values = c.dict_of(logs)
         if return_dict:
             return values
         return next(iter(values.values())) if len(values) == 1 else list(values.values())
@@ -268,8 +265,8 @@ def evaluate(model, x=None, y=None, batch_size=None, verbose="auto", sample_weig
 def predict(model, x, batch_size=None, verbose="auto", steps=None, callbacks=None, *, devices=None,
             reproducible=False, threads=None, float32="exact"):  # fmt: skip
     """The outputs for each row, as keras.Model.predict: an array, or a list or dict of them."""
-    job, data = passes(model, "predict", x, None, None, batch_size, verbose, steps, callbacks, devices,
-                       reproducible, threads, float32)  # fmt: skip
+    job, data = inference("predict", model, x, None, None, callbacks, verbose, steps, batch_size, threads,
+                          float32, devices=devices, reproducible=reproducible)  # fmt: skip
     with job:
         out = (c.Tensor * len(job.model.outputs))()
         try:

@@ -5,6 +5,8 @@ tests/test_python.sh compares every struct here with the headers, by size and of
 
 import ctypes
 import os
+import sys
+import warnings
 from ctypes import (
     POINTER,
     c_bool,
@@ -75,6 +77,14 @@ def check(status):
     return status
 
 
+def tell(line):
+    """One line for the user, at the place in the caller's program."""
+    frame, level = sys._getframe(1), 2
+    while frame and frame.f_globals.get("__package__") == __package__:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(f"keel: {line}", stacklevel=level)
+
+
 def place(what, value, among):
     """The number of a text in an enum of the library."""
     if value not in among:
@@ -99,6 +109,12 @@ Logs = struct(
     ("name", c_char_p * LOGS_MAX),
     ("value", c_double * LOGS_MAX),
 )
+
+
+def dict_of(logs):
+    return {logs.name[i].decode(): logs.value[i] for i in range(logs.count)}
+
+
 DataField = struct(
     "keel_data_field",
     ("path", c_char_p),
@@ -220,10 +236,7 @@ History = struct(
     ("input", c_void_p),
     ("device_memory", c_int64),
 )
-Next = ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(c_void_p), c_int64, POINTER(c_int64))
-Reset = ctypes.CFUNCTYPE(c_int, c_void_p)
-Generator = struct(
-    "keel_generator",
+BATCHES = (  # how a generator and a sequence begin
     ("size", c_size_t),
     ("context", c_void_p),
     ("x_shape", Shape),
@@ -234,6 +247,12 @@ Generator = struct(
     ("has_weight", c_bool),
     ("max_rows", c_int64),
     ("rows", c_int64),
+)
+Next = ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(c_void_p), c_int64, POINTER(c_int64))
+Reset = ctypes.CFUNCTYPE(c_int, c_void_p)
+Generator = struct(
+    "keel_generator",
+    *BATCHES,
     ("endless", c_bool),
     ("name", c_char_p),
     ("next", c_void_p),
@@ -248,16 +267,7 @@ Length = ctypes.CFUNCTYPE(c_int64, c_void_p)
 Get = ctypes.CFUNCTYPE(c_int, c_void_p, c_int64, POINTER(c_void_p), c_int64, POINTER(c_int64))
 Sequence = struct(
     "keel_sequence",
-    ("size", c_size_t),
-    ("context", c_void_p),
-    ("x_shape", Shape),
-    ("y_shape", Shape),
-    ("x_dtype", c_int),
-    ("y_dtype", c_int),
-    ("has_y", c_bool),
-    ("has_weight", c_bool),
-    ("max_rows", c_int64),
-    ("rows", c_int64),
+    *BATCHES,
     ("name", c_char_p),
     ("length", Length),
     ("get", c_void_p),

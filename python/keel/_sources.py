@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import warnings
 
 import numpy as np
 
@@ -76,14 +75,14 @@ def options_of(d, named):
             setattr(o, c.LISTS_OF_TEXTS[name], len(value))
             value = texts(value, d.kept)
         setattr(o, name, value)
-    note = c.Line(lambda _, line: warnings.warn(f"keel: {line.decode(errors='replace')}", stacklevel=4))
+    note = c.Line(lambda _, line: c.tell(line.decode(errors="replace")))
     o.note = note
     d.kept += [o, note]
     return o
 
 
-def opened(function, path, d, named, *more):
-    c.check(function(ctypes.byref(d.handle), os.fsencode(path), *more, ctypes.byref(options_of(d, named))))
+def opened(function, path, d, named):
+    c.check(function(ctypes.byref(d.handle), os.fsencode(path), ctypes.byref(options_of(d, named))))
     return d
 
 

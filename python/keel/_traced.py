@@ -1,9 +1,10 @@
 """Models with classes of the caller's own, as a Functional model of Keras's layers.
 
 A subclass of keras.Model, or of Layer, says in `call` what it computes, by Keras's layers and keras.ops.
-So its calls are made on symbolic tensors: what it calls stays, and it disappears. The layers are the
-caller's, so the weights are the same variables. Python code that decides by values, that adds losses, or
-that uses weights outside of Keras's layers cannot be seen so; then the model is refused, by name."""
+Its call is made on symbolic tensors. What it calls becomes the graph, in which the class itself is not;
+the layers are the caller's, so the weights are the same variables. Such a graph does not show Python code
+that decides by values, that adds losses, or that uses weights outside of Keras's layers: then the model is
+refused, by name."""
 
 import contextlib
 import inspect
@@ -38,6 +39,7 @@ class Tracer:
     def __init__(self, keras, training):
         self.keras, self.training = keras, training
         self.root = None  # a symbolic input
+        self.asked = False  # some `call` has been told of training
         self.within = []  # the layers of the caller's own classes whose call is running
 
     def symbolic(self, values):
@@ -72,6 +74,7 @@ class Tracer:
         kwargs = {k: v for k, v in kwargs.items() if k != "training"}
         if "training" in inspect.signature(layer.call).parameters:
             kwargs["training"] = self.training
+            self.asked = self.asked or own
         if own:
             self.within.append(layer)
         try:
@@ -148,6 +151,7 @@ def with_names(keras, outputs, names):
 
 
 def trace(keras, model, x, training):
+    """The Functional model, and whether code of the caller asked if it is trained."""
     tracer = Tracer(keras, training)
     inputs = inputs_of(keras, model, x)
     tracer.root = keras.tree.flatten(inputs)[0]
@@ -161,7 +165,7 @@ def trace(keras, model, x, training):
             )
             outputs = within(inputs, training=False)
         outputs = with_names(keras, outputs, getattr(model, "output_names", None))
-        return keras.Model(inputs, outputs, name=model.name)
+        return keras.Model(inputs, outputs, name=model.name), tracer.asked
     except c.Error:
         raise
     except Exception as error:
@@ -219,9 +223,9 @@ def functional(keras, model, data, say):
             refuse(model, f"it has a {name} of its own")
     if not model.built and x is not None:
         model(keras.tree.map_structure(lambda a: a[:1], x))
-    form = trace(keras, model, x, None)
-    for training in (True, False):
-        if all_operations(keras, trace(keras, model, x, training)) != all_operations(keras, form):
+    form, asked = trace(keras, model, x, None)
+    for training in (True, False) if asked else ():
+        if all_operations(keras, trace(keras, model, x, training)[0]) != all_operations(keras, form):
             refuse(model, "it computes something else in training")
     if any(is_own(layer) and layer._losses for layer in model._flatten_layers()):
         refuse(model, "it adds losses")

@@ -686,7 +686,7 @@ class Still(Outer):
 
 
 def traced(make, data, **options):
-    """As beside, for models whose copies are made by calling `make` again; SGD has sums of all."""
+    """As beside, in two epochs."""
     return beside(make, data, epochs=2, **options)
 
 
@@ -809,7 +809,6 @@ def code_that_is_no_graph_is_refused():
         layer.add_loss(ops.mean(x))
         return layer.dense(x)
 
-    noise = keras.random.SeedGenerator(1)
     x = layers.Masking()(layers.Input((9, 2)))
     masked = keras.Model(x._keras_history.operation.input, layers.Flatten()(Patched()(x)))
     masked.compile("sgd", "mse")

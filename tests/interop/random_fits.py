@@ -45,7 +45,6 @@ CANNOT = {  # what the error of Keras has in it: why
     **graphs.CANNOT,
     "parameter 'weights' has DataType": "its Discretization counts in the type of a mixed policy",
     "compile_loss/sparse_categorical_crossentropy/mul": "its sparse crossentropy of steps takes no weights of rows",
-    "'NoneType' object is not iterable": "a Sequential model of one model, read from its file, has no names for a dict of losses",
     "'InTopKV2' Op has type": "its metrics of the largest k take no outputs in the type of a mixed policy",
 }
 
