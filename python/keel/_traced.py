@@ -3,8 +3,7 @@
 A subclass of keras.Model, or of Layer, says in `call` what it computes, by Keras's layers and keras.ops.
 Its call is made on symbolic tensors. What it calls becomes the graph, in which the class itself is not;
 the layers are the caller's, so the weights are the same variables. Such a graph does not show Python code
-that decides by values, that adds losses, or that uses weights outside of Keras's layers: then the model is
-refused, by name."""
+that decides by values, or that adds losses: then the model is refused, by name."""
 
 import contextlib
 import inspect
@@ -13,6 +12,7 @@ import numpy as np
 
 from . import _library as c
 from ._rows import as_array, first_of
+from ._weights import StandIns, graph_with_rows
 
 STILL = ("BatchNormalization", "GaussianNoise", "GaussianDropout", "AlphaDropout", "SpectralNormalization")
 STEPS = ("train_step", "test_step", "predict_step", "compute_loss", "compute_metrics")
@@ -41,6 +41,8 @@ class Tracer:
         self.root = None  # a symbolic input
         self.asked = False  # some `call` has been told of training
         self.within = []  # the layers of the caller's own classes whose call is running
+        self.stand_ins = StandIns(keras, refuse)
+        self.slow = set()  # names of layers
 
     def symbolic(self, values):
         return [v for v in self.keras.tree.flatten(values) if isinstance(v, self.keras.KerasTensor)]
@@ -64,8 +66,6 @@ class Tracer:
         own = is_own(layer)
         if own and getattr(layer, "activity_regularizer", None) is not None:
             refuse(layer, "it has an activity_regularizer")
-        for v in (*layer._trainable_variables, *layer._non_trainable_variables) if own else ():
-            refuse(layer, f"variable '{v.path}' is its own, not that of a layer of Keras within it")
         if own and any(has_mask(t) for t in self.symbolic((args, kwargs))):
             refuse(layer, "it gets a mask")
         if getattr(layer, "autocast", True):
@@ -75,13 +75,14 @@ class Tracer:
         if "training" in inspect.signature(layer.call).parameters:
             kwargs["training"] = self.training
             self.asked = self.asked or own
-        if own:
-            self.within.append(layer)
-        try:
+        if not own:
             return layer.call(*args, **kwargs)
+        self.within.append(layer)
+        try:
+            with self.stand_ins.of(layer):
+                return layer.call(*args, **kwargs)
         finally:
-            if own:
-                self.within.pop()
+            self.within.pop()
 
     def cast(self, t, dtype):
         floats = isinstance(t, self.keras.KerasTensor) and self.keras.backend.is_float_dtype(t.dtype)
@@ -93,11 +94,25 @@ class Tracer:
         values = np.asarray(ops.convert_to_numpy(values)).astype("int32")
         if values.ndim > 1 and values.shape[0] == 1:
             values = values[0]
+        return self.zeros(values.ndim + 1, "int32") + values[None]
+
+    def zeros(self, rank, dtype):
+        """[rows, 1, 1, ...]"""
+        ops = self.keras.ops
         rows = self.root
         while len(rows.shape) > 1:
             rows = rows[:, 0]
-        rows = ops.cast(ops.zeros_like(rows), "int32")
-        return ops.reshape(rows, (-1,) + (1,) * values.ndim) + values[None]
+        return ops.reshape(ops.cast(ops.zeros_like(rows), dtype), (-1,) + (1,) * (rank - 1))
+
+    def in_each_row(self, x, shape):
+        """x, whose first dim is 1 or left out, as broadcast to this shape of which that dim is the rows."""
+        ops = self.keras.ops
+        dtype = self.keras.backend.standardize_dtype(x.dtype)
+        zeros = self.zeros(len(shape), "int32" if dtype == "bool" else dtype)
+        x = (ops.cast(x, "int32") if dtype == "bool" else x) + zeros
+        if tuple(x.shape[1:]) != tuple(shape[1:]):
+            x = x + np.zeros((1, *shape[1:]), x.dtype)
+        return ops.cast(x, dtype)
 
     @contextlib.contextmanager
     def open(self):
@@ -105,13 +120,31 @@ class Tracer:
         known here: it is -1, as reshape takes it."""
         layer_class, ops, tracer = self.keras.layers.Layer, self.keras.ops, self
         call, shape, reshape = layer_class.__call__, ops.shape, ops.reshape
+        broadcast_to, tile, item = ops.broadcast_to, ops.tile, self.keras.KerasTensor.__getitem__
+
+        def tiled(x, repeats):
+            repeats = np.ravel(ops.convert_to_numpy(repeats)).tolist()
+            dims = (1,) * (len(repeats) - len(x.shape)) + tuple(x.shape)
+            if repeats[0] != -1 or len(dims) > len(repeats) or dims[0] != 1:
+                return tile(x, repeats)
+            x = tracer.in_each_row(x, (-1, *dims[1:]))
+            return x if set(repeats[1:]) <= {1} else tile(x, (1, *repeats[1:]))
+
+        def broadcast(x, shape):
+            shape = known(shape)
+            return tracer.in_each_row(x, shape) if shape[:1] == (-1,) else broadcast_to(x, shape)
+
         layer_class.__call__ = lambda layer, *args, **kwargs: tracer.call(call, layer, args, kwargs)
         ops.shape = lambda x: known(shape(x))
         ops.reshape = lambda x, newshape: reshape(x, known(newshape))
+        ops.tile, ops.broadcast_to = tiled, broadcast
+        # Keras takes no slice of the first dim, which may be that of a weight
+        self.keras.KerasTensor.__getitem__ = lambda t, key: item(t, (key,) if isinstance(key, slice) else key)
         try:
             yield
         finally:
             layer_class.__call__, ops.shape, ops.reshape = call, shape, reshape
+            ops.tile, ops.broadcast_to, self.keras.KerasTensor.__getitem__ = tile, broadcast_to, item
 
 
 def known(shape):
@@ -151,13 +184,15 @@ def with_names(keras, outputs, names):
 
 
 def trace(keras, model, x, training):
-    """The Functional model, and whether code of the caller asked if it is trained."""
+    """The Functional model, and the Tracer, which knows whether code of the caller asked if it is trained."""
     tracer = Tracer(keras, training)
     inputs = inputs_of(keras, model, x)
     tracer.root = keras.tree.flatten(inputs)[0]
     try:
         with tracer.open():
             outputs = tracer.inline(model, (inputs,), {})
+        if tracer.stand_ins.known:
+            outputs, tracer.slow = graph_with_rows(keras, inputs, outputs, tracer.root, tracer.stand_ins)
         if is_still(model):  # a model within, which is never told that it is trained
             within = keras.Model(inputs, outputs, name=f"{model.name}_graph")
             inputs = keras.tree.map_structure(
@@ -165,7 +200,7 @@ def trace(keras, model, x, training):
             )
             outputs = within(inputs, training=False)
         outputs = with_names(keras, outputs, getattr(model, "output_names", None))
-        return keras.Model(inputs, outputs, name=model.name), tracer.asked
+        return keras.Model(inputs, outputs, name=model.name), tracer
     except c.Error:
         raise
     except Exception as error:
@@ -178,9 +213,9 @@ def all_operations(keras, form):
     for o in form.operations:
         if isinstance(o, keras.layers.Layer) and o.name == f"{form.name}_graph":
             return all_operations(keras, o)
-        weighs = isinstance(o, keras.layers.Layer) and o.variables  # others may be made in each call
         if type(o).__name__ not in ("InputLayer", "Identity"):
-            found.append((type(o).__name__, weighs and id(o)))
+            weights = o.variables if isinstance(o, keras.layers.Layer) else ()
+            found.append((type(o).__name__, [id(v) for v in weights]))
     return found
 
 
@@ -223,14 +258,18 @@ def functional(keras, model, data, say):
             refuse(model, f"it has a {name} of its own")
     if not model.built and x is not None:
         model(keras.tree.map_structure(lambda a: a[:1], x))
-    form, asked = trace(keras, model, x, None)
-    for training in (True, False) if asked else ():
+    form, tracer = trace(keras, model, x, None)
+    for training in (True, False) if tracer.asked else ():
         if all_operations(keras, trace(keras, model, x, training)[0]) != all_operations(keras, form):
             refuse(model, "it computes something else in training")
     if any(is_own(layer) and layer._losses for layer in model._flatten_layers()):
         refuse(model, "it adds losses")
     check_variables(model, form)
     check_values(keras, model, form)
+    for name in tracer.slow:
+        say(
+            f"'{name}' multiplies by what it makes of its weights: each row of a batch has its own, which is slow"
+        )
     names = [name for name, _ in all_operations(keras, form)]
     if is_still(model) and any(name in STILL or "Dropout" in name for name in names):
         say(

@@ -775,6 +775,176 @@ def models_of_the_caller():
         close(mine[name], theirs[name], name)
 
 
+class Weighs(layers.Layer):
+    """A layer with weights of its own, and how it uses them."""
+
+    def __init__(self, shapes, use, **options):
+        super().__init__()
+        self.shapes, self.use, self.options = shapes, use, options
+
+    def build(self, shape):
+        for name, dims in self.shapes.items():
+            normal = keras.initializers.RandomNormal(0.0, 0.5, seed=len(name) + sum(dims))
+            setattr(self, name, self.add_weight(shape=dims, initializer=normal, name=name, **self.options))
+
+    def call(self, x):
+        return self.use(self, x)
+
+
+def gram(x):
+    return ops.sqrt(ops.sum(ops.square(x), 0, keepdims=True))
+
+
+VECTORS, STEPS, IMAGES = (6,), (4, 6), (8, 8, 3)
+# Of what rows, which weights, and how they are used
+USES = {
+    "a product and a bias": (VECTORS, {"w": (6, 5), "b": (5,)}, lambda l, x: ops.matmul(x, l.w) + l.b),
+    "a bias before it": (STEPS, {"w": (6, 5), "b": (5,)}, lambda l, x: l.b + x @ l.w),
+    "both, twice": (
+        VECTORS,
+        {"w": (6, 6), "b": (6,)},
+        lambda l, x: ops.tanh(ops.tanh(x @ l.w + l.b) @ l.w + l.b),
+    ),
+    "a bias for two": (VECTORS, {"w": (6, 6), "b": (6,)}, lambda l, x: (x @ l.w + l.b) * l.b),
+    "a scale": (STEPS, {"g": (6,)}, lambda l, x: l.g * x),
+    "a number": (STEPS, {"g": ()}, lambda l, x: ops.sigmoid(l.g) * x + (1 - ops.sigmoid(l.g)) * x**2),
+    "places": (STEPS, {"p": (1, 4, 6)}, lambda l, x: x + l.p),
+    "the first places": (STEPS, {"p": (9, 6)}, lambda l, x: x + l.p[: ops.shape(x)[1]]),
+    "a step before all": (
+        STEPS,
+        {"p": (1, 1, 6)},
+        lambda l, x: ops.concatenate([ops.broadcast_to(l.p, [ops.shape(x)[0], 1, 6]), x], 1),
+    ),
+    "two steps before all": (
+        STEPS,
+        {"p": (1, 1, 6)},
+        lambda l, x: ops.concatenate([ops.tile(l.p, [ops.shape(x)[0], 2, 1]), x], 1),
+    ),
+    "a product there and back": (STEPS, {"w": (6, 3)}, lambda l, x: x @ l.w @ ops.transpose(l.w)),
+    "a turned product": (STEPS, {"w": (5, 6)}, lambda l, x: x @ ops.swapaxes(l.w, 0, 1)),
+    "a product from the left": (STEPS, {"w": (5, 4)}, lambda l, x: ops.matmul(l.w, x)),
+    "einsum": (STEPS, {"w": (6, 2, 3)}, lambda l, x: ops.einsum("btd,dhk->bthk", x, l.w)),
+    "einsum with dots": (
+        STEPS,
+        {"w": (6, 3), "b": (3,)},
+        lambda l, x: ops.einsum("...d,dk->...k", x, l.w) + l.b,
+    ),
+    "tensordot": (STEPS, {"w": (6, 3)}, lambda l, x: ops.tensordot(x, l.w, axes=1)),
+    "scores of steps": (
+        STEPS,
+        {"w": (6, 1), "b": (4, 1)},
+        lambda l, x: ops.sum(x * ops.softmax(ops.tanh(ops.dot(x, l.w) + l.b), axis=1), axis=1),
+    ),
+    "prototypes": (
+        VECTORS,
+        {"c": (5, 6), "s": (5,)},
+        lambda l, x: ops.exp(-ops.softplus(l.s) * ops.sum((x[:, None, :] - l.c) ** 2, -1)),
+    ),
+    "a weight of length 1": (VECTORS, {"c": (6, 5)}, lambda l, x: ops.matmul(x, l.c / gram(l.c))),
+    "weights times weights": (
+        VECTORS,
+        {"u": (6, 2), "v": (2, 6)},
+        lambda l, x: ops.matmul(x, ops.matmul(l.u, l.v)),
+    ),
+    "a table": (
+        VECTORS,
+        {"t": (5, 3)},
+        lambda l, x: ops.take(l.t, ops.cast(ops.clip(ops.abs(x) * 4, 0, 4), "int32"), axis=0),
+    ),
+    "a convolution": (
+        IMAGES,
+        {"k": (3, 3, 3, 4), "b": (4,)},
+        lambda l, x: ops.relu(ops.conv(x, l.k, strides=2, padding="same") + l.b),
+    ),
+    "questions": (
+        STEPS,
+        {"q": (3, 6)},
+        lambda l, x: ops.softmax(ops.matmul(l.q, ops.transpose(x, (0, 2, 1))), -1) @ x,
+    ),
+}
+
+
+@case
+def weights_of_the_layers_of_the_caller():
+    def make(name, optimizer="sgd", **options):
+        shape, *uses = USES[name]
+        i = layers.Input(shape)
+        m = keras.Model(i, layers.Dense(2)(layers.Flatten()(Weighs(*uses, **options)(i))))
+        m.compile(optimizer, "mse")
+        return m
+
+    def both(name, *made, **options):
+        shape = USES[name][0]
+        try:
+            return beside(
+                lambda: make(name, *made, **options),
+                lambda: (rows(0, *shape), rows(1, 2)),
+                epochs=2,
+            )
+        except Exception as error:
+            error.args = (f"{name}: {error}",)
+            raise
+
+    for name in USES:
+        both(name)
+    m, k, *_ = both("a product and a bias", "adam", regularizer="l2", constraint="unit_norm")
+    for go_on in (keel.fit, lambda model, *data, **named: model.fit(*data, **named)):
+        go_on(m, rows(0, *VECTORS), rows(1, 2), **PLAIN)
+        k.fit(rows(0, *VECTORS), rows(1, 2), **PLAIN)
+        equal(m, k)
+    both("a scale", "adam", trainable=False)
+    USES["many numbers"] = (VECTORS, {"c": (6, 12000)}, lambda l, x: ops.matmul(x, ops.tanh(l.c)))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        keel.predict(make("many numbers"), rows(0, *VECTORS), verbose=0)
+    assert any("each row of a batch has its own" in str(w.message) for w in said)
+
+    class Tower(keras.Model):
+        """Weights in a list, one of them in a layer of the same name."""
+
+        def __init__(self):
+            super().__init__()
+            self.first = Weighs({"w": (9, 6)}, lambda l, x: x @ l.w)
+            self.last = [self.add_weight(shape=(6, 4), name="w", initializer="glorot_uniform")]
+            self.bias = self.add_weight(shape=(4,), name="b", initializer="zeros")
+
+        def call(self, x, training=False):
+            return ops.softmax(ops.relu(self.first(x)) @ self.last[0] + self.bias)
+
+    def tower():
+        m = Tower()
+        m(rows()[:1])
+        m.compile("adam", SPARSE, metrics=["accuracy"])
+        return m
+
+    m, k, *_ = beside(tower, lambda: (rows(), labels()), epochs=2, validation_split=0.2)
+    close(keel.predict(m, rows(), verbose=0), k.predict(rows(), verbose=0), "predict")
+
+
+@case
+def attention_to_what_came_before():
+    """A mask for each row, as in Keras's example of a small GPT."""
+
+    class Causal(layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.att = layers.MultiHeadAttention(2, 4)
+
+        def call(self, x):
+            n, length, _ = ops.shape(x)
+            i, j = ops.arange(length)[:, None], ops.arange(length)
+            mask = ops.reshape(ops.cast(i >= j, "bool"), [1, length, length])
+            return x + self.att(x, x, attention_mask=ops.tile(mask, (n, 1, 1)))
+
+    def make():
+        i = layers.Input((5, 8))
+        m = keras.Model(i, layers.Dense(3)(Causal()(i)))
+        m.compile("sgd", "mse")
+        return m
+
+    traced(make, lambda: (rows(0, 5, 8), rows(1, 5, 3)))
+
+
 @case
 def code_that_is_no_graph_is_refused():
     class Own(layers.Layer):
@@ -783,27 +953,30 @@ def code_that_is_no_graph_is_refused():
             self.dense, self.drop, self.call_of = layers.Dense(4), layers.Dropout(0.5), call
 
         def build(self, shape):
-            self.own = self.add_weight(shape=(4,), name="own")
             self.dense.build(shape)
 
         def call(self, x, training=False):
-            return self.call_of(self, x, training) + self.own
+            return self.call_of(self, x, training)
 
     class Steps(keras.Model):
         def train_step(self, data):
             return super().train_step(data)
 
-    def uses(call, own=False):
-        class Layer(Own):
-            build = Own.build if own else lambda self, shape: self.dense.build(shape)
-
-            def call(self, x, training=False):
-                return Own.call(self, x, training) if own else self.call_of(self, x, training)
-
+    def uses(call):
         i = layers.Input((9,))
-        m = keras.Model(i, Layer(call)(i))
+        m = keras.Model(i, Own(call)(i))
         m.compile("sgd", "mse")
         return m
+
+    def weighs(use, **options):
+        i = layers.Input((9,))
+        m = keras.Model(i, Weighs({"w": (4, 4), "v": (4,)}, use, **options)(layers.Dense(4)(i)))
+        m.compile("sgd", "mse")
+        return m
+
+    def assigns(layer, x):
+        layer.v.assign(layer.v * 0.9)
+        return x * layer.v + ops.sum(layer.w)
 
     def adds(layer, x, training):
         layer.add_loss(ops.mean(x))
@@ -816,7 +989,12 @@ def code_that_is_no_graph_is_refused():
     steps = Steps(i, layers.Dense(4)(i))
     steps.compile("sgd", "mse")
     for model, *parts in [
-        (uses(lambda layer, x, training: layer.dense(x), own=True), "own", "is its own"),
+        (weighs(lambda l, x: x + l.v), "weighs", "/w' is not reached"),
+        (weighs(lambda l, x: x * l.v + l.w), "dim 4 would be that of rows"),
+        (weighs(lambda l, x: ops.transpose(ops.matmul(l.w, ops.transpose(x))) + l.v), "mix rows"),
+        (weighs(lambda l, x: x @ ops.linalg.inv(l.w) + l.v), "own weights are used in Inv"),
+        (weighs(lambda l, x: x @ layers.Dropout(0.5)(l.w) + l.v), "a Dropout"),
+        (weighs(assigns, trainable=False), "assign"),
         (uses(lambda layer, x, training: x[:, :4] + layer.dense(np.ones((1, 9), "float32"))), "not reached"),
         (uses(lambda layer, x, training: layer.dense(x * 2 if training else x)), "in training"),
         (uses(adds), "add_loss"),
