@@ -11,6 +11,7 @@ import inspect
 import numpy as np
 
 from . import _library as c
+from ._branches import Branches
 from ._rows import as_array, first_of
 from ._weights import StandIns, graph_with_rows
 
@@ -34,15 +35,15 @@ def refuse(layer, why):
 
 class Tracer:
     """While it is open, layers of the caller's own classes, and models that have some, are inlined.
-    Keras's layers stay. training: what `call` gets if it asks; None in the graph that is used."""
+    Keras's layers stay."""
 
-    def __init__(self, keras, training):
-        self.keras, self.training = keras, training
+    def __init__(self, keras):
+        self.keras = keras
         self.root = None  # a symbolic input
-        self.asked = False  # some `call` has been told of training
-        self.within = []  # the layers of the caller's own classes whose call is running
+        self.within = []  # whose calls are running
         self.stand_ins = StandIns(keras, refuse)
-        self.slow = set()  # names of layers
+        zeros = lambda shape, dtype: self.in_each_row(np.zeros((1, *shape[1:]), dtype), known(shape))
+        self.branches = Branches(keras, zeros, refuse)
 
     def symbolic(self, values):
         return [v for v in self.keras.tree.flatten(values) if isinstance(v, self.keras.KerasTensor)]
@@ -52,15 +53,24 @@ class Tracer:
             if not isinstance(layer, self.keras.layers.Embedding) or len(args) != 1 or kwargs:
                 return original(layer, *args, **kwargs)
             args = (self.spread(args[0]),)
-        if self.within and self.training is None and kwargs.get("training") is not None:
-            # a Functional model would overrule it
-            refuse(self.within[-1], f"it calls '{layer.name}' with training={kwargs['training']}")
-        if is_own(layer) or (isinstance(layer, self.keras.Model) and needs_tracing(layer)):
+        inlined = is_own(layer) or (isinstance(layer, self.keras.Model) and needs_tracing(layer))
+        if inlined or is_own(self.within[-1]):
+            kwargs = self.untold(layer, kwargs)
+        if inlined:
             return self.inline(layer, args, kwargs)
         out = original(layer, *args, **kwargs)
-        if self.within and any(has_mask(t) for t in self.symbolic(out)):
-            refuse(self.within[-1], f"'{layer.name}' within it makes a mask")
+        if any(has_mask(t) for t in self.symbolic(out)):
+            for caller in filter(is_own, self.within):
+                refuse(caller, f"'{layer.name}' within it makes a mask")
         return out
+
+    def untold(self, layer, kwargs):
+        """Without `training`: all layers of a graph are told by who runs it."""
+        training, caller = kwargs.get("training"), self.within[-1]
+        passed_on = training is None or (training is True and self.branches.trained)
+        if is_own(caller) and not passed_on:  # a Functional model overrules it
+            refuse(caller, f"it calls '{layer.name}' with training={training}")
+        return {k: v for k, v in kwargs.items() if k != "training"}
 
     def inline(self, layer, args, kwargs):
         own = is_own(layer)
@@ -71,16 +81,15 @@ class Tracer:
         if getattr(layer, "autocast", True):
             as_it = lambda t: self.cast(t, layer.compute_dtype)
             args, kwargs = self.keras.tree.map_structure(as_it, (args, kwargs))
-        kwargs = {k: v for k, v in kwargs.items() if k != "training"}
-        if "training" in inspect.signature(layer.call).parameters:
-            kwargs["training"] = self.training
-            self.asked = self.asked or own
-        if not own:
-            return layer.call(*args, **kwargs)
         self.within.append(layer)
         try:
-            with self.stand_ins.of(layer):
+            if not own:
                 return layer.call(*args, **kwargs)
+            with self.stand_ins.of(layer):
+                if "training" not in inspect.signature(layer.call).parameters:
+                    return layer.call(*args, **kwargs)
+                call = lambda training: layer.call(*args, **kwargs, training=training)
+                return self.branches.choose(layer, call, self.symbolic((args, kwargs)))
         finally:
             self.within.pop()
 
@@ -109,7 +118,7 @@ class Tracer:
         ops = self.keras.ops
         dtype = self.keras.backend.standardize_dtype(x.dtype)
         zeros = self.zeros(len(shape), "int32" if dtype == "bool" else dtype)
-        x = (ops.cast(x, "int32") if dtype == "bool" else x) + zeros
+        x = zeros + (ops.cast(x, "int32") if dtype == "bool" else x)
         if tuple(x.shape[1:]) != tuple(shape[1:]):
             x = x + np.zeros((1, *shape[1:]), x.dtype)
         return ops.cast(x, dtype)
@@ -141,7 +150,8 @@ class Tracer:
         # Keras takes no slice of the first dim, which may be that of a weight
         self.keras.KerasTensor.__getitem__ = lambda t, key: item(t, (key,) if isinstance(key, slice) else key)
         try:
-            yield
+            with self.branches.open():
+                yield
         finally:
             layer_class.__call__, ops.shape, ops.reshape = call, shape, reshape
             ops.tile, ops.broadcast_to, self.keras.KerasTensor.__getitem__ = tile, broadcast_to, item
@@ -183,16 +193,17 @@ def with_names(keras, outputs, names):
     return keras.tree.pack_sequence_as(outputs, flat)
 
 
-def trace(keras, model, x, training):
-    """The Functional model, and the Tracer, which knows whether code of the caller asked if it is trained."""
-    tracer = Tracer(keras, training)
+def trace(keras, model, x):
+    """The Functional model, and names of layers that are slow in it."""
+    tracer = Tracer(keras)
     inputs = inputs_of(keras, model, x)
     tracer.root = keras.tree.flatten(inputs)[0]
     try:
         with tracer.open():
             outputs = tracer.inline(model, (inputs,), {})
+        slow = ()
         if tracer.stand_ins.known:
-            outputs, tracer.slow = graph_with_rows(keras, inputs, outputs, tracer.root, tracer.stand_ins)
+            outputs, slow = graph_with_rows(keras, inputs, outputs, tracer.root, tracer.stand_ins)
         if is_still(model):  # a model within, which is never told that it is trained
             within = keras.Model(inputs, outputs, name=f"{model.name}_graph")
             inputs = keras.tree.map_structure(
@@ -200,23 +211,11 @@ def trace(keras, model, x, training):
             )
             outputs = within(inputs, training=False)
         outputs = with_names(keras, outputs, getattr(model, "output_names", None))
-        return keras.Model(inputs, outputs, name=model.name), tracer
+        return keras.Model(inputs, outputs, name=model.name), slow
     except c.Error:
         raise
     except Exception as error:
         refuse(model, f"{type(error).__name__}: {str(error).splitlines()[0]}")
-
-
-def all_operations(keras, form):
-    """Which layers of the caller and which operations, in order."""
-    found = []
-    for o in form.operations:
-        if isinstance(o, keras.layers.Layer) and o.name == f"{form.name}_graph":
-            return all_operations(keras, o)
-        if type(o).__name__ not in ("InputLayer", "Identity"):
-            weights = o.variables if isinstance(o, keras.layers.Layer) else ()
-            found.append((type(o).__name__, [id(v) for v in weights]))
-    return found
 
 
 def check_variables(model, form):
@@ -258,19 +257,16 @@ def functional(keras, model, data, say):
             refuse(model, f"it has a {name} of its own")
     if not model.built and x is not None:
         model(keras.tree.map_structure(lambda a: a[:1], x))
-    form, tracer = trace(keras, model, x, None)
-    for training in (True, False) if tracer.asked else ():
-        if all_operations(keras, trace(keras, model, x, training)[0]) != all_operations(keras, form):
-            refuse(model, "it computes something else in training")
+    form, slow = trace(keras, model, x)
     if any(is_own(layer) and layer._losses for layer in model._flatten_layers()):
         refuse(model, "it adds losses")
     check_variables(model, form)
     check_values(keras, model, form)
-    for name in tracer.slow:
+    for name in slow:
         say(
             f"'{name}' multiplies by what it makes of its weights: each row of a batch has its own, which is slow"
         )
-    names = [name for name, _ in all_operations(keras, form)]
+    names = {type(layer).__name__ for layer in form._flatten_layers()}
     if is_still(model) and any(name in STILL or "Dropout" in name for name in names):
         say(
             f"{type(model).__name__}.call takes no 'training', so its layers are in inference mode, as in Keras"

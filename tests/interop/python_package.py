@@ -945,15 +945,104 @@ def attention_to_what_came_before():
     traced(make, lambda: (rows(0, 5, 8), rows(1, 5, 3)))
 
 
+class Told(layers.Layer):
+    """What it computes of x depends on whether it is trained."""
+
+    def __init__(self, call, units=6):
+        super().__init__()
+        self.of, self.dense = call, units and layers.Dense(units, "tanh")
+
+    def build(self, shape):
+        if self.dense:
+            self.dense.build(shape)
+
+    def call(self, x, training=None):
+        return self.of(self, x, training)
+
+
+class Outermost(layers.Layer):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner, self.norm = inner, layers.BatchNormalization()
+
+    def call(self, x, training=None):
+        return self.norm(self.inner(x, training=training), training=training)
+
+
+class DropsPaths(layers.Layer):
+    """Stochastic depth, as in Keras's examples."""
+
+    def call(self, x, training=None):
+        if not training:
+            return x
+        keep = 0.75 + keras.random.uniform((ops.shape(x)[0], 1), 0, 1)
+        return x / 0.75 * ops.floor(keep)
+
+
+@case
+def calls_that_do_something_else_in_training():
+    def make(*calls):
+        x = i = layers.Input((6,))
+        for call in calls:
+            x = Outermost(call if isinstance(call, layers.Layer) else Told(call))(x)
+        m = keras.Model(i, layers.Dense(2)(x))
+        m.compile("sgd", "mse")
+        return m
+
+    for calls in [
+        (lambda l, x, training: l.dense(x * 2 if training else x),),
+        (lambda l, x, training: l.dense(x) * (0.5 if training else 0.25),),
+        (
+            lambda l, x, training: l.dense(x) if training else x,
+            lambda l, x, training: l.dense(x) + 1.0 * bool(training),
+        ),
+        (lambda l, x, training: l.dense(ops.flip(x, 1) if training else x),),
+        (
+            lambda l, x, training: (
+                l.dense(x) + 0.0 * keras.random.normal(ops.shape(x)) if training else l.dense(x)
+            ),
+        ),
+    ]:
+        data = lambda: (rows(0, 6), rows(1, 2))
+        m, k, *_ = beside(lambda: make(*calls), data, epochs=2, validation_split=0.2)
+        close(keel.predict(m, rows(0, 6), verbose=0), k.predict(rows(0, 6), verbose=0), "predict")
+
+    def of_noise(call):
+        """What the only weight learns, which is the mean of what `call` makes of ones."""
+        i = layers.Input((1,))
+        one = layers.Dense(1, kernel_initializer="zeros", use_bias=False)
+        drawn = Told(call, units=None)(i)
+        m = keras.Model(i, one(ops.ones_like(i)) + ops.stop_gradient(0.0 * drawn) - drawn)
+        m.compile(keras.optimizers.SGD(0.25), "mse")
+        ones = np.ones((4000, 1), "float32")
+        m.set_weights([np.zeros_like(w) for w in m.get_weights()])
+        keel.fit(m, ones, 0 * ones, batch_size=4000, epochs=60, verbose=0, seed=1)
+        loss = keel.fit(m, ones, 0 * ones, batch_size=4000, verbose=0, seed=2).history["loss"][0]
+        return float(one.get_weights()[0][0, 0]), loss
+
+    random = keras.random
+    draws = {
+        "normal": (lambda l, x, t: random.normal(ops.shape(x), 1.0, 0.5) if t else x, 1.0, 0.25),
+        "uniform": (lambda l, x, t: random.uniform(ops.shape(x), 1.0, 3.0) if t else x, 2.0, 1 / 3),
+        "dropout": (lambda l, x, t: random.dropout(x, 0.2) if t else x, 1.0, 0.25),
+        "paths": (lambda l, x, t: DropsPaths()(x, training=t), 1.0, 1 / 3),
+    }
+    for name, (call, mean, variance) in draws.items():
+        found = of_noise(call)
+        assert np.allclose(found, (mean, variance), atol=0.06), f"{name}: {found}"
+
+
 @case
 def code_that_is_no_graph_is_refused():
     class Own(layers.Layer):
         def __init__(self, call):
             super().__init__()
             self.dense, self.drop, self.call_of = layers.Dense(4), layers.Dropout(0.5), call
+            self.norm = layers.BatchNormalization()
 
         def build(self, shape):
             self.dense.build(shape)
+            self.norm.build(shape)
 
         def call(self, x, training=False):
             return self.call_of(self, x, training)
@@ -996,7 +1085,10 @@ def code_that_is_no_graph_is_refused():
         (weighs(lambda l, x: x @ layers.Dropout(0.5)(l.w) + l.v), "a Dropout"),
         (weighs(assigns, trainable=False), "assign"),
         (uses(lambda layer, x, training: x[:, :4] + layer.dense(np.ones((1, 9), "float32"))), "not reached"),
-        (uses(lambda layer, x, training: layer.dense(x * 2 if training else x)), "in training"),
+        (uses(lambda l, x, training: keras.random.normal(ops.shape(x)) + x), "not only in training"),
+        (uses(lambda l, x, training: x * keras.random.uniform((1, 9)) if training else x), "all rows share"),
+        (uses(lambda l, x, training: x + keras.random.gamma((-1, 9), 2.0) if training else x), "gamma"),
+        (uses(lambda l, x, training: l.norm(x) if training else x), "learns twice"),
         (uses(adds), "add_loss"),
         (uses(lambda layer, x, training: layer.drop(layer.dense(x), training=True)), "training=True"),
         (uses(lambda layer, x, training: layers.Masking()(layer.dense(x))), "mask"),

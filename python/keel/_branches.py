@@ -1,0 +1,175 @@
+"""What a `call` of the caller's computes only in training, as a graph for both.
+
+The call is made twice, told and not told that it is trained. If the graphs differ, each row takes the values
+of the one that applies: a Dropout of ones, which gives 0 or 2 in training, else 1, knows which. Random
+numbers come from GaussianNoise, of zeros, which is there in training alone."""
+
+import contextlib
+
+import numpy as np
+
+DRAWN = ("beta", "binomial", "categorical", "gamma", "randint", "shuffle", "truncated_normal")
+
+
+class Branches:
+    """zeros(shape, dtype): a tensor of zeros of this shape, whose first dim is the rows."""
+
+    def __init__(self, keras, zeros, refuse):
+        self.keras, self.zeros, self.refuse = keras, zeros, refuse
+        self.trained = False  # the call that runs has been told so
+        self.layer = None  # whose call it is
+        self.is_trained = None  # [rows], bool
+
+    def choose(self, layer, call, given):
+        """What `layer` computes of the tensors `given`: of call(True) in training, else of call(None)."""
+        out, trained = self.run(layer, call, None), self.run(layer, call, True)
+        tree, ops = self.keras.tree, self.keras.ops
+        if same_graphs(self.keras, tree.flatten(out), tree.flatten(trained)):
+            return out
+        for name in twice_made(self.keras, *(tree.flatten(o) for o in (out, trained)), given):
+            self.refuse(layer, f"it computes something else in training, of which '{name}' learns twice")
+        if self.is_trained is None:
+            ones = self.zeros((-1,), "float32") + 1.0
+            self.is_trained = self.layer_of("Dropout", 0.5)(ones) != 1.0
+
+        def of(t, other):
+            if not is_tensor(self.keras, t) or not is_tensor(self.keras, other) or t.shape != other.shape:
+                self.refuse(layer, "what it returns has another form in training")
+            return ops.where(ops.reshape(self.is_trained, (-1,) + (1,) * (len(t.shape) - 1)), other, t)
+
+        return tree.map_structure(of, out, trained)
+
+    def run(self, layer, call, training):
+        before, self.layer, self.trained = (self.layer, self.trained), layer, training is True
+        try:
+            return call(training)
+        finally:
+            self.layer, self.trained = before
+
+    def layer_of(self, name, *args):
+        return getattr(self.keras.layers, name)(*args, dtype="float32", seed=np.random.randint(1 << 31))
+
+    @contextlib.contextmanager
+    def open(self):
+        """Random numbers of keras.random are drawn for each row, and in training alone."""
+        random = self.keras.random
+        names = ("normal", "uniform", "dropout", *DRAWN)
+        kept = {name: getattr(random, name) for name in names}
+        random.normal, random.uniform, random.dropout = self.normal, self.uniform, self.dropout
+        for name in DRAWN:
+            setattr(random, name, lambda *_, name=name, **__: self.fail(f"it draws by random.{name}"))
+        try:
+            yield
+        finally:
+            for name in names:
+                setattr(random, name, kept[name])
+
+    def fail(self, why):
+        self.refuse(self.layer, why)
+
+    def check(self, shape=None):
+        if not self.trained:
+            self.fail("it draws random numbers not only in training")
+        if shape is not None and tuple(shape)[:1] != (-1,):
+            self.fail("it draws random numbers that all rows share")
+
+    def normal(self, shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
+        self.check(shape)
+        noise = self.layer_of("GaussianNoise", 1.0)(self.zeros(shape, "float32"))
+        return self.keras.ops.cast(noise * stddev + mean, dtype or self.keras.config.floatx())
+
+    def uniform(self, shape, minval=0.0, maxval=1.0, dtype=None, seed=None):
+        self.check(shape)
+        ops = self.keras.ops
+        noise = self.layer_of("GaussianNoise", 1.0)(self.zeros(shape, "float32"))
+        share = ops.minimum(0.5 + 0.5 * ops.erf(noise * 0.5**0.5), 1 - 2.0**-24)
+        return ops.cast(share * (maxval - minval) + minval, dtype or self.keras.config.floatx())
+
+    def dropout(self, inputs, rate, noise_shape=None, seed=None):
+        self.check()
+        if noise_shape is not None:
+            self.check(noise_shape)
+            noise_shape = (None, *noise_shape[1:])
+        options = {"noise_shape": noise_shape, "seed": np.random.randint(1 << 31), "dtype": inputs.dtype}
+        return self.keras.layers.Dropout(rate, **options)(inputs)
+
+
+def is_tensor(keras, t):
+    return isinstance(t, keras.KerasTensor)
+
+
+def node_of(t):
+    operation, index, _ = t._keras_history
+    return operation._inbound_nodes[index]
+
+
+def made_of(node):
+    args = {k: v for k, v in node.arguments.kwargs.items() if k != "training"}
+    return node.arguments.args, args
+
+
+def same_graphs(keras, some, others):
+    """Whether two graphs compute the same, but for random numbers."""
+    todo, seen = [(some, others)], set()
+    while todo:
+        a, b = todo.pop()
+        a, b = keras.tree.flatten(a), keras.tree.flatten(b)
+        if len(a) != len(b):
+            return False
+        for s, t in zip(a, b):
+            tensors = is_tensor(keras, s), is_tensor(keras, t)
+            if not all(tensors):
+                if any(tensors) or not same_values(s, t):
+                    return False
+            elif s is not t and (id(s), id(t)) not in seen:
+                seen.add((id(s), id(t)))
+                if s._keras_history.tensor_index != t._keras_history.tensor_index:
+                    return False
+                n, m = node_of(s), node_of(t)
+                if not same_operations(keras, n.operation, m.operation):
+                    return False
+                todo.append((made_of(n), made_of(m)))
+    return True
+
+
+def same_values(a, b):
+    if a is b or (isinstance(a, (str, int, float, slice, type(None))) and type(a) is type(b) and a == b):
+        return True
+    try:
+        a, b = np.asarray(a), np.asarray(b)
+        return a.dtype == b.dtype and a.dtype != object and np.array_equal(a, b)
+    except (TypeError, ValueError):
+        return False
+
+
+def same_operations(keras, a, b):
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, keras.layers.Layer):  # made in the call
+        of = lambda layer: {k: v for k, v in layer.get_config().items() if k not in ("name", "seed")}
+        return not a.weights and not b.weights and of(a) == of(b)
+    of = lambda o: {k: v for k, v in vars(o).items() if not k.startswith("_") and k != "name"}
+    flat = lambda o: keras.tree.flatten(of(o))
+    return of(a).keys() == of(b).keys() and all(map(same_values, flat(a), flat(b)))
+
+
+def twice_made(keras, some, others, given):
+    """Names of layers that learn from each of their calls, and are called in only one of the graphs."""
+    stop = {id(t) for t in given}
+
+    def nodes(outputs):
+        found, todo = {}, list(outputs)
+        while todo:
+            t = todo.pop()
+            if is_tensor(keras, t) and id(t) not in stop and id(node_of(t)) not in found:
+                found[id(node_of(t))] = node_of(t)
+                todo += keras.tree.flatten(made_of(node_of(t)))
+        return found
+
+    a, b = nodes(some), nodes(others)
+    for node in [n for key, n in (*a.items(), *b.items()) if (key in a) != (key in b)]:
+        learnt = getattr(node.operation, "non_trainable_variables", ())
+        if any(keras.backend.is_float_dtype(v.dtype) for v in learnt):
+            yield node.operation.name
