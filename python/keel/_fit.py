@@ -38,7 +38,7 @@ class History:
 class Job:
     """What a run needs: the model, devices, rows, options and callbacks. trains: the run is a fit."""
 
-    def __init__(self, model, trains, devices, options, x):
+    def __init__(self, model, trains, devices, options, given):
         self.twin = self.run = None
         self.strategy, self.data, self.said = ctypes.c_void_p(), [], set()
         self.options = c.FitOptions(ctypes.sizeof(c.FitOptions))
@@ -48,19 +48,19 @@ class Job:
             for name, value in options.items():
                 if value is not None:
                     setattr(self.options, name, value)
-            self.open_model(model, trains, x)
+            self.open_model(model, trains, given)
             self.open_devices(**devices)
         except BaseException:
             self.close()
             raise
 
-    def open_model(self, model, trains, x):
+    def open_model(self, model, trains, given):
         self.model = self.shown = model  # `shown` to callbacks
         if isinstance(model, Model):
             return
         if not is_keras(model):
             raise TypeError(f"{type(model).__name__} is neither a Keras model nor a keel.Model")
-        self.twin = Twin(model, trains, x, self.say)
+        self.twin = Twin(model, trains, given, self.say)
         self.model = self.twin.model
         left_out = lib.keel_model_metrics_left_out(self.model.handle)
         if left_out:
@@ -201,7 +201,8 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         "recompute": recompute,
         "micro_batch": micro_batch,
     }
-    with Job(model, True, machine, options, x) as job:
+    weights = class_weight if sample_weight is None else sample_weight
+    with Job(model, True, machine, options, (x, y, weights)) as job:
         data = job.open_rows(x, y, sample_weight)
         job.default(x, shuffle)
         if validation_data is not None:
@@ -237,7 +238,7 @@ def inference(what, model, x, y, weight, callbacks, verbose, steps, batch_size, 
         **counts(batch_size=batch_size, steps_per_epoch=steps, threads=threads),
         "float32": c.place("float32", float32, c.FLOAT32_WAYS),
     }
-    job = Job(model, False, machine, options, x)
+    job = Job(model, False, machine, options, (x, y, weight))
     try:
         data = job.open_rows(x, y, weight)
         job.default(x, False)

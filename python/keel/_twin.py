@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _library as c
 from ._model import Model
+from ._scores import programs
 from ._traced import Optimizer, functional, needs_tracing
 from ._unsaved import exclude_from_weight_decay, refuse, whole_losses
 
@@ -19,9 +20,10 @@ def is_keras(model):
 
 
 class Twin:
-    """`keras` is the caller's model, `model` libkeel's. trains: the caller's is to become trained."""
+    """`keras` is the caller's model, `model` libkeel's. trains: the caller's is to become trained.
+    given: x, y and sample_weight of the run; y None: it asks for no losses."""
 
-    def __init__(self, keras, trains, x, say):
+    def __init__(self, keras, trains, given, say):
         self.keras, self.trains, self.model = keras, trains, None
         self.form, self.optimizer = keras, None  # what is written and read: `keras`, or a graph of it
         self.old = False  # a step has been made since `keras` was as `model` is
@@ -36,7 +38,7 @@ class Twin:
         if trains and optimizer is None:
             raise c.ArgumentError(f"model '{keras.name}' is not compiled: call its compile() first")
         if own:
-            self.form = functional(sys.modules["keras"], keras, x, say)
+            self.form = functional(sys.modules["keras"], keras, given[0], say)
         if trains and not optimizer.built:
             optimizer.build(keras.trainable_variables)
         if own and trains:
@@ -47,7 +49,7 @@ class Twin:
         self.folder = tempfile.mkdtemp(prefix="keel-")
         try:
             path = os.path.join(self.folder, "model.keras")
-            with whole_losses(keras):
+            with whole_losses(keras), programs(sys.modules["keras"], keras, self.form, given, say):
                 self.form.save(path)
             try:
                 self.model = Model(path, trains)

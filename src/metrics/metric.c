@@ -1,6 +1,7 @@
 /* The part that metrics share: look-up by name, the meaning of "accuracy", and Keras's mean of the
  * values of rows. */
 #include "metrics/metric.h"
+#include "losses/values.h"
 #include "losses/along.h"
 #include "tensor/shape.h"
 #include <string.h>
@@ -10,6 +11,7 @@ const keel_type *keel_metric_find(const char *name)
 {
     for (int i = 0; keel_metrics[i]; i++)
         if (keel_type_is(&keel_metrics[i]->type, name)) return &keel_metrics[i]->type;
+    if (!strcmp(name, KEEL_VALUES)) return &keel_metric_values_mean.type;
     return keel_metric_registered(name);
 }
 

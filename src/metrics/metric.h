@@ -65,6 +65,7 @@ const keel_type *keel_metric_find(const char *name);
 /* _functions.c. The metric that is the mean of a function of Keras's; NULL: none. */
 const keel_type *keel_metric_function(const char *name);
 const keel_type *keel_metric_registered(const char *name); /* _custom.c; NULL: none */
+extern const keel_metric keel_metric_values_mean;          /* _values.c */
 /* Resolve "accuracy" and "crossentropy" by loss and shapes, as Keras does. */
 const char *keel_metric_resolve(const char *name, const char *loss, const keel_spec *prediction,
                                 const keel_spec *target);

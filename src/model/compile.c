@@ -19,8 +19,12 @@ void keel_compiled_free(keel_model_compiled *c)
 {
     for (int i = 0; i < c->n_optimizer; i++) free_optimizer(&c->optimizer[i]);
     keel_free(c->optimizer);
-    for (int i = 0; i < KEEL_OUTPUTS_MAX; i++) keel_object_free(&c->loss[i]);
+    for (int i = 0; i < KEEL_OUTPUTS_MAX; i++) {
+        keel_object_free(&c->loss[i]);
+        keel_model_destroy(c->values[i]);
+    }
     for (int i = 0; i < c->n_metric; i++) {
+        keel_model_destroy(c->metric[i].values);
         keel_free(c->metric[i].name);
         keel_object_free(&c->metric[i].metric);
     }

@@ -193,7 +193,9 @@ static keel_status read_losses(const keel_model *m, const json_t *loss, keel_mod
         const json_t *entry = loss;
         if (!one) KEEL_TRY(entry_of(m, loss, "loss", i, &entry));
         KEEL_TRY(only_loss(m, i, &entry));
-        if (given(entry)) KEEL_TRY(keel_kind_read(&c->loss[i], entry, &keel_kind_loss));
+        if (!given(entry)) continue;
+        KEEL_TRY(keel_kind_read(&c->loss[i], entry, &keel_kind_loss));
+        KEEL_TRY(keel_model_read_values(m, &c->loss[i], &c->values[i]));
     }
     return KEEL_OK;
 }
@@ -313,7 +315,8 @@ static bool waits_for_target(const char *name)
                     !strcasecmp(name, "crossentropy") || !strcasecmp(name, "ce"));
 }
 
-static keel_status add_metric(const json_t *v, int output, bool weighted, keel_model_compiled *c)
+static keel_status add_metric(const keel_model *m, const json_t *v, int output, bool weighted,
+                              keel_model_compiled *c)
 {
     keel_model_metric metric = { .output = output, .weighted = weighted };
     if (c->n_metric == 2 * KEEL_METRICS_MAX)
@@ -324,16 +327,19 @@ static keel_status add_metric(const json_t *v, int output, bool weighted, keel_m
                        keel_metric_find(keel_compiled_name(v)); /* but not with such arguments */
     if (c->by_file && (s == KEEL_EUNSUP || (s == KEEL_EARG && known))) return leave_out(v, c);
     if (s < 0) return s;
-    s = name_metric(v, &metric);
-    if (s < 0)
+    if ((s = keel_model_read_values(m, &metric.metric, &metric.values)) >= 0)
+        s = name_metric(v, &metric);
+    if (s < 0) {
         keel_object_free(&metric.metric);
-    else
+        keel_model_destroy(metric.values);
+    } else {
         c->metric[c->n_metric++] = metric;
+    }
     return s;
 }
 
-static keel_status add_metrics(const json_t *v, int output, bool weighted, keel_model_compiled *c,
-                               int depth)
+static keel_status add_metrics(const keel_model *m, const json_t *v, int output, bool weighted,
+                               keel_model_compiled *c, int depth)
 {
     const json_t *list = list_of(v), *entry;
     const char *key;
@@ -342,15 +348,15 @@ static keel_status add_metrics(const json_t *v, int output, bool weighted, keel_
     if (depth > NESTED_MAX) return keel_fail(KEEL_EARG, "metrics: lists nested too deeply");
     if (list) {
         json_array_foreach(list, i, entry)
-            KEEL_TRY(add_metrics(entry, output, weighted, c, depth + 1));
+            KEEL_TRY(add_metrics(m, entry, output, weighted, c, depth + 1));
         return KEEL_OK;
     }
     if (json_is_object(v) && !keel_compiled_class(v)) { /* by name, for one output */
         json_object_foreach((json_t *)v, key, entry)
-            KEEL_TRY(add_metrics(entry, output, weighted, c, depth + 1));
+            KEEL_TRY(add_metrics(m, entry, output, weighted, c, depth + 1));
         return KEEL_OK;
     }
-    return add_metric(v, output, weighted, c);
+    return add_metric(m, v, output, weighted, c);
 }
 
 static keel_status read_metrics(const keel_model *m, const json_t *v, bool weighted,
@@ -361,12 +367,12 @@ static keel_status read_metrics(const keel_model *m, const json_t *v, bool weigh
     if (!list_of(v) && !json_is_object(v))
         return keel_fail(KEEL_EARG, "%s: expected a list or an object by output", what);
     KEEL_TRY(check_names(m, v, what));
-    if (m->n_output == 1) return add_metrics(v, 0, weighted, c, 0);
+    if (m->n_output == 1) return add_metrics(m, v, 0, weighted, c, 0);
     if (json_array_size(list_of(v)) == 0 && list_of(v)) return KEEL_OK;
     for (int i = 0; i < m->n_output; i++) {
         const json_t *entry = NULL;
         KEEL_TRY(entry_of(m, v, what, i, &entry));
-        KEEL_TRY(add_metrics(entry, i, weighted, c, 0));
+        KEEL_TRY(add_metrics(m, entry, i, weighted, c, 0));
     }
     return KEEL_OK;
 }

@@ -91,6 +91,7 @@ typedef struct keel_model_metric {
     char *name;         /* the name in logs and histories: "accuracy", or the config's name */
     keel_object metric; /* type NULL: `name` ("accuracy", "acc", "crossentropy", "ce") is resolved
                            by keel_metric_resolve when the target's shape is known */
+    struct keel_model *values; /* the program that gives its values; NULL: it has none */
     int output;
     bool weighted;
 } keel_model_metric;
@@ -114,7 +115,8 @@ typedef struct keel_model_compiled {
     keel_model_optimizer *optimizer; /* [n_optimizer] the last is the one without a pattern */
     bool wrapped;                    /* the config has a LossScaleOptimizer around it */
     keel_loss_scale_args loss_scale_args;
-    keel_object loss[KEEL_OUTPUTS_MAX]; /* by output; type NULL: this output has no loss */
+    keel_object loss[KEEL_OUTPUTS_MAX];          /* by output; type NULL: this output has no loss */
+    struct keel_model *values[KEEL_OUTPUTS_MAX]; /* the program of a loss; NULL: it has none */
     double loss_weight[KEEL_OUTPUTS_MAX];
     int n_metric;
     keel_model_metric metric[2 * KEEL_METRICS_MAX];
@@ -211,6 +213,10 @@ typedef struct keel_model_emission {
  * m->weight), with specs of dtype `real`, and shapes are checked against them. The model is not
  * changed, so any thread may call this. */
 keel_status keel_model_emit(const keel_model *m, keel_model_emission *e);
+
+/* values.c. Adds the program of a loss or metric behind an output: *out are its values. */
+keel_status keel_model_emit_values(const keel_model *program, keel_graph *g, keel_value target,
+                                   keel_value prediction, keel_value *out);
 
 /* Whether a layer reads its input when rows are read. Then the graph has extra inputs for it
  * (keel_graph.host). */

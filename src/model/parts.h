@@ -186,6 +186,8 @@ keel_status keel_compiled_state_return(const keel_model *m, keel_model_compiled 
 /* Bytes of the state, whether it has memory or is kept elsewhere. */
 int64_t keel_compiled_state_bytes(const keel_model *m, const keel_model_compiled *c);
 void keel_compiled_free(keel_model_compiled *c);
+/* values.c. *out: the program that a loss or metric has, for the caller; NULL: it has none. */
+keel_status keel_model_read_values(const keel_model *m, const keel_object *o, keel_model **out);
 /* weight_decay.c: no weight is excluded any more. */
 void keel_model_decay_all(keel_model *m);
 

@@ -74,6 +74,7 @@ typedef struct builder {
     keel_value *output, *mask;           /* [n_output] */
     keel_value target[KEEL_OUTPUTS_MAX]; /* inputs of the graph; -1: not made yet */
     keel_value weight[KEEL_OUTPUTS_MAX];
+    keel_value values[KEEL_OUTPUTS_MAX]; /* of the program of a loss; -1: it has none */
 } builder;
 
 static keel_status add_input(builder *x, const keel_spec *spec, int field, keel_value *out)
@@ -101,6 +102,24 @@ static keel_status score_inputs(builder *x, int k, keel_value in[4], int *n)
     in[KEEL_SCORE_MASK] = x->mask[k];
     *n = x->mask[k] >= 0 ? 4 : 3;
     return KEEL_OK;
+}
+
+/* Adds the program of a loss or metric of output k. */
+static keel_status add_values(builder *x, int k, const keel_model *program, keel_value *out)
+{
+    keel_value in[4];
+    int n_in;
+    KEEL_TRY(score_inputs(x, k, in, &n_in));
+    return keel_model_emit_values(program, x->g, in[KEEL_SCORE_TARGET], in[KEEL_SCORE_PREDICTION],
+                                  out);
+}
+
+/* Such a loss or metric sees values as predictions, and as targets, which it does not use. */
+static keel_status put_values(builder *x, keel_value values, keel_value in[4])
+{
+    const keel_node_parts parts = { .op = &keel_op_stop_gradient, .n_in = 1, .in = &values };
+    in[KEEL_SCORE_PREDICTION] = values;
+    return keel_graph_add(x->g, &parts, &in[KEEL_SCORE_TARGET], 1);
 }
 
 /* Compute a cross-entropy of a softmax (or a binary one of a sigmoid) from the logits, as Keras
@@ -159,10 +178,12 @@ static keel_status add_metric(builder *x, const keel_model_metric *mm)
 {
     keel_scored *s = x->s;
     keel_scored_metric *a = &s->metric[s->n_metric];
-    const keel_spec *prediction = keel_graph_spec(x->g, x->output[mm->output]);
-    const keel_spec *target = &x->pairing->target_spec[mm->output];
+    keel_value in[4], ignored, values = -1;
+    if (mm->values) KEEL_TRY(add_values(x, mm->output, mm->values, &values));
+    const keel_value seen = values >= 0 ? values : x->output[mm->output];
+    const keel_spec *prediction = keel_graph_spec(x->g, seen);
+    const keel_spec *target = values >= 0 ? prediction : &x->pairing->target_spec[mm->output];
     const keel_object *o = &mm->metric;
-    keel_value in[4], ignored;
     int n_in;
     if (s->n_metric + s->n_loss >= KEEL_SCORES_MAX - 1)
         return keel_fail(KEEL_EUNSUP, "more than %d losses and metrics", KEEL_SCORES_MAX - 1);
@@ -182,6 +203,7 @@ static keel_status add_metric(builder *x, const keel_model_metric *mm)
     if (st < 0) return keel_fail_within(st, "metric '%s'", mm->name);
     if (!(a->name = metric_name(s, x->m, mm))) return KEEL_ENOMEM;
     KEEL_TRY(score_inputs(x, mm->output, in, &n_in));
+    if (values >= 0) KEEL_TRY(put_values(x, values, in));
     if (a->args.metric->unmasked) n_in = KEEL_SCORE_MASK;
     x->g->layer = a->name;
     KEEL_TRY(keel_along_emit(&along, keel_metric_target(a->args.metric, o->args), x->g,
@@ -211,9 +233,15 @@ static keel_status count_losses(builder *x)
                                            .index = s->n_loss + 1,
                                            .weight = x->m->compiled.loss_weight[k],
                                            .rows = x->rows } };
+        const keel_model *program = x->m->compiled.values[k];
+        const keel_spec *prediction = keel_graph_spec(x->g, x->output[k]);
+        const keel_spec *target = &x->pairing->target_spec[k];
+        if (program) {
+            KEEL_TRY(add_values(x, k, program, &x->values[k]));
+            target = prediction = keel_graph_spec(x->g, x->values[k]);
+        }
         const keel_status st =
-            keel_along_check(l->args.loss, o->args, keel_graph_spec(x->g, x->output[k]),
-                             &x->pairing->target_spec[k], &l->elements);
+            keel_along_check(l->args.loss, o->args, prediction, target, &l->elements);
         if (st < 0) return keel_fail_within(st, "loss");
         l->name = loss_name(x->m, k);
         s->n_loss++;
@@ -248,6 +276,7 @@ static keel_status add_loss(builder *x, keel_scored_loss *l)
     keel_value in[4];
     int n_in;
     KEEL_TRY(score_inputs(x, l->output, in, &n_in));
+    if (x->values[l->output] >= 0) KEEL_TRY(put_values(x, x->values[l->output], in));
     return keel_scored_emit_loss(x->s, l, x->g, in, n_in);
 }
 
@@ -282,7 +311,7 @@ static keel_status check_reductions(const builder *x)
 static keel_status add_scores(builder *x)
 {
     const keel_model_compiled *c = &x->m->compiled;
-    for (int k = 0; k < KEEL_OUTPUTS_MAX; k++) x->target[k] = x->weight[k] = -1;
+    for (int k = 0; k < KEEL_OUTPUTS_MAX; k++) x->target[k] = x->weight[k] = x->values[k] = -1;
     KEEL_TRY(count_losses(x));
     KEEL_TRY(keel_scored_find_activities(x->s, x->g));
     KEEL_TRY(check_reductions(x));

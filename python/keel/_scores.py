@@ -1,0 +1,299 @@
+"""Losses and metrics that are Python functions, as programs of keras.ops.
+
+A function of y_true and y_pred is called once, on symbolic tensors. The graph of what it calls gives a value
+for each row, or several, which libkeel computes and differentiates in its steps (losses/values.h). A function
+that gives one number for a batch is understood if that is a mean over all rows."""
+
+import contextlib
+import ctypes
+
+import numpy as np
+
+from . import _library as c
+from . import _rows
+
+CLASS = "KeelValues"
+MEANS = ("sum_over_batch_size", "mean", "mean_with_sample_weight")
+AFFINE = ("Add", "Subtract", "Multiply", "Divide", "TrueDivide", "Negative", "Cast")
+
+
+def is_ours(thing):
+    """Whether it is code of the caller, not of Keras."""
+    module = getattr(thing, "__module__", None) or type(thing).__module__
+    return not module.startswith("keras.")
+
+
+def function_of(leaf):
+    """The function of the caller that a loss or metric is, or wraps; None: it has none."""
+    if type(leaf).__name__ in ("LossFunctionWrapper", "MeanMetricWrapper") and not is_ours(type(leaf)):
+        function = getattr(leaf, "fn", None) or getattr(leaf, "_fn", None)
+        return function if function is not None and is_ours(function) else None
+    plain = callable(leaf) and not isinstance(leaf, type) and not hasattr(leaf, "get_config")
+    return leaf if plain and is_ours(leaf) else None
+
+
+def first_batch(x, y, weight):
+    """x, y and sample_weight of some rows; None where nobody knows them yet."""
+    if isinstance(x, _rows.Rows):
+        return None, None, None
+    if _rows.is_sequence(x):
+        return _rows.unpacked(x[0])
+    if _rows.is_iterable(x):
+        iterator = iter(x)
+        return (None,) * 3 if iterator is x else _rows.unpacked(next(iterator, None))
+    return x, y, weight
+
+
+def target_shapes(names, x, y):
+    """For each output the shape of its target and its type; None: not known."""
+    if isinstance(x, _rows.Rows):
+        fields = []
+        for i in range(c.lib.keel_dataset_field_count(x.handle)):
+            field = c.DataField()
+            c.check(c.lib.keel_dataset_field(x.handle, i, ctypes.byref(field)))
+            if field.role == c.TARGET:
+                kind = {v: k.name for k, v in _rows.DTYPES.items()}.get(field.dtype)
+                shape = tuple(d if d >= 0 else None for d in field.shape.dim[: field.shape.rank])
+                fields.append((field.path.decode(), (shape, kind)))
+    else:
+        arrays = [(name, _rows.as_array(a, "y")) for name, a in _rows.named(y, names, "y")]
+        fields = [(name, (a.shape[1:], a.dtype.name)) for name, a in arrays]
+    by_name = dict(fields)
+    if len(names) == len(fields) and not set(names) <= set(by_name):
+        return [spec for _, spec in fields]
+    return [by_name.get(name) for name in names]
+
+
+@contextlib.contextmanager
+def programs(keras, model, form, given, say):
+    """While `form`, which stands for `model`, is saved, programs are in place of functions."""
+    scores = Scores(keras, model, form, given, say)
+    if not scores.is_needed() or given[0] is None:
+        yield
+        return
+    config = scores.compile_config()
+    form.get_compile_config = lambda: config
+    try:
+        yield
+    finally:
+        del form.get_compile_config
+
+
+class Scores:
+    """What of a compiled model is code of the caller. given: x, y and sample_weight of the run."""
+
+    def __init__(self, keras, model, form, given, say):
+        self.keras, self.model, self.say = keras, form, say
+        self.names = list(getattr(getattr(form, "_functional", form), "output_names", ()))
+        self.given, self.weighted = given, None
+        self.config = dict(model._compile_config.config) if getattr(model, "_compile_config", None) else {}
+        self.targets = None
+
+    def is_needed(self):
+        leaves = [self.config.get(k) for k in ("loss", "metrics", "weighted_metrics")]
+        return any(self.has_function(leaf) for value in leaves for leaf in flat(value))
+
+    def has_function(self, leaf):
+        own_loss = isinstance(leaf, self.keras.losses.Loss) and is_ours(type(leaf))
+        return own_loss or function_of(leaf) is not None
+
+    def compile_config(self):
+        """The compile_config of the model, with programs in place of functions."""
+        x, y, weight = self.given
+        first, batch_y, batch_weight = first_batch(x, y, weight)
+        names = self.names
+        self.weighted = weight is not None or batch_weight is not None
+        self.targets = target_shapes(names, x, batch_y)
+        config = dict(self.model.get_compile_config())
+        config["loss"] = self.by_output(self.config.get("loss"), self.loss, True)
+        for key in ("metrics", "weighted_metrics"):
+            weighs = key == "weighted_metrics"
+            config[key] = self.by_output(
+                self.config.get(key), lambda leaf, k: self.metric(leaf, k, weighs), len(names) == 1
+            )
+        return config
+
+    def by_output(self, value, of, every):
+        """A structure of losses or metrics with each leaf as it is written. every: a single one is for all
+        outputs."""
+        names = self.names
+        if value is None:
+            return None
+        if isinstance(value, dict):
+            return {name: self.of_one(v, of, names.index(name)) for name, v in value.items() if name in names}
+        if isinstance(value, (list, tuple)):
+            if len(names) == 1:
+                return [self.of_one(v, of, 0) for v in value]
+            return [self.of_one(v, of, i) for i, v in enumerate(value)]
+        if len(names) == 1 or not every:
+            return of(value, 0)
+        return [of(value, i) for i in range(len(names))]
+
+    def of_one(self, value, of, output):
+        if isinstance(value, (list, tuple)):
+            return [of(v, output) for v in value]
+        return None if value is None else of(value, output)
+
+    def written(self, leaf):
+        return leaf if isinstance(leaf, str) else self.keras.saving.serialize_keras_object(leaf)
+
+    def loss(self, leaf, output):
+        if not self.has_function(leaf):
+            return self.written(leaf)
+        losses = self.keras.losses
+        loss = leaf if isinstance(leaf, losses.Loss) else keras_loss(self.keras, leaf)
+        program = self.program(loss.name, loss.call, output, False)
+        return {"class_name": CLASS, "config": {"reduction": loss.reduction, "program": program}}
+
+    def metric(self, leaf, output, weighs):
+        if not self.has_function(leaf) or isinstance(leaf, self.keras.losses.Loss):
+            return self.written(leaf)
+        metric = leaf if isinstance(leaf, self.keras.metrics.Metric) else None
+        function = function_of(leaf)
+        name = metric.name if metric else getattr(function, "__name__", type(function).__name__)
+        options = getattr(metric, "_fn_kwargs", None) or {}
+        call = lambda y_true, y_pred: function(y_true, y_pred, **options)
+        try:
+            program = self.program(name, call, output, True, weighs)
+        except c.Unsupported as error:  # libkeel will leave it out
+            self.say(str(error))
+            return self.written(leaf)
+        return {"class_name": CLASS, "config": {"name": name, "program": program}}
+
+    # ---- the program -----------------------------------------------------------------------------
+
+    def refuse(self, name, why):
+        raise c.Unsupported(f"'{name}' is a Python function, which Keel cannot take as a program: {why}")
+
+    def program(self, name, call, output, is_metric, weighs=True):
+        from ._traced import Tracer
+
+        keras = self.keras
+        target, prediction = self.targets[output], self.model.outputs[output]
+        if target is None:
+            self.refuse(name, "the shape of y is known from arrays, or from data that can be begun anew")
+        shape, kind = target
+        real = self.keras.config.floatx() if prediction.dtype != "float64" else "float64"
+        inputs = keras.Input(shape, dtype=real, name="y_true"), keras.Input(
+            prediction.shape[1:], dtype=real, name="y_pred"
+        )
+        given = inputs
+        if is_metric and kind != real:
+            given = keras.ops.cast(inputs[0], kind), inputs[1]
+        tracer = Tracer(keras)
+        tracer.root = inputs[1]
+        tracer.branches.refuse = lambda _, why: self.refuse(name, why)
+        try:
+            with tracer.open(), losses_give_means(keras):
+                values = call(*given)
+        except c.Error:
+            raise
+        except Exception as error:
+            self.refuse(
+                name, f"{type(error).__name__}: {str(error).splitlines()[0]}; it must be of keras.ops"
+            )
+        if not isinstance(values, keras.KerasTensor):
+            self.refuse(name, "it is not computed of y_true and y_pred")
+        by_rows = self.rowwise(values, name)
+        if by_rows is not values and self.weighted and weighs:
+            self.refuse(
+                name,
+                "a part of it is one number for a batch, so weights of rows cannot weigh it: give one for each row",
+            )
+        if by_rows is not values and is_metric:
+            self.say(
+                f"metric '{name}' gives one number for a batch; its mean is over rows here, and over batches in Keras"
+            )
+        of_rows, values = by_rows is values, by_rows
+        if values.shape[0] is not None:
+            self.refuse(name, f"its result has shape {values.shape}, of which the first dim is not the rows")
+        values = keras.ops.expand_dims(keras.ops.cast(values, real), -1)
+        made = keras.Model(list(inputs), values, name="values")
+        if made.variables:
+            self.refuse(name, "it has weights")
+        self.check(name, call, made, of_rows, given is not inputs and kind, shape, prediction.shape[1:], real)
+        return keras.saving.serialize_keras_object(made)
+
+    def is_no_mean(self, function, what):
+        self.refuse(function, f"it gives one number for a batch, and {what} is no mean over its rows")
+
+    def rowwise(self, t, function):
+        """Values of rows in place of `t`, whose mean over all rows is the same; means over a batch, or sums of
+        them with other values, become those of each row."""
+        keras, ops = self.keras, self.keras.ops
+        is_tensor = lambda a: isinstance(a, keras.KerasTensor)
+        if not is_tensor(t):
+            return t
+        operation, index, _ = t._keras_history
+        args, name = operation._inbound_nodes[index].arguments.args, type(operation).__name__
+        if name == "Mean" and not t.shape and args[0].shape and args[0].shape[0] is None:
+            inner = self.rowwise(args[0], function)
+            return ops.mean(inner, axis=list(range(1, len(inner.shape)))) if len(inner.shape) > 1 else inner
+        divides = name in ("Divide", "TrueDivide")
+        if name not in AFFINE or (divides and is_tensor(args[1])):
+            if t.shape:
+                return t
+            self.is_no_mean(function, f"the result of {name}")
+        now = [self.rowwise(a, function) for a in args]
+        if all(a is b for a, b in zip(now, args)):
+            if t.shape:
+                return t
+            self.is_no_mean(function, f"the result of {name}")
+        if name == "Multiply" and all(map(is_tensor, args)):
+            self.is_no_mean(function, "a product with it")
+        rank = max(len(a.shape) for a in now if is_tensor(a))
+        level = lambda a: ops.reshape(a, (-1, *a.shape[1:], *(1,) * (rank - len(a.shape))))
+        return operation(*(level(a) if is_tensor(a) and len(a.shape) < rank else a for a in now))
+
+    def check(self, name, call, program, of_rows, kind, shape, prediction, real):
+        """For made-up rows the function gives the same, and a row does not depend on the others."""
+        keras, rng = self.keras, np.random.default_rng(0)
+        size = lambda dims: (5, *(d or 4 for d in dims))
+        y_true = rng.integers(0, 2, size(shape)).astype(real)
+        y_pred = rng.random(size(prediction)).astype(real)
+        as_given = lambda y: y.astype(kind) if kind else y
+        numbers = lambda t: np.asarray(keras.ops.convert_to_numpy(t), "float64")
+        tensor = keras.ops.convert_to_tensor
+        for rows in (5, 2):
+            mine = numbers(program([y_true[:rows], y_pred[:rows]]))[..., 0]
+            theirs = numbers(call(tensor(as_given(y_true[:rows])), tensor(y_pred[:rows])))
+            if not of_rows:
+                mine, theirs = mine.mean(), theirs.mean()
+            if mine.shape != theirs.shape or not np.allclose(mine, theirs, 1e-4, 1e-5, equal_nan=True):
+                self.refuse(name, "the program gives other values, as where rows depend on each other")
+
+
+def keras_loss(keras, function):
+    """A function as Keras's compile wraps it."""
+    wrapper = type(keras.losses.MeanSquaredError()).__mro__[
+        1
+    ]  # LossFunctionWrapper, which has no public name
+    return wrapper(function, name=getattr(function, "__name__", None))
+
+
+class losses_give_means:
+    """A loss that is called within a function gives its mean, in one operation."""
+
+    def __init__(self, keras):
+        self.keras, self.of = keras, keras.losses.Loss
+
+    def __enter__(self):
+        ops, call = self.keras.ops, self.of.__call__
+
+        def mean(loss, y_true, y_pred, sample_weight=None):
+            if not isinstance(y_pred, self.keras.KerasTensor):
+                return call(loss, y_true, y_pred, sample_weight)
+            if sample_weight is not None or loss.reduction not in MEANS:
+                raise ValueError(f"'{loss.name}' is called with weights, or without a mean")
+            return ops.mean(loss.call(y_true, y_pred))
+
+        self.kept, self.of.__call__ = call, mean
+
+    def __exit__(self, *_):
+        self.of.__call__ = self.kept
+
+
+def flat(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [x for v in value for x in flat(v)] if isinstance(value, (list, tuple)) else [value]
