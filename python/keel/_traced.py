@@ -13,18 +13,31 @@ import numpy as np
 from . import _library as c
 from ._branches import Branches
 from ._rows import as_array, first_of
-from ._weights import StandIns, graph_with_rows
+from ._weights import StandIns, give, graph_with_rows
 
 STILL = ("BatchNormalization", "GaussianNoise", "GaussianDropout", "AlphaDropout", "SpectralNormalization")
 STEPS = ("train_step", "test_step", "predict_step", "compute_loss", "compute_metrics")
 
 
+OF_LIBRARIES = ("keras", "tensorflow", "jax", "torch")  # whose functions have Keras's names, as relu
+ACTIVATED = set("""Activation Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D Conv3DTranspose Dense
+DepthwiseConv1D DepthwiseConv2D EinsumDense SeparableConv1D SeparableConv2D""".split())
+
+
 def is_own(layer):
-    return not type(layer).__module__.startswith("keras.")
+    """Whether its `call` is code of the caller."""
+    return not type(layer).__module__.startswith("keras.") or type(layer).__name__ == "Lambda"
+
+
+def own_activation(layer):
+    """The function of the caller that a layer of Keras applies, or None."""
+    function = None if is_own(layer) else getattr(layer, "activation", None)
+    module = getattr(function, "__module__", None) or type(function).__module__
+    return None if function is None or module.partition(".")[0] in OF_LIBRARIES else function
 
 
 def needs_tracing(model):
-    return any(is_own(layer) for layer in model._flatten_layers())
+    return any(is_own(layer) or own_activation(layer) for layer in model._flatten_layers())
 
 
 def refuse(layer, why):
@@ -41,6 +54,7 @@ class Tracer:
         self.keras = keras
         self.root = None  # a symbolic input
         self.within = []  # whose calls are running
+        self.plain = {}  # by id: a layer whose activation is code of the caller, and the same without it
         self.stand_ins = StandIns(keras, refuse)
         zeros = lambda shape, dtype: self.in_each_row(np.zeros((1, *shape[1:]), dtype), known(shape))
         self.branches = Branches(keras, zeros, refuse)
@@ -58,11 +72,29 @@ class Tracer:
             kwargs = self.untold(layer, kwargs)
         if inlined:
             return self.inline(layer, args, kwargs)
-        out = original(layer, *args, **kwargs)
+        activation = own_activation(layer)
+        if activation:
+            out = activation(original(self.without_activation(layer), *args, **kwargs))
+        else:
+            out = original(layer, *args, **kwargs)
         if any(has_mask(t) for t in self.symbolic(out)):
             for caller in filter(is_own, self.within):
                 refuse(caller, f"'{layer.name}' within it makes a mask")
         return out
+
+    def without_activation(self, layer):
+        """The same layer with the same weights."""
+        if type(layer).__name__ not in ACTIVATED:
+            refuse(layer, "its activation is a Python function, which Keel applies behind a layer only")
+        if id(layer) not in self.plain:
+            plain = type(layer).from_config({**layer.get_config(), "activation": None})
+            plain.build(layer._build_shapes_dict["input_shape"] if layer.weights else None)
+            for name, v in list(vars(layer).items()):
+                if isinstance(v, self.keras.Variable):
+                    give(plain, name, v)
+            plain.trainable = layer.trainable
+            self.plain[id(layer)] = layer, plain
+        return self.plain[id(layer)][1]
 
     def untold(self, layer, kwargs):
         """Without `training`: all layers of a graph are told by who runs it."""

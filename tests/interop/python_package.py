@@ -921,6 +921,35 @@ def weights_of_the_layers_of_the_caller():
     close(keel.predict(m, rows(), verbose=0), k.predict(rows(), verbose=0), "predict")
 
 
+def squashed(x):
+    return x * ops.sigmoid(1.5 * x)
+
+
+@case
+def functions_of_the_caller_in_layers():
+    def make():
+        i = layers.Input((6, 6, 3))
+        x = layers.Lambda(lambda t: t / 2 + ops.mean(t, axis=(1, 2), keepdims=True))(i)
+        x = layers.Conv2D(4, 3, activation=squashed, kernel_regularizer="l2")(x)
+        x = layers.Activation(squashed)(layers.SeparableConv2D(4, 2, activation="relu")(x))
+        same = layers.Dense(4, lambda t: ops.maximum(t, 0.1 * t))
+        x = layers.Flatten()(same(same(x)))
+        x = layers.Lambda(lambda t, scale: t * scale, arguments={"scale": 0.5})(x)
+        m = keras.Model(i, layers.Dense(4, "softmax")(layers.Dense(5, tf.nn.relu)(x)))
+        m.compile("adam", SPARSE)
+        return m
+
+    m, k, *_ = traced(make, lambda: (rows(0, 6, 6, 3), labels()), validation_split=0.2)
+    close(keel.predict(m, rows(0, 6, 6, 3), verbose=0), k.predict(rows(0, 6, 6, 3), verbose=0), "predict")
+
+    def recurrent():
+        m = keras.Sequential([layers.Input((5, 3)), layers.LSTM(4, activation=squashed), layers.Dense(2)])
+        m.compile("sgd", "mse")
+        return m
+
+    fails(keel.Unsupported, lambda: keel.predict(recurrent(), rows(0, 5, 3), verbose=0), "lstm", "activation")
+
+
 @case
 def attention_to_what_came_before():
     """A mask for each row, as in Keras's example of a small GPT."""
