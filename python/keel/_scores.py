@@ -254,20 +254,24 @@ class Scores:
         as_given = lambda y: y.astype(kind) if kind else y
         numbers = lambda t: np.asarray(keras.ops.convert_to_numpy(t), "float64")
         tensor = keras.ops.convert_to_tensor
+        all_rows = None
         for rows in (5, 2):
             mine = numbers(program([y_true[:rows], y_pred[:rows]]))[..., 0]
-            theirs = numbers(call(tensor(as_given(y_true[:rows])), tensor(y_pred[:rows])))
-            if not of_rows:
-                mine, theirs = mine.mean(), theirs.mean()
-            if mine.shape != theirs.shape or not np.allclose(mine, theirs, 1e-4, 1e-5, equal_nan=True):
-                self.refuse(name, "the program gives other values, as where rows depend on each other")
+            try:
+                theirs = numbers(call(tensor(as_given(y_true[:rows])), tensor(y_pred[:rows])))
+            except Exception as error:
+                self.refuse(name, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
+            same = lambda a, b: a.shape == b.shape and np.allclose(a, b, 1e-4, 1e-5, equal_nan=True)
+            if not (same(mine, theirs) if of_rows else same(mine.mean(), theirs.mean())):
+                self.refuse(name, "the program gives other values")
+            if all_rows is not None and not same(mine, all_rows[:rows]):
+                self.refuse(name, "the value of a row depends on other rows")
+            all_rows = mine
 
 
 def keras_loss(keras, function):
     """A function as Keras's compile wraps it."""
-    wrapper = type(keras.losses.MeanSquaredError()).__mro__[
-        1
-    ]  # LossFunctionWrapper, which has no public name
+    wrapper = keras.losses.MeanSquaredError.__mro__[1]  # LossFunctionWrapper, which has no public name
     return wrapper(function, name=getattr(function, "__name__", None))
 
 
