@@ -117,9 +117,9 @@ def weights_of(d, m, n):
         return None
 
     def some(shape):
-        """One for each row, or for each step of it."""
-        if len(shape) == 2 and d.flip():
-            return d.chance.uniform(0.3, 2, (n, shape[0])).astype("float32")
+        """One for each row, or for each step or pixel of it."""
+        if len(shape) > 1 and d.flip():
+            return d.chance.uniform(0.3, 2, (n, *shape[:-1])).astype("float32")
         w = d.chance.uniform(0.3, 2, n).astype("float32")
         if d.flip(0.3):
             w[d.chance.integers(0, n, 2)] = 0
@@ -135,6 +135,40 @@ def all_ones(like, n):
     if isinstance(like, dict):
         return {k: np.ones(n, "float32") for k in like}
     return None if like is None else np.ones(n, "float32")
+
+
+# ---- batches for Python ---------------------------------------------------------------------------
+
+
+class Batches(keras.utils.PyDataset):
+    def __init__(self, rows, batch):
+        super().__init__()
+        self.rows, self.batch = rows, batch
+
+    def __len__(self):
+        return -(-len(keras.tree.flatten(self.rows)[0]) // self.batch)
+
+    def __getitem__(self, i):
+        return keras.tree.map_structure(lambda a: a[i * self.batch : (i + 1) * self.batch], self.rows)
+
+
+class Begun:
+    """An object that gives the batches anew to each for loop."""
+
+    def __init__(self, batches):
+        self.batches = batches
+
+    def __iter__(self):
+        return (self.batches[i] for i in range(len(self.batches)))
+
+
+def batches(kind, x, y, batch, w):
+    """Rows in batches, as a PyDataset, a tf.data.Dataset or another object that can be begun anew."""
+    rows = tuple(tuple(v) if isinstance(v, list) else v for v in (x, y, w) if v is not None)
+    if kind == "dataset":
+        return graphs.tf.data.Dataset.from_tensor_slices(rows).batch(batch)
+    of = Batches(rows, batch)
+    return of if kind == "PyDataset" else Begun(of)
 
 
 # ---- files: (path, options of keel that name the fields) ------------------------------------------

@@ -254,7 +254,7 @@ def of_steps(d, x):
 
 
 def of_image(d, x):
-    """The vector of [B, H, W, C]."""
+    """(vector, places) of [B, H, W, C]"""
     channels = x.shape[-1]
     x = d.one([lambda: L.Rescaling(1 / 255)(x), lambda: L.Rescaling(1 / 127.5, -1)(x),
                lambda: L.Normalization(mean=[120.0] * channels, variance=[4000.0] * channels)(x)])()  # fmt: skip
@@ -280,11 +280,11 @@ def of_image(d, x):
     if d.flip(0.1):
         x = L.Multiply()([x, L.Dense(x.shape[-1], "sigmoid")(L.GlobalAveragePooling2D(keepdims=True)(x))])
     if d.flip(0.1):
-        return of_steps(d, L.Reshape((-1, x.shape[-1]))(x))[0]
-    return d.one([L.GlobalAveragePooling2D(), L.Flatten(), L.GlobalMaxPooling2D()])(x)
+        return of_steps(d, L.Reshape((-1, x.shape[-1]))(x))[0], x
+    return d.one([L.GlobalAveragePooling2D(), L.Flatten(), L.GlobalMaxPooling2D()])(x), x
 
 
-# ---- inputs: (input, vector, steps or None) ------------------------------------------------------
+# ---- inputs: (input, vector, steps or places or None) ------------------------------------------------------
 
 
 def read_steps(d, name):
@@ -294,7 +294,7 @@ def read_steps(d, name):
 
 def read_image(d, name, dtype, channels):
     t = L.Input((d.int(5, 7), d.int(5, 7), channels or d.one([1, 3])), name=name, dtype=dtype)
-    return t, of_image(d, t), None
+    return t, *of_image(d, t)
 
 
 def read_tokens(d, name):
@@ -471,7 +471,7 @@ class Model:
         if plain and n != CLASSES:
             n = d.int(1, 2)
         activation = {"binary": "sigmoid", "classes": "softmax", "one_hot": "softmax", "positive": "softplus"}.get(kind)
-        t = self.steps if self.steps is not None and not plain and d.flip(0.5) else x
+        t = self.steps if self.steps is not None and not (plain or self.photos) and d.flip(0.5) else x
         if d.flip(0.2) and activation:
             t = L.Activation(activation, name=name)(L.Dense(n, **d.kernel())(t))
         elif d.flip(0.1):
@@ -528,8 +528,8 @@ def metric_of(d, kind, n, rank):
                    lambda: M.Precision(thresholds=t, **name), lambda: M.Recall(thresholds=t, **name),
                    lambda: M.AUC(d.one([200, 11, 50]), curve=d.one(["ROC", "PR"]),
                                  summation_method=d.one(["interpolation", "minoring", "majoring"]), **name),
-                   lambda: M.TruePositives(one, **name), lambda: M.FalseNegatives(one, **name), lambda: M.TrueNegatives(t),
-                   lambda: M.FalsePositives(t), lambda: M.SensitivityAtSpecificity(d.real(0.2, 0.8), **name),
+                   lambda: M.TruePositives(one, **name), lambda: M.FalseNegatives(one, **name), lambda: M.TrueNegatives(one),
+                   lambda: M.FalsePositives(one), lambda: M.SensitivityAtSpecificity(d.real(0.2, 0.8), **name),
                    lambda: M.PrecisionAtRecall(d.real(0.2, 0.8), num_thresholds=50), lambda: M.BinaryCrossentropy(**smoothing(), **name),
                    lambda: "mse", lambda: M.BinaryIoU([d.int(0, 1)], d.real(0.2, 0.8)), lambda: M.SpecificityAtSensitivity(d.real(0.2, 0.8)),
                    lambda: M.RecallAtPrecision(d.real(0.2, 0.8)), lambda: M.AUC(thresholds=[0.2, 0.45, 0.7]), lambda: M.BinaryCrossentropy()],

@@ -45,6 +45,8 @@ CANNOT = {  # what the error of Keras has in it: why
     **graphs.CANNOT,
     "parameter 'weights' has DataType": "its Discretization counts in the type of a mixed policy",
     "compile_loss/sparse_categorical_crossentropy/mul": "its sparse crossentropy of steps takes no weights of rows",
+    "isn't able to automatically determine": "its callbacks know no direction of a metric of one of several outputs",
+    "compile_loss/dice/mul": "its Dice along the rows takes no weights of rows",
     "'InTopKV2' Op has type": "its metrics of the largest k take no outputs in the type of a mixed policy",
 }
 
@@ -101,16 +103,23 @@ class Callbacks:
         self.texts.append(f"{name}({', '.join(f'{k}={v}' for k, v in a.items() if v is not None)})")
         self.made.append(make or (lambda program: getattr(callbacks, name)(**a)))
 
+    def monitored(self):
+        """A name in the logs, and a mode. Keras knows no direction of what has the name of an output before its own."""
+        name = self.d.one(self.watched)
+        return name, self.d.one(["auto", "min", "max"])
+
     def early_stopping(self):
         d = self.d
-        a = dict(monitor=d.one(self.watched), min_delta=d.one([0, d.real(0, 0.05)]), patience=d.int(0, 2), mode=d.one(["auto", "min", "max"]),
+        monitor, mode = self.monitored()
+        a = dict(monitor=monitor, min_delta=d.one([0, d.real(0, 0.05)]), patience=d.int(0, 2), mode=mode,
                  restore_best_weights=d.flip(0.7), start_from_epoch=d.int(0, 1), baseline=d.one([None, None, d.real(0.2, 2)]))  # fmt: skip
         self.add("EarlyStopping", a)
 
     def learning_rate(self):
         d = self.d
         if d.flip(0.3):
-            a = dict(monitor=d.one(self.watched), factor=d.real(0.1, 0.9), patience=d.int(0, 2), mode=d.one(["min", "max"]),
+            monitor, mode = self.monitored()
+            a = dict(monitor=monitor, factor=d.real(0.1, 0.9), patience=d.int(0, 2), mode=mode,
                      min_delta=d.real(0, 0.05), cooldown=d.int(0, 1))  # fmt: skip
             self.add("ReduceLROnPlateau", a)
         elif d.flip(0.3):
@@ -121,7 +130,8 @@ class Callbacks:
 
     def checkpoint(self):
         d = self.d
-        a = dict(save_best_only=d.flip(), monitor=d.one(self.watched), mode=d.one(["min", "max"]), save_weights_only=d.flip(0.4),
+        monitor, mode = self.monitored()
+        a = dict(save_best_only=d.flip(), monitor=monitor, mode=mode, save_weights_only=d.flip(0.4),
                  save_freq=d.one(["epoch", "epoch", 3]))  # fmt: skip
         if a["save_freq"] != "epoch":
             a["save_best_only"] = False
@@ -161,6 +171,10 @@ class Fit:
         self.options = ["--devices", d.one(["cpu:0", "cpu:0-3", "cpu:0-2"])]
         self.draw_validation(n)
         self.draw_class_weight()
+        self.draw_steps()
+        self.passed = d.one(["arrays", "arrays", "dataset", "PyDataset", "generator"])
+        if self.rows.has_texts():
+            self.passed = "arrays"  # Keel takes texts from arrays only
         if d.flip(0.25):
             self.options.append("--reproducible")
         if d.flip(0.15):
@@ -179,7 +193,8 @@ class Fit:
             m.fit(self.rows.keras_x(m), self.rows.keras_y(m), self.batch, 1, shuffle=False, verbose=0)
         m.save(self.path)
         self.draw_said()
-        known = ["loss"] + (["val_loss"] if self.test and self.frequency == 1 else [])
+        known = self.logged()
+        known += [f"val_{k}" for k in known if self.test and self.frequency == 1]
         self.calls = Callbacks(d, folder, optimizer, known)
         self.write(d.flip())
 
@@ -215,10 +230,26 @@ class Fit:
         self.test_steps = d.int(1, -(-self.test.n() // self.batch)) if self.test and d.flip(0.2) else None
 
     def draw_class_weight(self):
-        d, (_, kind, shape) = self.d, self.drawn.outputs[0]
+        d, (_, _, shape) = self.d, self.drawn.outputs[0]
         self.class_weight = None
-        if len(self.drawn.outputs) == 1 and self.rows.w is None and kind in ("classes", "one_hot") and len(shape) == 1 and d.flip(0.3):
-            self.class_weight = {k: d.real(0.2, 2) for k in range(shape[0])}
+        if len(self.drawn.outputs) == 1 and self.rows.w is None and len(shape) == 1 and d.flip(0.3):
+            classes = range(max(shape[0], 2))
+            self.class_weight = {k: d.real(0.2, 2) for k in classes if d.flip(0.8) or k == classes[-1]}
+
+    def draw_steps(self):
+        """Steps of an epoch. Where the data ends within an epoch, Keras ends it, too (README, differences)."""
+        steps = -(-self.train.n() // self.batch)
+        fit = [k for k in range(1, steps) if steps % k == 0 or k * (self.epochs - self.first) <= steps]
+        self.steps = self.d.one(fit) if fit and self.d.flip(0.15) else None
+
+    def logged(self):
+        """Names in the logs that callbacks can watch."""
+        if self.d.flip():
+            return ["loss"]
+        m = keras.models.load_model(self.path)
+        logs = m.evaluate(self.rows.keras_x(m), self.rows.keras_y(m), self.batch, verbose=0, sample_weight=self.rows.keras_w(m), return_dict=True)
+        several = len(self.drawn.outputs) > 1
+        return [k for k, v in logs.items() if np.ndim(v) == 0 and not (several and k.endswith("_loss"))]
 
     def draw_said(self):
         """Now and then keel's file has no optimizer, losses and metrics, but the command says them."""
@@ -248,7 +279,7 @@ class Fit:
         weights = "no" if self.rows.w is None else "a weight for each output" if isinstance(self.rows.w, dict) else "weights"
         return "\n       ".join([
             trainings.text_of(self.optimizer), layers, f"in {self.drawn.inputs} out {self.drawn.outputs}", fit_compare.short(self.compiled),
-            f"{self.kind} {self.rows.n()} rows of {self.batch}, {weights}, classes {self.class_weight}, {self.epochs} epochs from {self.first}",
+            f"{self.kind}, {self.passed}, {self.rows.n()} rows of {self.batch}, {weights}, classes {self.class_weight}, {self.epochs} epochs of {self.steps or 'all'} steps from {self.first}",
             f"{self.options}, split {self.split}, validation {self.test.n() if self.test else 0} every {self.frequency} of {self.test_steps or 'all'}"
             f" steps, trained before {self.trained_before}, {self.calls.texts} {self.said}"])  # fmt: skip
 
@@ -281,13 +312,16 @@ class Fit:
         if self.test and not further:
             test = [self.test.keras_x(m, chance), self.test.keras_y(m), *([] if self.test.w is None else [self.test.keras_w(m)])]
             a.update(validation_data=tuple(test), validation_freq=self.frequency, validation_batch_size=self.batch, validation_steps=self.test_steps)
-        a.update(dict(epochs=1) if further else dict(epochs=self.epochs, initial_epoch=self.first))
+        a.update(dict(epochs=1) if further else dict(epochs=self.epochs, initial_epoch=self.first, steps_per_epoch=self.steps))
         fit = m.fit
+        rows = [self.train.keras_x(m, chance), self.train.keras_y(m), self.batch]
         if package:
             o = self.options
             a.update(devices=o[o.index("--devices") + 1], reproducible="--reproducible" in o, recompute="--recompute" in o)
             fit = functools.partial(package_for_python().fit, m)
-        h = fit(self.train.keras_x(m, chance), self.train.keras_y(m), self.batch, shuffle=False, verbose=0, **a)
+            if self.passed != "arrays":
+                rows = [fit_data.batches(self.passed, *rows, a.pop("sample_weight"))]
+        h = fit(*rows, shuffle=False, verbose=0, **a)
         return m, h
 
     def run_keel(self, path, out, history, further=False):
@@ -306,7 +340,9 @@ class Fit:
         if self.test_steps and not further:
             args += ["--validation-steps", str(self.test_steps)]
         if self.class_weight:
-            args += ["--class-weight", ",".join(str(v) for v in self.class_weight.values())]
+            args += ["--class-weight", ",".join(str(self.class_weight.get(k, 1.0)) for k in range(max(self.class_weight) + 1))]
+        if self.steps and not further:
+            args += ["--steps-per-epoch", str(self.steps)]
         if self.calls.texts and not further:
             args += ["--callbacks", ", ".join(self.calls.texts)]
         return self.call(*args)
@@ -356,8 +392,17 @@ class Fit:
     def by_package(self, want):
         got = fit_compare.numbers(*self.run_keras(self.path, package=True), self.frequency)
         got["history"] = {k: v for k, v in got["history"].items() if k in want["history"]} if "history" in want else {}
-        bad = self.differences(got, want, self.path)
+        bad = self.differences(got, want, self.path) or self.package_infers()
         return [f"package: {line}" for line in bad]
+
+    def package_infers(self):
+        """Differences of predict and evaluate of the package from those of Keras, of the model that keel saved."""
+        m, rows, keel = keras.models.load_model(self.file("t.keras")), self.test or self.train, package_for_python()
+        x, devices = rows.keras_x(m), self.options[1]
+        e = keel.evaluate(m, x, rows.keras_y(m), self.batch, 0, rows.keras_w(m), return_dict=True, devices=devices)
+        outputs = keras.tree.flatten(keel.predict(m, x, self.batch, 0, devices=devices))
+        got = dict(predict=dict(zip((o[0] for o in self.drawn.outputs), outputs)), evaluate=fit_compare.flat_history({k: [v] for k, v in e.items()}))
+        return self.unlike_inference(m, rows, got)
 
     def differences(self, got, want, path, further=False):
         def numbers(path, chance=None):
@@ -383,6 +428,11 @@ class Fit:
         lines = [line.split() for line in self.call("evaluate", path, *options).splitlines()]
         got = dict(predict={name: np.load(f) for name, f in zip(names, files)},
                    evaluate={line[0]: np.array([float(line[1])]) for line in lines if len(line) == 2})  # fmt: skip
+        return self.unlike_inference(model, rows, got)
+
+    def unlike_inference(self, model, rows, got):
+        """Differences of predict and evaluate from those of Keras of these rows."""
+        path, names = self.file("t.keras"), [name for name, _, _ in self.drawn.outputs]
 
         def numbers(m, chance=None):
             if chance is not None:
