@@ -237,10 +237,11 @@ class Fit:
             self.class_weight = {k: d.real(0.2, 2) for k in classes if d.flip(0.8) or k == classes[-1]}
 
     def draw_steps(self):
-        """Steps of an epoch. Where the data ends within an epoch, Keras ends it, too (README, differences)."""
+        """Steps of an epoch. Where the data ends within an epoch, Keras ends it, too (README, differences).
+        Not with a later first epoch: keel then begins with other rows than Keras, which begins with the first."""
         steps = -(-self.train.n() // self.batch)
         fit = [k for k in range(1, steps) if steps % k == 0 or k * (self.epochs - self.first) <= steps]
-        self.steps = self.d.one(fit) if fit and self.d.flip(0.15) else None
+        self.steps = self.d.one(fit) if fit and not self.first and self.d.flip(0.15) else None
 
     def logged(self):
         """Names in the logs that callbacks can watch."""
