@@ -238,7 +238,7 @@ class Fit:
 
     def draw_steps(self):
         """Steps of an epoch. Where the data ends within an epoch, Keras ends it, too (README, differences).
-        Not with a later first epoch: keel then begins with other rows than Keras, which begins with the first."""
+        With a later first epoch keel goes on with the rows of that epoch, and Keras begins with the first."""
         steps = -(-self.train.n() // self.batch)
         fit = [k for k in range(1, steps) if steps % k == 0 or k * (self.epochs - self.first) <= steps]
         self.steps = self.d.one(fit) if fit and not self.first and self.d.flip(0.15) else None
