@@ -202,6 +202,8 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         "micro_batch": micro_batch,
     }
     weights = class_weight if sample_weight is None else sample_weight
+    if weights is None and isinstance(validation_data, (tuple, list)):
+        weights = dict(enumerate(validation_data)).get(2)
     with Job(model, True, machine, options, (x, y, weights)) as job:
         data = job.open_rows(x, y, sample_weight)
         job.default(x, shuffle)

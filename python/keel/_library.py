@@ -386,6 +386,8 @@ FUNCTIONS = {  # name: (result, arguments); a result of None is nothing
     },
     "dataset_open": (c_int, OUT, c_char_p, POINTER(DatasetOptions)),
     "dataset_rows": (c_int64, c_void_p),
+    "dataset_field_count": (c_int, c_void_p),
+    "dataset_field": (c_int, c_void_p, c_int, POINTER(DataField)),
     "dataset_class_count": (c_int64, c_void_p),
     "dataset_class_name": (c_char_p, c_void_p, c_int64),
     "dataset_split": (c_int, c_void_p, c_double, c_uint64, OUT, OUT),

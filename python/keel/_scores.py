@@ -44,23 +44,25 @@ def first_batch(x, y, weight):
     return x, y, weight
 
 
-def target_shapes(names, x, y):
+def fields_of(x):
+    """Of a dataset of libkeel the path, role, shape and type of each field."""
+    fields, kinds = [], {v: k.name for k, v in _rows.DTYPES.items()}
+    for i in range(c.lib.keel_dataset_field_count(x.handle)) if isinstance(x, _rows.Rows) else ():
+        f = c.DataField()
+        c.check(c.lib.keel_dataset_field(x.handle, i, ctypes.byref(f)))
+        shape = tuple(d if d >= 0 else None for d in f.shape.dim[: f.shape.rank])
+        fields.append((f.path.decode(), f.role, shape, kinds.get(f.dtype)))
+    return fields
+
+
+def target_shapes(names, fields, y):
     """For each output the shape of its target and its type; None: not known."""
-    if isinstance(x, _rows.Rows):
-        fields = []
-        for i in range(c.lib.keel_dataset_field_count(x.handle)):
-            field = c.DataField()
-            c.check(c.lib.keel_dataset_field(x.handle, i, ctypes.byref(field)))
-            if field.role == c.TARGET:
-                kind = {v: k.name for k, v in _rows.DTYPES.items()}.get(field.dtype)
-                shape = tuple(d if d >= 0 else None for d in field.shape.dim[: field.shape.rank])
-                fields.append((field.path.decode(), (shape, kind)))
-    else:
-        arrays = [(name, _rows.as_array(a, "y")) for name, a in _rows.named(y, names, "y")]
-        fields = [(name, (a.shape[1:], a.dtype.name)) for name, a in arrays]
-    by_name = dict(fields)
-    if len(names) == len(fields) and not set(names) <= set(by_name):
-        return [spec for _, spec in fields]
+    arrays = [(name, _rows.as_array(a, "y")) for name, a in _rows.named(y, names, "y")]
+    targets = [(path, (shape, kind)) for path, role, shape, kind in fields if role == c.TARGET]
+    targets += [(name, (a.shape[1:], a.dtype.name)) for name, a in arrays]
+    by_name = dict(targets)
+    if len(names) == len(targets) and not set(names) <= set(by_name):
+        return [spec for _, spec in targets]
     return [by_name.get(name) for name in names]
 
 
@@ -100,10 +102,18 @@ class Scores:
     def compile_config(self):
         """The compile_config of the model, with programs in place of functions."""
         x, y, weight = self.given
-        first, batch_y, batch_weight = first_batch(x, y, weight)
-        names = self.names
-        self.weighted = weight is not None or batch_weight is not None
-        self.targets = target_shapes(names, x, batch_y)
+        _, batch_y, batch_weight = first_batch(x, y, weight)
+        names, fields = self.names, fields_of(x)
+        weighs = any(role == c.WEIGHT for _, role, _, _ in fields)
+        self.weighted = weighs or weight is not None or batch_weight is not None
+        self.targets = target_shapes(names, fields, batch_y)
+        outputs = getattr(getattr(self.model, "_functional", self.model), "_outputs_struct", None)
+        if isinstance(outputs, (list, tuple, dict)):
+            outputs = outputs.values() if isinstance(outputs, dict) else outputs
+            if any(self.keras.tree.is_nested(v) for v in outputs):
+                raise c.Unsupported(
+                    "losses or metrics that are Python functions, of outputs in several levels"
+                )
         config = dict(self.model.get_compile_config())
         config["loss"] = self.by_output(self.config.get("loss"), self.loss, True)
         for key in ("metrics", "weighted_metrics"):
@@ -120,7 +130,11 @@ class Scores:
         if value is None:
             return None
         if isinstance(value, dict):
-            return {name: self.of_one(v, of, names.index(name)) for name, v in value.items() if name in names}
+            if not set(value) <= set(names):
+                raise c.ArgumentError(
+                    f"outputs {sorted(set(value) - set(names))} have a loss or metric, but there is {names}"
+                )
+            return {name: self.of_one(v, of, names.index(name)) for name, v in value.items()}
         if isinstance(value, (list, tuple)):
             if len(names) == 1:
                 return [self.of_one(v, of, 0) for v in value]

@@ -17,8 +17,6 @@ from ._weights import StandIns, give, graph_with_rows
 
 STILL = ("BatchNormalization", "GaussianNoise", "GaussianDropout", "AlphaDropout", "SpectralNormalization")
 STEPS = ("train_step", "test_step", "predict_step", "compute_loss", "compute_metrics")
-
-
 OF_LIBRARIES = ("keras", "tensorflow", "jax", "torch")  # whose functions have Keras's names, as relu
 ACTIVATED = set("""Activation Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D Conv3DTranspose Dense
 DepthwiseConv1D DepthwiseConv2D EinsumDense SeparableConv1D SeparableConv2D""".split())
@@ -73,10 +71,10 @@ class Tracer:
         if inlined:
             return self.inline(layer, args, kwargs)
         activation = own_activation(layer)
-        if activation:
-            out = activation(original(self.without_activation(layer), *args, **kwargs))
-        else:
-            out = original(layer, *args, **kwargs)
+        out = original(self.without_activation(layer) if activation else layer, *args, **kwargs)
+        if activation and has_mask(out):
+            refuse(layer, "its activation is a Python function, behind which no mask goes on")
+        out = activation(out) if activation else out
         if any(has_mask(t) for t in self.symbolic(out)):
             for caller in filter(is_own, self.within):
                 refuse(caller, f"'{layer.name}' within it makes a mask")
@@ -84,7 +82,7 @@ class Tracer:
 
     def without_activation(self, layer):
         """The same layer with the same weights."""
-        if type(layer).__name__ not in ACTIVATED:
+        if type(layer).__name__ not in ACTIVATED or layer.activity_regularizer is not None:
             refuse(layer, "its activation is a Python function, which Keel applies behind a layer only")
         if id(layer) not in self.plain:
             plain = type(layer).from_config({**layer.get_config(), "activation": None})

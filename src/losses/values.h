@@ -20,8 +20,7 @@ typedef struct keel_values_args {
         .help = "a Functional model of y_true and y_pred whose output has a last dim of 1"         \
     }
 
-/* It sees the values as predictions, and needs no targets. metrics/metric.h has the mean of them.
- */
+/* It sees values as predictions, and needs no targets. metrics/metric.h has the metric. */
 extern const keel_loss keel_loss_values;
 
 #endif

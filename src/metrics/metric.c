@@ -1,8 +1,8 @@
 /* The part that metrics share: look-up by name, the meaning of "accuracy", and Keras's mean of the
  * values of rows. */
 #include "metrics/metric.h"
-#include "losses/values.h"
 #include "losses/along.h"
+#include "losses/values.h"
 #include "tensor/shape.h"
 #include <string.h>
 #include <strings.h>

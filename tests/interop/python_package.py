@@ -947,7 +947,15 @@ def functions_of_the_caller_in_layers():
         m.compile("sgd", "mse")
         return m
 
-    fails(keel.Unsupported, lambda: keel.predict(recurrent(), rows(0, 5, 3), verbose=0), "lstm", "activation")
+    def masked():
+        of = [layers.Input((5, 3)), layers.Masking(), layers.Dense(4, squashed), layers.LSTM(2)]
+        return keras.Sequential(of)
+
+    def regularized():
+        return keras.Sequential([layers.Input((5, 3)), layers.Dense(2, squashed, activity_regularizer="l2")])
+
+    for model, *parts in (recurrent(), "lstm", "activation"), (masked(), "mask"), (regularized(), "behind"):
+        fails(keel.Unsupported, lambda: keel.predict(model, rows(0, 5, 3), verbose=0), *parts)
 
 
 @case
@@ -1150,6 +1158,20 @@ def losses_and_metrics_of_the_caller():
     }
     beside(of_two(squares, metrics=[largest]), data, per_side=stops, epochs=6, validation_split=0.3)
 
+    with tempfile.TemporaryDirectory() as folder:
+        named = {"x": rows(), "y": labels()}
+        np.savez(os.path.join(folder, "d.npz"), **named)
+        np.savez(os.path.join(folder, "w.npz"), **named, sample_weight=np.ones(ROWS, "float32"))
+        read, weighed = (keel.open(os.path.join(folder, name)) for name in ("d.npz", "w.npz"))
+        m, same = classes(), classes()
+        same.set_weights(m.get_weights())
+        keel.fit(m, rows(), labels(), **PLAIN)
+        keel.fit(same, read, **PLAIN)
+        equal(m, same)
+        batch = mlp()
+        batch.compile("sgd", of_the_batch)
+        fails(keel.Unsupported, lambda: keel.fit(batch, weighed, verbose=0), "one for each row")
+
     def several():
         m = two_by_two()
         m.compile("sgd", [squares, "mse"], loss_weights=[0.5, 2.0], metrics=[[largest], [largest, "mae"]])
@@ -1213,6 +1235,9 @@ def functions_that_are_no_program_are_refused():
     weights = {"sample_weight": np.ones(ROWS, "float32")}
     fails(keel.Unsupported, lambda: fitted(of_the_batch, **weights), "one for each row")
     fails(keel.Unsupported, lambda: fitted(of_the_batch, class_weight={0: 2.0}), "one for each row")
+    tested = {"validation_data": (rows(), rows(1, 2), weights["sample_weight"])}
+    fails(keel.Unsupported, lambda: fitted(of_the_batch, **tested), "one for each row")
+    fails(keel.ArgumentError, lambda: fitted({"none": squares}), "none")
     m = keras.Sequential([layers.Input((9,)), layers.Dense(2)])
     m.compile("sgd", squares)
     once = iter([(rows(), rows(1, 2))])
