@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _library as c
 from . import _rows
+from ._traced import Tracer, one_line
 
 CLASS = "KeelValues"
 MEANS = ("sum_over_batch_size", "mean", "mean_with_sample_weight")
@@ -180,8 +181,6 @@ class Scores:
         raise c.Unsupported(f"'{name}' is a Python function, which Keel cannot take as a program: {why}")
 
     def program(self, name, call, output, is_metric, weighs=True):
-        from ._traced import Tracer
-
         keras = self.keras
         target, prediction = self.targets[output], self.model.outputs[output]
         if target is None:
@@ -203,9 +202,7 @@ class Scores:
         except c.Error:
             raise
         except Exception as error:
-            self.refuse(
-                name, f"{type(error).__name__}: {str(error).splitlines()[0]}; it must be of keras.ops"
-            )
+            self.refuse(name, f"{one_line(error)}; it must be of keras.ops")
         if not isinstance(values, keras.KerasTensor):
             self.refuse(name, "it is not computed of y_true and y_pred")
         by_rows = self.rowwise(values, name)
@@ -274,7 +271,7 @@ class Scores:
             try:
                 theirs = numbers(call(tensor(as_given(y_true[:rows])), tensor(y_pred[:rows])))
             except Exception as error:
-                self.refuse(name, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
+                self.refuse(name, one_line(error))
             same = lambda a, b: a.shape == b.shape and np.allclose(a, b, 1e-4, 1e-5, equal_nan=True)
             if not (same(mine, theirs) if of_rows else same(mine.mean(), theirs.mean())):
                 self.refuse(name, "the program gives other values")

@@ -44,6 +44,10 @@ def refuse(layer, why):
     )
 
 
+def one_line(error):
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
+
+
 class Tracer:
     """While it is open, layers of the caller's own classes, and models that have some, are inlined.
     Keras's layers stay."""
@@ -120,6 +124,10 @@ class Tracer:
                     return layer.call(*args, **kwargs)
                 call = lambda training: layer.call(*args, **kwargs, training=training)
                 return self.branches.choose(layer, call, self.symbolic((args, kwargs)))
+        except Exception as error:
+            if not own or isinstance(error, c.Error):
+                raise
+            refuse(layer, one_line(error))
         finally:
             self.within.pop()
 
@@ -245,7 +253,7 @@ def trace(keras, model, x):
     except c.Error:
         raise
     except Exception as error:
-        refuse(model, f"{type(error).__name__}: {str(error).splitlines()[0]}")
+        refuse(model, one_line(error))
 
 
 def check_variables(model, form):

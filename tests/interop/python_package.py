@@ -596,10 +596,15 @@ def failures_are_exceptions_and_leave_the_model_as_it_was():
     endless = tf.data.Dataset.from_tensor_slices((rows(), labels())).batch(8).repeat()
     fails(keel.Error, lambda: fit(endless, batch_size=None), "steps_per_epoch")
     custom = keras.Sequential(
-        [layers.Input((9,)), layers.Lambda(lambda x: x * 2), layers.Dense(4, "softmax")]
+        [layers.Input((9,)), layers.Lambda(lambda x: tf.reverse(x, [1])), layers.Dense(4, "softmax")]
     )
     custom.compile("sgd", SPARSE)
-    fails(keel.Unsupported, lambda: keel.fit(custom, rows(), labels()), "Lambda", f"model '{custom.name}'")
+    fails(keel.Unsupported, lambda: keel.fit(custom, rows(), labels()), "'lambda", "a Lambda")
+    i = layers.Input((3, 8, 8))
+    small = ops.image.resize(i, (4, 4), data_format="channels_first")
+    other = keras.Model(i, layers.Dense(4, "softmax")(layers.Flatten()(small)))
+    other.compile("sgd", SPARSE)
+    fails(keel.Unsupported, lambda: keel.fit(other, rows(0, 3, 8, 8), labels()), f"model '{other.name}'")
 
 
 @case
