@@ -258,8 +258,9 @@ def trace(keras, model, x):
 
 def check_variables(model, form):
     there, trained = {id(v) for v in form.variables}, {id(v) for v in form.trainable_variables}
+    seeds = {id(g.state) for layer in model._flatten_layers() for g in layer._seed_generators}
     for v in model.variables:
-        if id(v) not in there:
+        if id(v) not in there | seeds:  # random numbers of a `call` come from seeds of their own
             refuse(model, f"variable '{v.path}' is not reached from the inputs")
     if {id(v) for v in model.trainable_variables} != trained:
         refuse(model, "other weights would be trained")

@@ -1014,10 +1014,14 @@ class Outermost(layers.Layer):
 class DropsPaths(layers.Layer):
     """Stochastic depth, as in Keras's examples."""
 
+    def __init__(self):
+        super().__init__()
+        self.seed_generator = keras.random.SeedGenerator(1)
+
     def call(self, x, training=None):
         if not training:
             return x
-        keep = 0.75 + keras.random.uniform((ops.shape(x)[0], 1), 0, 1)
+        keep = 0.75 + keras.random.uniform((ops.shape(x)[0], 1), 0, 1, seed=self.seed_generator)
         return x / 0.75 * ops.floor(keep)
 
 
@@ -1049,6 +1053,18 @@ def calls_that_do_something_else_in_training():
         m, k, *_ = beside(lambda: make(*calls), data, epochs=2, validation_split=0.2)
         close(keel.predict(m, rows(0, 6), verbose=0), k.predict(rows(0, 6), verbose=0), "predict")
 
+    def paths():
+        i = layers.Input((6,))
+        m = keras.Model(i, layers.Dense(2)(i + DropsPaths()(layers.Dense(6)(i))))
+        m.compile("sgd", "mse")
+        return m
+
+    m = paths()
+    before = keel.evaluate(m, rows(0, 6), rows(1, 2), verbose=0)
+    keel.fit(m, rows(0, 6), rows(1, 2), epochs=5, verbose=0)
+    m.fit(rows(0, 6), rows(1, 2), verbose=0)
+    assert keel.evaluate(m, rows(0, 6), rows(1, 2), verbose=0) < before
+
     def of_noise(call):
         """What the only weight learns, which is the mean of what `call` makes of ones."""
         i = layers.Input((1,))
@@ -1067,7 +1083,11 @@ def calls_that_do_something_else_in_training():
         "normal": (lambda l, x, t: random.normal(ops.shape(x), 1.0, 0.5) if t else x, 1.0, 0.25),
         "uniform": (lambda l, x, t: random.uniform(ops.shape(x), 1.0, 3.0) if t else x, 2.0, 1 / 3),
         "dropout": (lambda l, x, t: random.dropout(x, 0.2) if t else x, 1.0, 0.25),
-        "paths": (lambda l, x, t: DropsPaths()(x, training=t), 1.0, 1 / 3),
+        "paths": (
+            lambda l, x, t: x / 0.75 * ops.floor(0.75 + random.uniform(ops.shape(x))) if t else x,
+            1.0,
+            1 / 3,
+        ),
     }
     for name, (call, mean, variance) in draws.items():
         found = of_noise(call)
