@@ -46,8 +46,9 @@ class Branches:
         finally:
             self.layer, self.trained = before
 
-    def layer_of(self, name, *args):
-        return getattr(self.keras.layers, name)(*args, dtype="float32", seed=np.random.randint(1 << 31))
+    def layer_of(self, name, rate, dtype="float32", **options):
+        seed = np.random.randint(1 << 31)
+        return getattr(self.keras.layers, name)(rate, dtype=dtype, seed=seed, **options)
 
     @contextlib.contextmanager
     def open(self):
@@ -90,8 +91,7 @@ class Branches:
         if noise_shape is not None:
             self.check(noise_shape)
             noise_shape = (None, *noise_shape[1:])
-        options = {"noise_shape": noise_shape, "seed": np.random.randint(1 << 31), "dtype": inputs.dtype}
-        return self.keras.layers.Dropout(rate, **options)(inputs)
+        return self.layer_of("Dropout", rate, inputs.dtype, noise_shape=noise_shape)(inputs)
 
 
 def is_tensor(keras, t):

@@ -201,10 +201,11 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         "recompute": recompute,
         "micro_batch": micro_batch,
     }
-    weights = class_weight if sample_weight is None else sample_weight
-    if weights is None and isinstance(validation_data, (tuple, list)):
-        weights = dict(enumerate(validation_data)).get(2)
-    with Job(model, True, machine, options, (x, y, weights)) as job:
+    weights = [sample_weight, class_weight]
+    if isinstance(validation_data, (tuple, list)):
+        weights += validation_data[2:]
+    weighted = any(w is not None for w in weights)
+    with Job(model, True, machine, options, (x, y, weighted)) as job:
         data = job.open_rows(x, y, sample_weight)
         job.default(x, shuffle)
         if validation_data is not None:
@@ -240,7 +241,7 @@ def inference(what, model, x, y, weight, callbacks, verbose, steps, batch_size, 
         **counts(batch_size=batch_size, steps_per_epoch=steps, threads=threads),
         "float32": c.place("float32", float32, c.FLOAT32_WAYS),
     }
-    job = Job(model, False, machine, options, (x, y, weight))
+    job = Job(model, False, machine, options, (x, y, weight is not None))
     try:
         data = job.open_rows(x, y, weight)
         job.default(x, False)

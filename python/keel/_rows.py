@@ -243,14 +243,15 @@ def is_iterable(x):
     return hasattr(x, "__iter__") or hasattr(x, "__next__")
 
 
-def first_of(data):
-    """Some rows of x, in its structure, if they can be had without taking them away; else None."""
-    if is_sequence(data):
-        return unpacked(data[0])[0]
-    if is_iterable(data):
-        iterator = iter(data)
-        return None if iterator is data else unpacked(next(iterator, None))[0]
-    return None if isinstance(data, Rows) else data
+def first_of(x, y=None):
+    """Some rows: x, y and sample_weight, in their structures, if they can be had without taking them away; else
+    None. Of arrays the weights are not looked at."""
+    if is_sequence(x):
+        return unpacked(x[0])
+    if is_iterable(x):
+        iterator = iter(x)
+        return (None,) * 3 if iterator is x else unpacked(next(iterator, None))
+    return (None,) * 3 if isinstance(x, Rows) else (x, y, None)
 
 
 def rows(model, x, y, weight):

@@ -11,38 +11,26 @@ import numpy as np
 
 from . import _library as c
 from . import _rows
-from ._traced import Tracer, one_line
+from ._branches import node_of
+from ._traced import Tracer, module_of, one_line
 
 CLASS = "KeelValues"
 MEANS = ("sum_over_batch_size", "mean", "mean_with_sample_weight")
 AFFINE = ("Add", "Subtract", "Multiply", "Divide", "TrueDivide", "Negative", "Cast")
 
 
-def is_ours(thing):
-    """Whether it is code of the caller, not of Keras."""
-    module = getattr(thing, "__module__", None) or type(thing).__module__
-    return not module.startswith("keras.")
+def is_callers(thing):
+    """Whether a class or function is code of the caller, not of Keras."""
+    return not module_of(thing).startswith("keras.")
 
 
 def function_of(leaf):
     """The function of the caller that a loss or metric is, or wraps; None: it has none."""
-    if type(leaf).__name__ in ("LossFunctionWrapper", "MeanMetricWrapper") and not is_ours(type(leaf)):
+    if type(leaf).__name__ in ("LossFunctionWrapper", "MeanMetricWrapper") and not is_callers(type(leaf)):
         function = getattr(leaf, "fn", None) or getattr(leaf, "_fn", None)
-        return function if function is not None and is_ours(function) else None
+        return function if function is not None and is_callers(function) else None
     plain = callable(leaf) and not isinstance(leaf, type) and not hasattr(leaf, "get_config")
-    return leaf if plain and is_ours(leaf) else None
-
-
-def first_batch(x, y, weight):
-    """x, y and sample_weight of some rows; None where nobody knows them yet."""
-    if isinstance(x, _rows.Rows):
-        return None, None, None
-    if _rows.is_sequence(x):
-        return _rows.unpacked(x[0])
-    if _rows.is_iterable(x):
-        iterator = iter(x)
-        return (None,) * 3 if iterator is x else _rows.unpacked(next(iterator, None))
-    return x, y, weight
+    return leaf if plain and is_callers(leaf) else None
 
 
 def fields_of(x):
@@ -83,7 +71,8 @@ def programs(keras, model, form, given, say):
 
 
 class Scores:
-    """What of a compiled model is code of the caller. given: x, y and sample_weight of the run."""
+    """What of a compiled model is code of the caller. given: x and y of the run, and whether its rows have
+    weights."""
 
     def __init__(self, keras, model, form, given, say):
         self.keras, self.model, self.say = keras, form, say
@@ -97,17 +86,16 @@ class Scores:
         return any(self.has_function(leaf) for value in leaves for leaf in flat(value))
 
     def has_function(self, leaf):
-        own_loss = isinstance(leaf, self.keras.losses.Loss) and is_ours(type(leaf))
+        own_loss = isinstance(leaf, self.keras.losses.Loss) and is_callers(type(leaf))
         return own_loss or function_of(leaf) is not None
 
     def compile_config(self):
         """The compile_config of the model, with programs in place of functions."""
-        x, y, weight = self.given
-        _, batch_y, batch_weight = first_batch(x, y, weight)
-        names, fields = self.names, fields_of(x)
-        weighs = any(role == c.WEIGHT for _, role, _, _ in fields)
-        self.weighted = weighs or weight is not None or batch_weight is not None
-        self.targets = target_shapes(names, fields, batch_y)
+        x, y, weighted = self.given
+        _, y, weight = _rows.first_of(x, y)
+        fields = fields_of(x)
+        self.weighted = weighted or weight is not None or any(role == c.WEIGHT for _, role, *_ in fields)
+        self.targets = target_shapes(self.names, fields, y)
         outputs = getattr(getattr(self.model, "_functional", self.model), "_outputs_struct", None)
         if isinstance(outputs, (list, tuple, dict)):
             outputs = outputs.values() if isinstance(outputs, dict) else outputs
@@ -116,33 +104,24 @@ class Scores:
                     "losses or metrics that are Python functions, of outputs in several levels"
                 )
         config = dict(self.model.get_compile_config())
-        config["loss"] = self.by_output(self.config.get("loss"), self.loss, True)
-        for key in ("metrics", "weighted_metrics"):
-            weighs = key == "weighted_metrics"
-            config[key] = self.by_output(
-                self.config.get(key), lambda leaf, k: self.metric(leaf, k, weighs), len(names) == 1
-            )
+        config["loss"] = self.by_output(self.config.get("loss"), self.loss)
+        config["metrics"] = self.by_output(self.config.get("metrics"), self.metric)
+        config["weighted_metrics"] = self.by_output(self.config.get("weighted_metrics"), self.weighted_metric)
         return config
 
-    def by_output(self, value, of, every):
-        """A structure of losses or metrics with each leaf as it is written. every: a single one is for all
-        outputs."""
-        names = self.names
+    def by_output(self, value, of):
+        """A structure of losses or metrics with each leaf as it is written; a single loss is for all outputs."""
+        names, several = self.names, len(self.names) > 1
         if value is None:
             return None
         if isinstance(value, dict):
-            if not set(value) <= set(names):
-                raise c.ArgumentError(
-                    f"outputs {sorted(set(value) - set(names))} have a loss or metric, but there is {names}"
-                )
+            unknown = sorted(set(value) - set(names))
+            if unknown:
+                raise c.ArgumentError(f"outputs {unknown} have a loss or metric, but the model has {names}")
             return {name: self.of_one(v, of, names.index(name)) for name, v in value.items()}
         if isinstance(value, (list, tuple)):
-            if len(names) == 1:
-                return [self.of_one(v, of, 0) for v in value]
-            return [self.of_one(v, of, i) for i, v in enumerate(value)]
-        if len(names) == 1 or not every:
-            return of(value, 0)
-        return [of(value, i) for i in range(len(names))]
+            return [self.of_one(v, of, i if several else 0) for i, v in enumerate(value)]
+        return [of(value, i) for i in range(len(names))] if several else of(value, 0)
 
     def of_one(self, value, of, output):
         if isinstance(value, (list, tuple)):
@@ -160,7 +139,10 @@ class Scores:
         program = self.program(loss.name, loss.call, output, False)
         return {"class_name": CLASS, "config": {"reduction": loss.reduction, "program": program}}
 
-    def metric(self, leaf, output, weighs):
+    def weighted_metric(self, leaf, output):
+        return self.metric(leaf, output, True)
+
+    def metric(self, leaf, output, weighs=False):
         if not self.has_function(leaf) or isinstance(leaf, self.keras.losses.Loss):
             return self.written(leaf)
         metric = leaf if isinstance(leaf, self.keras.metrics.Metric) else None
@@ -190,15 +172,15 @@ class Scores:
         inputs = keras.Input(shape, dtype=real, name="y_true"), keras.Input(
             prediction.shape[1:], dtype=real, name="y_pred"
         )
-        given = inputs
-        if is_metric and kind != real:
-            given = keras.ops.cast(inputs[0], kind), inputs[1]
+        if not is_metric:  # a loss gets real numbers
+            kind = real
+        y_true = inputs[0] if kind == real else keras.ops.cast(inputs[0], kind)
         tracer = Tracer(keras)
         tracer.root = inputs[1]
         tracer.branches.refuse = lambda _, why: self.refuse(name, why)
         try:
             with tracer.open(), losses_give_means(keras):
-                values = call(*given)
+                values = call(y_true, inputs[1])
         except c.Error:
             raise
         except Exception as error:
@@ -206,23 +188,23 @@ class Scores:
         if not isinstance(values, keras.KerasTensor):
             self.refuse(name, "it is not computed of y_true and y_pred")
         by_rows = self.rowwise(values, name)
-        if by_rows is not values and self.weighted and weighs:
+        of_rows = by_rows is values  # as the function gives them
+        if not of_rows and self.weighted and weighs:
             self.refuse(
                 name,
                 "a part of it is one number for a batch, so weights of rows cannot weigh it: give one for each row",
             )
-        if by_rows is not values and is_metric:
+        if not of_rows and is_metric:
             self.say(
                 f"metric '{name}' gives one number for a batch; its mean is over rows here, and over batches in Keras"
             )
-        of_rows, values = by_rows is values, by_rows
-        if values.shape[0] is not None:
-            self.refuse(name, f"its result has shape {values.shape}, of which the first dim is not the rows")
-        values = keras.ops.expand_dims(keras.ops.cast(values, real), -1)
+        if by_rows.shape[0] is not None:
+            self.refuse(name, f"its result has shape {by_rows.shape}, of which the first dim is not the rows")
+        values = keras.ops.expand_dims(keras.ops.cast(by_rows, real), -1)
         made = keras.Model(list(inputs), values, name="values")
         if made.variables:
             self.refuse(name, "it has weights")
-        self.check(name, call, made, of_rows, given is not inputs and kind, shape, prediction.shape[1:], real)
+        self.check(name, call, made, of_rows, kind, shape, prediction.shape[1:], real)
         return keras.saving.serialize_keras_object(made)
 
     def is_no_mean(self, function, what):
@@ -235,8 +217,8 @@ class Scores:
         is_tensor = lambda a: isinstance(a, keras.KerasTensor)
         if not is_tensor(t):
             return t
-        operation, index, _ = t._keras_history
-        args, name = operation._inbound_nodes[index].arguments.args, type(operation).__name__
+        node = node_of(t)
+        args, operation, name = node.arguments.args, node.operation, type(node.operation).__name__
         if name == "Mean" and not t.shape and args[0].shape and args[0].shape[0] is None:
             inner = self.rowwise(args[0], function)
             return ops.mean(inner, axis=list(range(1, len(inner.shape)))) if len(inner.shape) > 1 else inner
@@ -262,14 +244,13 @@ class Scores:
         size = lambda dims: (5, *(d or 4 for d in dims))
         y_true = rng.integers(0, 2, size(shape)).astype(real)
         y_pred = rng.random(size(prediction)).astype(real)
-        as_given = lambda y: y.astype(kind) if kind else y
         numbers = lambda t: np.asarray(keras.ops.convert_to_numpy(t), "float64")
         tensor = keras.ops.convert_to_tensor
         all_rows = None
         for rows in (5, 2):
             mine = numbers(program([y_true[:rows], y_pred[:rows]]))[..., 0]
             try:
-                theirs = numbers(call(tensor(as_given(y_true[:rows])), tensor(y_pred[:rows])))
+                theirs = numbers(call(tensor(y_true[:rows].astype(kind)), tensor(y_pred[:rows])))
             except Exception as error:
                 self.refuse(name, one_line(error))
             same = lambda a, b: a.shape == b.shape and np.allclose(a, b, 1e-4, 1e-5, equal_nan=True)
@@ -286,26 +267,23 @@ def keras_loss(keras, function):
     return wrapper(function, name=getattr(function, "__name__", None))
 
 
-class losses_give_means:
+@contextlib.contextmanager
+def losses_give_means(keras):
     """A loss that is called within a function gives its mean, in one operation."""
+    loss_class, original = keras.losses.Loss, keras.losses.Loss.__call__
 
-    def __init__(self, keras):
-        self.keras, self.of = keras, keras.losses.Loss
+    def mean(loss, y_true, y_pred, sample_weight=None):
+        if not isinstance(y_pred, keras.KerasTensor):
+            return original(loss, y_true, y_pred, sample_weight)
+        if sample_weight is not None or loss.reduction not in MEANS:
+            raise ValueError(f"'{loss.name}' is called with weights, or without a mean")
+        return keras.ops.mean(loss.call(y_true, y_pred))
 
-    def __enter__(self):
-        ops, call = self.keras.ops, self.of.__call__
-
-        def mean(loss, y_true, y_pred, sample_weight=None):
-            if not isinstance(y_pred, self.keras.KerasTensor):
-                return call(loss, y_true, y_pred, sample_weight)
-            if sample_weight is not None or loss.reduction not in MEANS:
-                raise ValueError(f"'{loss.name}' is called with weights, or without a mean")
-            return ops.mean(loss.call(y_true, y_pred))
-
-        self.kept, self.of.__call__ = call, mean
-
-    def __exit__(self, *_):
-        self.of.__call__ = self.kept
+    loss_class.__call__ = mean
+    try:
+        yield
+    finally:
+        loss_class.__call__ = original
 
 
 def flat(value):

@@ -13,7 +13,7 @@ import numpy as np
 from . import _library as c
 from ._branches import Branches
 from ._rows import as_array, first_of
-from ._weights import StandIns, give, graph_with_rows
+from ._weights import StandIns, a_number_of_each_row, give, graph_with_rows
 
 STILL = ("BatchNormalization", "GaussianNoise", "GaussianDropout", "AlphaDropout", "SpectralNormalization")
 STEPS = ("train_step", "test_step", "predict_step", "compute_loss", "compute_metrics")
@@ -27,11 +27,16 @@ def is_own(layer):
     return not type(layer).__module__.startswith("keras.") or type(layer).__name__ == "Lambda"
 
 
+def module_of(thing):
+    """Of a class or function, or of the class of an object."""
+    return getattr(thing, "__module__", None) or type(thing).__module__
+
+
 def own_activation(layer):
     """The function of the caller that a layer of Keras applies, or None."""
     function = None if is_own(layer) else getattr(layer, "activation", None)
-    module = getattr(function, "__module__", None) or type(function).__module__
-    return None if function is None or module.partition(".")[0] in OF_LIBRARIES else function
+    of_a_library = function is None or module_of(function).partition(".")[0] in OF_LIBRARIES
+    return None if of_a_library else function
 
 
 def needs_tracing(model):
@@ -146,10 +151,8 @@ class Tracer:
     def zeros(self, rank, dtype):
         """[rows, 1, 1, ...]"""
         ops = self.keras.ops
-        rows = self.root
-        while len(rows.shape) > 1:
-            rows = rows[:, 0]
-        return ops.reshape(ops.cast(ops.zeros_like(rows), dtype), (-1,) + (1,) * (rank - 1))
+        zeros = ops.cast(ops.zeros_like(a_number_of_each_row(self.root)), dtype)
+        return ops.reshape(zeros, (-1,) + (1,) * (rank - 1))
 
     def in_each_row(self, x, shape):
         """x, whose first dim is 1 or left out, as broadcast to this shape of which that dim is the rows."""
@@ -288,7 +291,7 @@ def check_values(keras, model, form):
 def functional(keras, model, data, say):
     """The same model of Keras's layers alone, with the same variables; not compiled. `data`: x of the run.
     `say` is told what its author may not have meant."""
-    x = first_of(data)
+    x, *_ = first_of(data)
     if x is not None:
         x = keras.tree.map_structure(lambda a: as_array(a, "x"), x)
     for name in STEPS:

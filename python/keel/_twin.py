@@ -21,7 +21,7 @@ def is_keras(model):
 
 class Twin:
     """`keras` is the caller's model, `model` libkeel's. trains: the caller's is to become trained.
-    given: x, y and sample_weight of the run; y None: it asks for no losses."""
+    given: x and y of the run, and whether its rows have weights."""
 
     def __init__(self, keras, trains, given, say):
         self.keras, self.trains, self.model = keras, trains, None

@@ -19,6 +19,7 @@ Gelu Greater GreaterEqual HardSigmoid HardSilu HardTanh LeakyRelu Less LessEqual
 LogSigmoid LogicalAnd LogicalNot LogicalOr Maximum Minimum Mod Multiply Negative NotEqual Power Reciprocal
 Relu Relu6 Round Rsqrt Selu Sigmoid Sign Silu Sin Softplus Softsign Sqrt Square StopGradient Subtract Tan
 Tanh TrueDivide Where""".split())
+PRODUCTS = {"Matmul", "Dot", "Einsum", "Tensordot"}
 RESHAPES = {"Reshape", "Squeeze", "ExpandDims", "Ravel"}
 ALONG = {"Softmax", "LogSoftmax", "Sum", "Mean", "Max", "Min", "Prod", "Std", "Var", "Logsumexp", "Norm"}
 # Layers that compute the same for each row, of one tensor, and of several.
@@ -88,6 +89,12 @@ def give(layer, attribute, variable):
     layer._tracker.unlock()
     setattr(layer, attribute, variable)
     layer._tracker.lock()
+
+
+def a_number_of_each_row(t):
+    while len(t.shape) > 1:
+        t = t[:, 0]
+    return t
 
 
 def terms_of(operation, ranks):
@@ -175,7 +182,7 @@ class Graph:
         for node in nodes:
             for t in node.arguments.keras_tensors:
                 uses[id(t)] = uses.get(id(t), 0) + 1
-            if type(node.operation).__name__ in ("Matmul", "Dot", "Einsum", "Tensordot", "Conv"):
+            if type(node.operation).__name__ in PRODUCTS | {"Conv"}:
                 products[id(node.outputs[0])] = node.outputs[0]
         for node in nodes:
             args = node.arguments.args
@@ -216,7 +223,7 @@ class Graph:
                 *self.keras.tree.map_structure(at, args), **self.keras.tree.map_structure(at, kwargs)
             )
             return Alone(layer, out.shape, lambda: new) if alone else new
-        if name in ("Matmul", "Dot", "Einsum", "Tensordot"):
+        if name in PRODUCTS:
             return self.product(operation, args, alone, out)
         if name == "Conv" and self.is_free(args[1]) and self.is_tensor(args[0]):
             return self.convolution(operation, *args, out)
@@ -410,10 +417,8 @@ class Graph:
 
     def in_each_row(self, v):
         """[rows, *shape of the weight]"""
-        ops, layers, rows = self.keras.ops, self.keras.layers, self.root
-        while len(rows.shape) > 1:
-            rows = rows[:, 0]
-        ones = ops.cast(ops.ones_like(rows), "float32")
+        ops, layers = self.keras.ops, self.keras.layers
+        ones = ops.cast(ops.ones_like(a_number_of_each_row(self.root)), "float32")
         if len(v.shape) == 0:  # no EinsumDense has a weight without dims
             minus = lambda v: self.layer_of(layers.PReLU, v, ones.shape, role="alpha")
             return -self.held(v, "rows", minus)(-ones)

@@ -7,12 +7,12 @@ static keel_status check(const keel_model *p)
 {
     const char *why = NULL;
     if (p->n_input != 2 || p->n_output != 1)
-        why = "it has two inputs, y_true and y_pred, and one output";
+        why = "have two inputs, y_true and y_pred, and one output";
     else if (p->n_weight)
-        why = "it has no weights";
+        why = "have no weights";
     else if (keel_model_reads_rows(p))
-        why = "it looks nothing up while rows are read";
-    return why ? keel_fail(KEEL_EARG, "the program of a loss: %s", why) : KEEL_OK;
+        why = "look nothing up while rows are read";
+    return why ? keel_fail(KEEL_EARG, "the program of a loss must %s", why) : KEEL_OK;
 }
 
 keel_status keel_model_read_values(const keel_model *m, const keel_object *o, keel_model **out)

@@ -455,8 +455,9 @@ keel_status keel_pairing_guess(keel_pairing *out, const keel_model *m, const kee
         keel_shape shape = output[end[i]];
         if (loss && keel_target_is_labels(loss->target) && shape.rank > 0) shape.rank--;
         const keel_model *program = m->compiled.values[end[i]];
-        if (program && !keel_shape_is_open(&keel_model_spec(program, program->input[0])->shape))
-            shape = keel_model_spec(program, program->input[0])->shape;
+        const keel_shape *own =
+            program ? &keel_model_spec(program, program->input[0])->shape : NULL;
+        if (own && !keel_shape_is_open(own)) shape = *own;
         take_target(&p, m, end[i], -1, &shape, m->dtype);
         p.target[end[i]] = 0;
         p.weight_spec[end[i]] = (keel_spec){ .dtype = m->dtype };

@@ -76,7 +76,7 @@ def main():
         )
         m.compile(keras.optimizers.SGD(0.0625, momentum=0.5), loss, metrics=[largest])
         w = weight if weighted else None
-        config = Scores(keras, m, m, (x, y, w), print).compile_config()
+        config = Scores(keras, m, m, (x, y, weighted), print).compile_config()
         logs = m.fit(x, y, sample_weight=w, batch_size=BATCH, epochs=EPOCHS, shuffle=False, verbose=0).history
         weights = [v.ravel().tolist() for v in m.get_weights()]
         cases.append({"compile": config, "weighted": weighted, "logs": logs, "weights": weights})
