@@ -1253,6 +1253,7 @@ def functions_that_are_no_program_are_refused():
         (lambda y, p: ops.square(p - ops.flip(p, axis=0)), "depends on other rows"),
         (lambda y, p: tf.square(y - p), "keras.ops"),
         (lambda y, p: 1.0, "not computed of"),
+        (lambda y, p: p[:2], "'<lambda>'", "a value for each row"),
         (lambda y, p: ops.transpose(y - p), "the first dim"),
         (lambda y, p: keras.random.normal(ops.shape(p)) * p, "random"),
     ]:
