@@ -3,7 +3,7 @@
 # back and forth between both (tests/interop/with_keras.py), graphs drawn by chance
 # (random_graphs.py), layers, optimizers, losses and callbacks with arguments drawn by chance
 # (random_arguments.py, random_trainings.py), whole fits of drawn models, files and callbacks
-# (random_fits.py), fits by the package for Python (python_package.py), and one model of each family of
+# (random_fits.py), fits by the package for Python (python_*.py), and one model of each family of
 # keras.applications, or those named (applications.py). For the name `some`: no such model, no deep
 # network that goes back and forth, and every third layer and operation. GRAPHS='SEED COUNT' draws other
 # graphs, or more, ARGUMENTS='SEED SETS' other arguments, FITS='SEED COUNT' other fits. Keras comes from
@@ -71,7 +71,10 @@ against 'random graphs' tests/interop/random_graphs.py "$keel" "${keel%/*}/tests
 against 'random arguments' tests/interop/random_arguments.py "$keel" --seed "$drawn" --sets "$sets"
 against 'random trainings' tests/interop/random_trainings.py "$keel" --seed "$drawn" --sets "$sets"
 against 'random fits' tests/interop/random_fits.py "$keel" --seed "$fit" --fits "$fits"
-KEEL_LIBRARY=${keel%/*}/libkeel.so.0 against 'package for Python' tests/interop/python_package.py
+export KEEL_LIBRARY=${keel%/*}/libkeel.so.0
+against 'package for Python' tests/interop/python_package.py
+against 'classes of the caller' tests/interop/python_classes.py
+against 'losses of the caller' tests/interop/python_losses.py
 wait
 [ "$models" = some ] || against keras.applications tests/interop/applications.py --keel "$keel" --only "$models"
 read -r passed failed < <(cat "$logs"/*.count | awk '{ p += $1; f += $2 } END { print p + 0, f + 0 }')

@@ -5,8 +5,11 @@ of the one that applies: a Dropout of ones, which gives 0 or 2 in training, else
 numbers come from GaussianNoise, of zeros, which is there in training alone."""
 
 import contextlib
+import inspect
 
 import numpy as np
+
+from . import _masks
 
 DRAWN = ("beta", "binomial", "categorical", "gamma", "randint", "shuffle", "truncated_normal")
 
@@ -20,8 +23,11 @@ class Branches:
         self.layer = None  # whose call it is
         self.is_trained = None  # [rows], bool
 
-    def choose(self, layer, call, given):
-        """What `layer` computes of the tensors `given`: of call(True) in training, else of call(None)."""
+    def of_call(self, layer, args, kwargs, given, behind):
+        """What the call of `layer` computes of these arguments, whose tensors are `given`, with masks from `behind`."""
+        if "training" not in inspect.signature(layer.call).parameters:
+            return self.run(layer, lambda _: behind(layer.call(*args, **kwargs)), self.trained)
+        call = lambda training: behind(layer.call(*args, **kwargs, training=training))
         out, trained = self.run(layer, call, None), self.run(layer, call, True)
         tree, ops = self.keras.tree, self.keras.ops
         if same_graphs(self.keras, tree.flatten(out), tree.flatten(trained)):
@@ -35,7 +41,11 @@ class Branches:
         def of(t, other):
             if not is_tensor(self.keras, t) or not is_tensor(self.keras, other) or t.shape != other.shape:
                 self.refuse(layer, "what it returns has another form in training")
-            return ops.where(ops.reshape(self.is_trained, (-1,) + (1,) * (len(t.shape) - 1)), other, t)
+            masks = _masks.mask_of(t), _masks.mask_of(other)
+            if not same_graphs(self.keras, *([m] for m in masks)):
+                self.refuse(layer, "its mask is another in training")
+            joined = ops.where(ops.reshape(self.is_trained, (-1,) + (1,) * (len(t.shape) - 1)), other, t)
+            return _masks.marked(self.keras, joined, masks[0])
 
         return tree.map_structure(of, out, trained)
 
@@ -91,7 +101,8 @@ class Branches:
         if noise_shape is not None:
             self.check(noise_shape)
             noise_shape = (None, *noise_shape[1:])
-        return self.layer_of("Dropout", rate, inputs.dtype, noise_shape=noise_shape)(inputs)
+        layer = self.layer_of("Dropout", rate, inputs.dtype, noise_shape=noise_shape)
+        return layer(_masks.unmarked(self.keras, inputs))
 
 
 def is_tensor(keras, t):
@@ -106,6 +117,17 @@ def node_of(t):
 def made_of(node):
     args = {k: v for k, v in node.arguments.kwargs.items() if k != "training"}
     return node.arguments.args, args
+
+
+def nodes_behind(keras, outputs, given=()):
+    """By id the nodes that make these tensors of those given."""
+    stop, found, todo = {id(t) for t in given}, {}, list(outputs)
+    while todo:
+        t = todo.pop()
+        if is_tensor(keras, t) and id(t) not in stop and id(node_of(t)) not in found:
+            found[id(node_of(t))] = node_of(t)
+            todo += keras.tree.flatten(made_of(node_of(t)))
+    return found
 
 
 def same_graphs(keras, some, others):
@@ -157,18 +179,7 @@ def same_operations(keras, a, b):
 
 def twice_made(keras, some, others, given):
     """Names of layers that learn from each of their calls, and are called in only one of the graphs."""
-    stop = {id(t) for t in given}
-
-    def nodes(outputs):
-        found, todo = {}, list(outputs)
-        while todo:
-            t = todo.pop()
-            if is_tensor(keras, t) and id(t) not in stop and id(node_of(t)) not in found:
-                found[id(node_of(t))] = node_of(t)
-                todo += keras.tree.flatten(made_of(node_of(t)))
-        return found
-
-    a, b = nodes(some), nodes(others)
+    a, b = (nodes_behind(keras, outputs, given) for outputs in (some, others))
     for node in [n for key, n in (*a.items(), *b.items()) if (key in a) != (key in b)]:
         learnt = getattr(node.operation, "non_trainable_variables", ())
         if any(keras.backend.is_float_dtype(v.dtype) for v in learnt):

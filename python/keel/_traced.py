@@ -11,6 +11,7 @@ import inspect
 import numpy as np
 
 from . import _library as c
+from . import _masks
 from ._branches import Branches
 from ._rows import as_array, first_of
 from ._weights import StandIns, a_number_of_each_row, give, graph_with_rows
@@ -61,6 +62,8 @@ class Tracer:
         self.keras = keras
         self.root = None  # a symbolic input
         self.within = []  # whose calls are running
+        self.inside = 0  # of how many calls of Keras's layers
+        self.read = {}  # by id: variables that are real numbers, whose value no `call` of the caller may read
         self.plain = {}  # by id: a layer whose activation is code of the caller, and the same without it
         self.stand_ins = StandIns(keras, refuse)
         zeros = lambda shape, dtype: self.in_each_row(np.zeros((1, *shape[1:]), dtype), known(shape))
@@ -72,7 +75,7 @@ class Tracer:
     def call(self, original, layer, args, kwargs):
         if not self.symbolic((args, kwargs)):
             if not isinstance(layer, self.keras.layers.Embedding) or len(args) != 1 or kwargs:
-                return original(layer, *args, **kwargs)
+                return self.of_keras(original, layer, args, kwargs)
             args = (self.spread(args[0]),)
         inlined = is_own(layer) or (isinstance(layer, self.keras.Model) and needs_tracing(layer))
         if inlined or is_own(self.within[-1]):
@@ -80,14 +83,24 @@ class Tracer:
         if inlined:
             return self.inline(layer, args, kwargs)
         activation = own_activation(layer)
-        out = original(self.without_activation(layer) if activation else layer, *args, **kwargs)
-        if activation and has_mask(out):
-            refuse(layer, "its activation is a Python function, behind which no mask goes on")
-        out = activation(out) if activation else out
-        if any(has_mask(t) for t in self.symbolic(out)):
-            for caller in filter(is_own, self.within):
-                refuse(caller, f"'{layer.name}' within it makes a mask")
-        return out
+        kwargs = _masks.read_by_keras(self.keras, layer, args, kwargs)
+        out = self.of_keras(original, self.without_activation(layer) if activation else layer, args, kwargs)
+        return _masks.marked(self.keras, activation(out), _masks.mask_of(out)) if activation else out
+
+    def of_keras(self, original, layer, args, kwargs):
+        """The call of a layer of Keras, which has its weights."""
+        self.inside += 1
+        try:
+            with self.stand_ins.away():
+                return original(layer, *args, **kwargs)
+        finally:
+            self.inside -= 1
+
+    def value_of(self, original, v):
+        """What a variable's `value` gives: a number read in a `call` would stay as it is in the graph."""
+        if id(v) in self.read and not self.inside and self.within:
+            refuse(self.within[-1], f"it reads '{v.path}', outside of the layer that has it")
+        return original(v)
 
     def without_activation(self, layer):
         """The same layer with the same weights."""
@@ -115,8 +128,6 @@ class Tracer:
         own = is_own(layer)
         if own and getattr(layer, "activity_regularizer", None) is not None:
             refuse(layer, "it has an activity_regularizer")
-        if own and any(has_mask(t) for t in self.symbolic((args, kwargs))):
-            refuse(layer, "it gets a mask")
         if getattr(layer, "autocast", True):
             as_it = lambda t: self.cast(t, layer.compute_dtype)
             args, kwargs = self.keras.tree.map_structure(as_it, (args, kwargs))
@@ -124,11 +135,10 @@ class Tracer:
         try:
             if not own:
                 return layer.call(*args, **kwargs)
+            kwargs, first, masks = _masks.given(self.keras, layer, args, kwargs)
             with self.stand_ins.of(layer):
-                if "training" not in inspect.signature(layer.call).parameters:
-                    return layer.call(*args, **kwargs)
-                call = lambda training: layer.call(*args, **kwargs, training=training)
-                return self.branches.choose(layer, call, self.symbolic((args, kwargs)))
+                behind = lambda out: _masks.behind(self.keras, layer, first, masks, out)
+                return self.branches.of_call(layer, args, kwargs, self.symbolic((args, kwargs)), behind)
         except Exception as error:
             if not own or isinstance(error, c.Error):
                 raise
@@ -138,7 +148,9 @@ class Tracer:
 
     def cast(self, t, dtype):
         floats = isinstance(t, self.keras.KerasTensor) and self.keras.backend.is_float_dtype(t.dtype)
-        return self.keras.ops.cast(t, dtype) if floats and t.dtype != dtype else t
+        if not floats or t.dtype == dtype:
+            return t
+        return _masks.marked(self.keras, self.keras.ops.cast(t, dtype), _masks.mask_of(t))
 
     def spread(self, values):
         """Places, as of ops.arange, for each row of the input: so an Embedding of them is in the graph."""
@@ -165,6 +177,22 @@ class Tracer:
         return ops.cast(x, dtype)
 
     @contextlib.contextmanager
+    def watched(self, model):
+        """Variables of the model give way to stand-ins, or are refused, where the caller's code reads them."""
+        floats = [v for v in model.variables if self.keras.backend.is_float_dtype(v.dtype)]
+        self.read = {id(v): v for v in floats}
+        classes = {next(t for t in type(v).__mro__ if "value" in vars(t)) for v in floats}
+        kept = {t: vars(t)["value"] for t in classes}
+        for t, value in kept.items():
+            t.value = property(lambda v, original=value.fget: self.value_of(original, v))
+        try:
+            with self.stand_ins.of_embeddings(model):
+                yield
+        finally:
+            for t, value in kept.items():
+                t.value = value
+
+    @contextlib.contextmanager
     def open(self):
         """Not while another thread calls layers: it changes Layer's own __call__. The number of rows is not
         known here: it is -1, as reshape takes it."""
@@ -188,8 +216,9 @@ class Tracer:
         ops.shape = lambda x: known(shape(x))
         ops.reshape = lambda x, newshape: reshape(x, known(newshape))
         ops.tile, ops.broadcast_to = tiled, broadcast
-        # Keras takes no slice of the first dim, which may be that of a weight
-        self.keras.KerasTensor.__getitem__ = lambda t, key: item(t, (key,) if isinstance(key, slice) else key)
+        # Keras takes no slice of the first dim, which may be that of a weight, and no new one before it
+        alone = lambda key: key is None or isinstance(key, slice)
+        self.keras.KerasTensor.__getitem__ = lambda t, key: item(t, (key,) if alone(key) else key)
         try:
             with self.branches.open():
                 yield
@@ -200,10 +229,6 @@ class Tracer:
 
 def known(shape):
     return shape if isinstance(shape, int) else tuple(-1 if d is None else d for d in shape)
-
-
-def has_mask(t):
-    return getattr(t, "_keras_mask", None) is not None
 
 
 def inputs_of(keras, model, x):
@@ -240,10 +265,10 @@ def trace(keras, model, x):
     inputs = inputs_of(keras, model, x)
     tracer.root = keras.tree.flatten(inputs)[0]
     try:
-        with tracer.open():
+        with tracer.watched(model), tracer.open():
             outputs = tracer.inline(model, (inputs,), {})
         slow = ()
-        if tracer.stand_ins.known:
+        if tracer.stand_ins.used(outputs):
             outputs, slow = graph_with_rows(keras, inputs, outputs, tracer.root, tracer.stand_ins)
         if is_still(model):  # a model within, which is never told that it is trained
             within = keras.Model(inputs, outputs, name=f"{model.name}_graph")
@@ -259,11 +284,13 @@ def trace(keras, model, x):
         refuse(model, one_line(error))
 
 
-def check_variables(model, form):
+def check_variables(keras, model, form):
     there, trained = {id(v) for v in form.variables}, {id(v) for v in form.trainable_variables}
-    seeds = {id(g.state) for layer in model._flatten_layers() for g in layer._seed_generators}
     for v in model.variables:
-        if id(v) not in there | seeds:  # random numbers of a `call` come from seeds of their own
+        real = keras.backend.is_float_dtype(
+            v.dtype
+        )  # whole numbers are constants, or seeds of numbers that Keel draws
+        if real and id(v) not in there:
             refuse(model, f"variable '{v.path}' is not reached from the inputs")
     if {id(v) for v in model.trainable_variables} != trained:
         refuse(model, "other weights would be trained")
@@ -281,11 +308,16 @@ def check_values(keras, model, form):
     if any(t.dtype == "string" for t in form.inputs):
         refuse(model, "it takes texts")
     x = keras.tree.map_structure(made_up, form._inputs_struct)
+    try:
+        outputs = [keras.tree.flatten(m(x, training=False)) for m in (model, form)]
+    except Exception as error:
+        refuse(model, one_line(error))
     apart = 1e-4 if form.compute_dtype == "float32" else 1e-2
-    for pair in zip(*(keras.tree.flatten(m(x, training=False)) for m in (model, form))):
-        a, b = (np.asarray(keras.ops.convert_to_numpy(v), "float64") for v in pair)
-        if a.shape != b.shape or not np.allclose(a, b, apart, apart / 10):
-            refuse(model, "the graph gives other values")
+    numbers = lambda t: None if t is None else np.asarray(keras.ops.convert_to_numpy(t), "float64")
+    for pair in zip(*outputs):
+        for a, b in (map(numbers, pair), map(numbers, map(_masks.mask_of, pair))):
+            if np.shape(a) != np.shape(b) or not (a is b or np.allclose(a, b, apart, apart / 10)):
+                refuse(model, "the graph gives other values, or another mask")
 
 
 def functional(keras, model, data, say):
@@ -302,7 +334,7 @@ def functional(keras, model, data, say):
     form, slow = trace(keras, model, x)
     if any(is_own(layer) and layer._losses for layer in model._flatten_layers()):
         refuse(model, "it adds losses")
-    check_variables(model, form)
+    check_variables(keras, model, form)
     check_values(keras, model, form)
     for name in slow:
         say(

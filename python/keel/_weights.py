@@ -11,6 +11,9 @@ from string import ascii_lowercase as LETTERS
 
 import numpy as np
 
+from . import _masks
+from ._branches import node_of, nodes_behind
+
 MANY = 1 << 16  # numbers of a weight: a product by as many in each row is slow
 
 # Operations that take each number for itself; several tensors are broadcast.
@@ -31,8 +34,8 @@ MultiHeadAttention Multiply Subtract""".split())
 class TwoUses(Exception):
     """No layer of its own can hold this variable for a product: it is used otherwise, too."""
 
-    def __init__(self, variable):
-        self.variable = variable
+    def __init__(self, variable, *uses):
+        self.variable, self.uses = variable, set(uses)
 
 
 class Alone:
@@ -50,11 +53,14 @@ class Alone:
 
 
 class StandIns:
-    """Symbolic tensors that stand for variables of the caller's own layers while their `call` runs."""
+    """Symbolic tensors that stand for variables of the caller's own layers while their `call` runs. Whole numbers
+    and truth values are constants of the graph."""
 
     def __init__(self, keras, refuse):
         self.keras, self.refuse = keras, refuse
         self.known = {}  # by id of the variable: the tensor, the variable, its layer
+        self.embeddings = []  # of Keras's Embeddings: the tensor, the variable, the layer
+        self.lookups = {}  # by id of an Embedding whose variable is known: the variable
 
     @contextlib.contextmanager
     def of(self, layer):
@@ -66,20 +72,57 @@ class StandIns:
             places += [(holder, key, v) for key, v in items if id(v) in own]
         put = lambda holder, key, v: (dict if isinstance(holder, dict) else list).__setitem__(holder, key, v)
         for holder, key, v in places:
-            put(holder, key, self.tensor(layer, v))
+            real = self.keras.backend.is_float_dtype(v.dtype)
+            put(holder, key, self.tensor(layer, v) if real else self.keras.ops.convert_to_tensor(v))
         try:
             yield
         finally:
             for place in places:
                 put(*place)
 
+    @contextlib.contextmanager
+    def of_embeddings(self, model):
+        """Where a `call` takes the table of an Embedding for itself, as for logits, it gets a tensor."""
+        for layer in model._flatten_layers():
+            v = vars(layer).get("_embeddings")
+            if type(layer) is self.keras.layers.Embedding and isinstance(v, self.keras.Variable):
+                self.embeddings.append((self.input(layer, v), v, layer))
+        self.put_embeddings(0)
+        try:
+            yield
+        finally:
+            self.put_embeddings(1)
+
+    @contextlib.contextmanager
+    def away(self):
+        """While a layer of Keras is called."""
+        self.put_embeddings(1)
+        try:
+            yield
+        finally:
+            self.put_embeddings(0)
+
+    def put_embeddings(self, which):
+        for entry in self.embeddings:
+            vars(entry[2])["_embeddings"] = entry[which]
+
+    def used(self, outputs):
+        """Whether a stand-in is in the graph of these outputs."""
+        nodes = nodes_behind(self.keras, self.keras.tree.flatten(outputs))
+        for tensor, v, layer in self.embeddings:
+            if id(node_of(tensor)) in nodes:
+                self.known[id(v)] = tensor, v, layer
+                self.lookups[id(layer)] = v
+        return bool(self.known)
+
+    def input(self, layer, v):
+        dtype = layer.compute_dtype if getattr(v, "_autocast", True) else v.dtype
+        name = f"weight_{len(self.known) + len(self.embeddings)}"
+        return self.keras.Input(batch_shape=v.shape, dtype=dtype, name=name)
+
     def tensor(self, layer, v):
         if id(v) not in self.known:
-            if not self.keras.backend.is_float_dtype(v.dtype):
-                self.refuse(layer, f"its own variable '{v.path}' is of {v.dtype}")
-            dtype = layer.compute_dtype if getattr(v, "_autocast", True) else v.dtype
-            stand_in = self.keras.Input(batch_shape=v.shape, dtype=dtype, name=f"weight_{len(self.known)}")
-            self.known[id(v)] = stand_in, v, layer
+            self.known[id(v)] = self.input(layer, v), v, layer
         return self.known[id(v)][0]
 
 
@@ -136,10 +179,12 @@ def einsum_terms(subscripts, ranks):
 
 
 class Graph:
-    """The graph made anew. by_rows: ids of variables that no layer may hold for a product."""
+    """The graph made anew. by_rows: ids of variables that no layer may hold for a product. tied: ids of tables
+    that are looked up, and multiply rows for logits."""
 
-    def __init__(self, keras, root, stand_ins, by_rows):
+    def __init__(self, keras, root, stand_ins, by_rows, tied):
         self.keras, self.root, self.stand_ins, self.by_rows = keras, root, stand_ins, by_rows
+        self.tied = tied
         self.refuse = stand_ins.refuse
         self.new = {}  # by id of a tensor of the old graph: a tensor with rows, or Alone
         self.of_variable = {}  # by its id: Alone
@@ -200,6 +245,9 @@ class Graph:
         old = node.arguments.args, node.arguments.kwargs
         args, kwargs = tree.map_structure(self.now, old)
         values = tree.flatten((args, kwargs))
+        if id(node.operation) in self.stand_ins.lookups:
+            self.new[id(node.outputs[0])] = self.lookup(node.operation, *args, **kwargs)
+            return
         if all(a is b for a, b in zip(values, tree.flatten(old))):
             return
         if any(isinstance(a, Alone) for a in values):
@@ -229,10 +277,7 @@ class Graph:
             return self.convolution(operation, *args, out)
         if name == "Take" and operation.axis == 0 and self.is_free(args[0]) and self.is_tensor(args[1]):
             if len(args[0].shape) == 2:
-                embedding = lambda v: self.layer_of(
-                    self.keras.layers.Embedding, v, args[1].shape, *v.shape, role="embeddings"
-                )
-                return self.held(args[0].variable, "Embedding", embedding)(args[1])
+                return self.embedding(args[0].variable)(args[1])
         if alone:
             order = self.order_of(operation, name, len(args[0].shape)) if isinstance(args[0], Alone) else None
             make = self.maker(operation, name, args, order, out.shape)
@@ -339,6 +384,22 @@ class Graph:
         new = ops.einsum(equation, *(a.rows() if isinstance(a, Alone) else a for a in operands))
         return Alone(layer, out.shape, lambda: new) if alone else new
 
+    def embedding(self, v):
+        layers, tied = self.keras.layers, id(v) in self.tied
+        form = layers.ReversibleEmbedding if tied else layers.Embedding
+        make = lambda v: self.layer_of(form, v, (None,), *v.shape, role="embeddings")
+        return self.held(v, "both ways" if tied else "Embedding", make)
+
+    def lookup(self, layer, ids):
+        """The call of an Embedding whose table is used otherwise, too."""
+        if layer.activity_regularizer is not None:
+            self.refuse(layer, "its table is used otherwise, too, and it has an activity_regularizer")
+        v = self.stand_ins.lookups[id(layer)]
+        if id(v) in self.by_rows:
+            self.refuse(layer, "its table is used otherwise, too, and not for logits of the same ids")
+        mask = self.keras.ops.not_equal(ids, 0) if layer.mask_zero else None
+        return _masks.marked(self.keras, self.embedding(v)(ids), mask)
+
     def without_first(self, a):
         shape = a.shape[1:]
         return Alone(a.layer, shape, lambda: self.keras.ops.reshape(a.rows(), (-1, *shape)))
@@ -350,6 +411,9 @@ class Graph:
     def dense(self, x, weight, term, weight_term, result, out):
         own = "".join(letter for _, letter in sorted(zip(weight.axes, weight_term)))
         layers = self.keras.layers
+        x = _masks.unmarked(self.keras, x)
+        if id(weight.variable) in self.tied and own == result[-1] + term[-1] and term[:-1] == result[:-1]:
+            return self.embedding(weight.variable)(x, reverse=True)
         if own == term[-1] + result[-1] and term[:-1] == result[:-1]:
             make = lambda v, **bias: self.layer_of(layers.Dense, v, x.shape, v.shape[1], **bias)
             return self.biased(weight.variable, "Dense", make, x, out)
@@ -359,7 +423,7 @@ class Graph:
         return self.held(weight.variable, equation, make)(x)
 
     def convolution(self, operation, x, kernel, out):
-        v = kernel.variable
+        v, x = kernel.variable, _masks.unmarked(self.keras, x)
         form = self.keras.layers, f"Conv{len(v.shape) - 2}D"
         names = "strides", "padding", "data_format", "dilation_rate"
         options = {name: getattr(operation, name) for name in names}
@@ -388,7 +452,7 @@ class Graph:
         if id(variable) not in self.holders:
             self.holders[id(variable)] = use, make(variable)
         if self.holders[id(variable)][0] != use:
-            raise TwoUses(variable)
+            raise TwoUses(variable, use, self.holders[id(variable)][0])
         return self.holders[id(variable)][1]
 
     def policy(self, v):
@@ -449,10 +513,12 @@ def is_held(term, weight, result):
 
 def graph_with_rows(keras, inputs, outputs, root, stand_ins):
     """The outputs of a graph that computes the same, and the names of layers which are slow in it."""
-    by_rows = set()
+    tables = [v for v in stand_ins.lookups.values() if hasattr(keras.layers, "ReversibleEmbedding")]
+    by_rows, tied = set(), {id(v) for v in tables}
     while True:
-        graph = Graph(keras, root, stand_ins, by_rows)
+        graph = Graph(keras, root, stand_ins, by_rows, tied)
         try:
             return graph.outputs(inputs, outputs), graph.many
         except TwoUses as error:
-            by_rows.add(id(error.variable))
+            table = error.uses & {"Embedding"} and hasattr(keras.layers, "ReversibleEmbedding")
+            (tied if table else by_rows).add(id(error.variable))

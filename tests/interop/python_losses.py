@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""keel.fit with losses and metrics that are functions or classes of the caller, beside Keras's own fit.
+
+python_losses.py [NAME...]      needs Keras 3 on TensorFlow, and libkeel (KEEL_LIBRARY)
+"""
+
+import os
+import sys
+import tempfile
+import warnings
+
+from beside_keras import (
+    PLAIN,
+    ROWS,
+    Batches,
+    beside,
+    case,
+    close,
+    equal,
+    fails,
+    labels,
+    mlp,
+    rows,
+    run_cases,
+    two_by_two,
+)
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import callbacks as kc, layers, ops
+
+import keel
+
+
+def squares(y_true, y_pred):
+    return ops.mean(ops.square(y_true - y_pred), axis=-1)
+
+
+def of_the_batch(y_true, y_pred):
+    return 0.5 * ops.mean(ops.abs(y_true - y_pred)) + ops.mean(y_pred**2)
+
+
+def each_number(y_true, y_pred):
+    apart = y_true - y_pred
+    return ops.where(apart > 0, apart * 0.9, -0.1 * apart)
+
+
+def both_kinds(y_true, y_pred):
+    sure = keras.losses.BinaryCrossentropy()(y_true, ops.sigmoid(y_pred))
+    return sure + keras.losses.mean_squared_error(y_true, y_pred) - 0.1 * ops.mean(ops.abs(y_pred))
+
+
+def overlap(y_true, y_pred):
+    y_pred = ops.sigmoid(y_pred)
+    shared = ops.sum(y_true * y_pred, axis=-1)
+    return 1 - (2 * shared + 1) / (ops.sum(y_true, axis=-1) + ops.sum(y_pred, axis=-1) + 1)
+
+
+def entropy_of_labels(y_true, y_pred):
+    hot = ops.one_hot(ops.cast(ops.reshape(y_true, (-1,)), "int32"), 4)
+    return -ops.sum(hot * ops.log(y_pred + 1e-7), axis=-1)
+
+
+def largest(y_true, y_pred):
+    return ops.max(ops.abs(y_true - y_pred), axis=-1)
+
+
+class Exponents(keras.losses.Loss):
+    def __init__(self, factor=0.3, **options):
+        super().__init__(**options)
+        self.factor = factor
+
+    def call(self, y_true, y_pred):
+        return ops.sum(ops.exp(self.factor * (y_pred - y_true)), axis=-1)
+
+
+@case
+def losses_and_metrics_of_the_caller():
+    def of_two(loss, **compile):
+        def make():
+            i = layers.Input((9,))
+            m = keras.Model(i, layers.Dense(2)(layers.Dense(5, "tanh")(i)))
+            m.compile("adam", loss, **compile)
+            return m
+
+        return make
+
+    data = lambda: (rows(), np.float32(rows(1, 2) > 0))
+    for loss in [
+        squares,
+        of_the_batch,
+        each_number,
+        both_kinds,
+        overlap,
+        Exponents(),
+        Exponents(0.2, reduction="sum"),
+        keras.losses.MeanSquaredError.__mro__[1](squares),
+    ]:
+        m, k, *_ = beside(of_two(loss, metrics=["mae", largest]), data, epochs=2, validation_split=0.3)
+        mine, theirs = (
+            f(*data(), verbose=0) for f in (lambda *a, **o: keel.evaluate(m, *a, **o), k.evaluate)
+        )
+        close(mine, theirs, "evaluate")
+    weights = {"sample_weight": np.linspace(0, 2, ROWS, dtype="float32")}
+    for loss in squares, Exponents(reduction="mean_with_sample_weight"):
+        beside(of_two(loss, weighted_metrics=[largest]), data, **weights)
+
+    def classes():
+        m = mlp()
+        m.compile("adam", entropy_of_labels, metrics=["accuracy"])
+        return m
+
+    beside(classes, lambda: (rows(), labels()), class_weight={0: 2.0, 3: 0.25})
+    beside(classes, lambda: (rows(), labels()[:, None]), validation_split=0.2)
+    beside(classes, lambda: (Batches(),))
+    stops = lambda: {
+        "callbacks": [kc.EarlyStopping("val_largest", mode="min", patience=0, restore_best_weights=True)]
+    }
+    beside(of_two(squares, metrics=[largest]), data, per_side=stops, epochs=6, validation_split=0.3)
+
+    with tempfile.TemporaryDirectory() as folder:
+        named = {"x": rows(), "y": labels()}
+        np.savez(os.path.join(folder, "d.npz"), **named)
+        np.savez(os.path.join(folder, "w.npz"), **named, sample_weight=np.ones(ROWS, "float32"))
+        read, weighed = (keel.open(os.path.join(folder, name)) for name in ("d.npz", "w.npz"))
+        m, same = classes(), classes()
+        same.set_weights(m.get_weights())
+        keel.fit(m, rows(), labels(), **PLAIN)
+        keel.fit(same, read, **PLAIN)
+        equal(m, same)
+        batch = mlp()
+        batch.compile("sgd", of_the_batch)
+        fails(keel.Unsupported, lambda: keel.fit(batch, weighed, verbose=0), "one for each row")
+
+    def several():
+        m = two_by_two()
+        m.compile("sgd", [squares, "mse"], loss_weights=[0.5, 2.0], metrics=[[largest], [largest, "mae"]])
+        return m
+
+    beside(several, lambda: ([rows(), rows(1, 5)], [rows(2, 4), rows(3, 1)]), epochs=2)
+
+    class Inside(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.of = layers.Dense(2)
+
+        def call(self, x):
+            return self.of(x)
+
+    def own_model():
+        m = Inside()
+        m(rows()[:1])
+        m.compile("sgd", Exponents(), metrics=[largest])
+        return m
+
+    beside(own_model, data)
+    image = lambda y, p: 1 - ops.mean(ops.square(y - p), axis=(1, 2))
+
+    def images():
+        i = layers.Input((6, 6, 3))
+        m = keras.Model(i, layers.Conv2D(3, 3, padding="same")(i))
+        m.compile("sgd", image)
+        return m
+
+    beside(images, lambda: (rows(0, 6, 6, 3), rows(1, 6, 6, 3)))
+
+
+@case
+def functions_that_are_no_program_are_refused():
+    class Counts(keras.metrics.Metric):
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            pass
+
+        def result(self):
+            return 0.0
+
+    def fitted(loss, metrics=None, **options):
+        m = keras.Sequential([layers.Input((9,)), layers.Dense(2)])
+        m.compile("sgd", loss, metrics=metrics)
+        return keel.fit(m, rows(), rows(1, 2), verbose=0, **options)
+
+    for loss, *parts in [
+        (lambda y, p: ops.mean(y * p) / ops.mean(p**2), "TrueDivide", "no mean over its rows"),
+        (lambda y, p: ops.mean(y * p) * ops.square(y - p), "a product with it"),
+        (lambda y, p: ops.sqrt(ops.mean(ops.square(y - p))), "Sqrt"),
+        (lambda y, p: ops.square(p - ops.mean(p, axis=0)), "depends on other rows"),
+        (lambda y, p: ops.sum(ops.reshape(y - p, [-1])), "no mean"),
+        (lambda y, p: ops.square(p - ops.flip(p, axis=0)), "depends on other rows"),
+        (lambda y, p: tf.square(y - p), "keras.ops"),
+        (lambda y, p: 1.0, "not computed of"),
+        (lambda y, p: p[:2], "'<lambda>'", "a value for each row"),
+        (lambda y, p: ops.transpose(y - p), "the first dim"),
+        (lambda y, p: keras.random.normal(ops.shape(p)) * p, "random"),
+    ]:
+        fails(keel.Unsupported, lambda: fitted(loss), *parts)
+    weights = {"sample_weight": np.ones(ROWS, "float32")}
+    fails(keel.Unsupported, lambda: fitted(of_the_batch, **weights), "one for each row")
+    fails(keel.Unsupported, lambda: fitted(of_the_batch, class_weight={0: 2.0}), "one for each row")
+    tested = {"validation_data": (rows(), rows(1, 2), weights["sample_weight"])}
+    fails(keel.Unsupported, lambda: fitted(of_the_batch, **tested), "one for each row")
+    fails(keel.ArgumentError, lambda: fitted({"none": squares}), "none")
+    m = keras.Sequential([layers.Input((9,)), layers.Dense(2)])
+    m.compile("sgd", squares)
+    once = iter([(rows(), rows(1, 2))])
+    fails(keel.Unsupported, lambda: keel.fit(m, once, verbose=0), "begun anew")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        logs = fitted("mse", [largest, Counts(name="counts"), lambda y, p: ops.sqrt(ops.mean(p**2))]).history
+        batch = fitted("mse", [of_the_batch]).history
+    assert set(logs) == {"loss", "largest"} and set(batch) == {"loss", "of_the_batch"}, (logs, batch)
+    for part in "Counts", "Sqrt", "over batches in Keras":
+        assert any(
+            part in str(w.message) for w in said
+        ), f"'{part}' is not in {[str(w.message) for w in said]}"
+
+
+sys.exit(run_cases(__file__))
