@@ -1,6 +1,6 @@
-/* Losses and metrics that are programs, as the package for Python writes them, against what the
- * functions gave in the real Keras: golden/values.json, made by golden/make_values.py, whose
- * arithmetic is repeated here. */
+/* Losses and metrics that are programs, and terms that a layer adds to the loss, as the package for
+ * Python writes them, against what the functions gave in the real Keras: golden/values.json, made
+ * by golden/make_values.py, whose arithmetic is repeated here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "golden.h"
 #include "keel/keel.h"
+#include "layers/added_loss.h"
 #include "model/parts.h"
 #include "must.h"
 
@@ -24,7 +25,8 @@ static int64_t number(int64_t i, int64_t k, int64_t step, int64_t modulus)
     return (i * 131 + k * 37 + i * k * step) % modulus;
 }
 
-static keel_model *model(void)
+/* adds: a mean over what a Dense(3) makes of the output is a term of the loss. */
+static keel_model *model(bool adds)
 {
     const keel_shape shape = { 1, { INPUTS } };
     keel_symbol x;
@@ -35,6 +37,12 @@ static keel_model *model(void)
                   KEEL_ARGS(KEEL_ARG_STR("name", "out"), KEEL_ARG_INT("units", OUTPUTS),
                             KEEL_ARG_STR("activation", "sigmoid")),
                   x);
+    if (adds) {
+        const keel_arg *const dense =
+            KEEL_ARGS(KEEL_ARG_INT("units", 3), KEEL_ARG_STR("activation", "tanh"));
+        const keel_symbol in[2] = { x, must_call(m, "Dense", dense, x) };
+        must(keel_model_call(m, KEEL_ADDED_LOSS, NULL, in, 2, &x));
+    }
     must(keel_model_outputs(m, &x, 1));
     for (int k = 0; k < m->n_weight; k++)
         for (int64_t n = 0; n < keel_shape_count(&m->weight[k].info.spec.shape); n++)
@@ -42,7 +50,9 @@ static keel_model *model(void)
     return m;
 }
 
-static keel_dataset *data(bool weighted)
+enum { WITHOUT_TARGETS = 1, WITH_TARGETS, WITH_WEIGHTS }; /* how many fields rows have */
+
+static keel_dataset *data(int fields)
 {
     keel_dataset *d;
     for (int64_t i = 0; i < ROWS; i++) {
@@ -57,7 +67,7 @@ static keel_dataset *data(bool weighted)
         { "y", KEEL_ROLE_TARGET, NULL, { KEEL_FLOAT32, { 2, { ROWS, OUTPUTS } }, rows.y }, { 0 } },
         { "w", KEEL_ROLE_WEIGHT, NULL, { KEEL_FLOAT32, { 1, { ROWS } }, rows.weight }, { 0 } },
     };
-    must(keel_dataset_from_fields(&d, field, weighted ? 3 : 2));
+    must(keel_dataset_from_fields(&d, field, fields));
     return d;
 }
 
@@ -69,7 +79,7 @@ static keel_status compile(keel_model *m, const json_t *config)
 
 static void check_logs(const json_t *k, size_t index, const keel_history *h)
 {
-    assert_int_equal(h->count, 2);
+    assert_int_equal((size_t)h->count, json_object_size(json_object_get(k, "logs")));
     for (int i = 0; i < h->count; i++)
         for (size_t e = 0; e < EPOCHS; e++) {
             const json_t *want = json_object_get(json_object_get(k, "logs"), h->name[i]);
@@ -85,8 +95,10 @@ static void check_case(const json_t *k, size_t index, const char *on)
 {
     const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = BATCH, .epochs = EPOCHS,
                                        .no_shuffle = true };
-    keel_model *m = model();
-    keel_dataset *d = data(json_is_true(json_object_get(k, "weighted")));
+    const bool adds = json_is_true(json_object_get(k, "adds"));
+    const bool weighted = json_is_true(json_object_get(k, "weighted"));
+    keel_model *m = model(adds);
+    keel_dataset *d = data(weighted ? WITH_WEIGHTS : adds ? WITHOUT_TARGETS : WITH_TARGETS);
     keel_strategy *s;
     keel_history h;
     must(compile(m, json_object_get(k, "compile")));
@@ -165,7 +177,7 @@ static void a_program_of_another_form_is_refused(void **state)
         { "7", "[]", "[]", "layers" },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        keel_model *m = model();
+        keel_model *m = model(false);
         json_t *config =
             with_program(functional(wrong[i].layers, wrong[i].inputs, wrong[i].output));
         assert_true(compile(m, config) < 0);
@@ -174,7 +186,7 @@ static void a_program_of_another_form_is_refused(void **state)
         json_decref(config);
         keel_model_destroy(m);
     }
-    keel_model *m = model();
+    keel_model *m = model(false);
     json_t *none = with_program(json_null());
     assert_int_equal(compile(m, none), KEEL_EARG);
     json_decref(none);
@@ -191,7 +203,7 @@ static void targets_that_do_not_fit_the_program_are_refused(void **state)
         { "y", KEEL_ROLE_TARGET, NULL, { KEEL_FLOAT32, { 2, { 8, 3 } }, y }, { 0 } },
     };
     const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = BATCH, .epochs = 1 };
-    keel_model *m = model();
+    keel_model *m = model(false);
     keel_dataset *d;
     keel_strategy *s;
     keel_history h;
@@ -205,22 +217,19 @@ static void targets_that_do_not_fit_the_program_are_refused(void **state)
     json_decref(cases);
 }
 
-static void each_failed_allocation_is_reported_and_nothing_leaks(void **state)
+/* Of the case's model: it is compiled, and evaluated. */
+static void fail_each_allocation(const json_t *k, const keel_dataset *d)
 {
-    (void)state;
     const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = BATCH };
-    json_t *cases = golden_load("values.json");
-    const json_t *config = json_object_get(json_array_get(cases, 0), "compile");
-    keel_dataset *d = data(true);
     keel_strategy *strategy;
     must(keel_strategy_create(&strategy, "cpu:0"));
     bool done = false;
     for (int64_t i = 0; !done; i++) {
         const int64_t live = keel_memory_live();
         keel_logs logs;
-        keel_model *m = model();
+        keel_model *m = model(json_is_true(json_object_get(k, "adds")));
         keel_memory_fail_at(i);
-        keel_status s = compile(m, config);
+        keel_status s = compile(m, json_object_get(k, "compile"));
         if (s >= 0) s = keel_evaluate(m, strategy, d, &options, &logs);
         keel_memory_fail_at(-1);
         done = s >= 0;
@@ -230,7 +239,37 @@ static void each_failed_allocation_is_reported_and_nothing_leaks(void **state)
         assert_true(i < 5000);
     }
     keel_strategy_destroy(strategy);
+}
+
+static void each_failed_allocation_is_reported_and_nothing_leaks(void **state)
+{
+    (void)state;
+    json_t *cases = golden_load("values.json");
+    keel_dataset *d = data(WITH_WEIGHTS);
+    fail_each_allocation(json_array_get(cases, 0), d);
+    fail_each_allocation(json_array_get(cases, json_array_size(cases) - 1), d);
     keel_dataset_destroy(d);
+    json_decref(cases);
+}
+
+/* Neither a loss nor a term of one. */
+static void a_model_that_nothing_trains_is_refused(void **state)
+{
+    (void)state;
+    json_t *cases = golden_load("values.json");
+    const json_t *without = json_array_get(cases, json_array_size(cases) - 1);
+    const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = BATCH, .epochs = 1 };
+    keel_model *m = model(false);
+    keel_dataset *d = data(WITHOUT_TARGETS);
+    keel_strategy *s;
+    keel_history h;
+    must(compile(m, json_object_get(without, "compile")));
+    must(keel_strategy_create(&s, "cpu:0"));
+    assert_int_equal(keel_fit(m, s, d, &options, &h), KEEL_EARG);
+    assert_non_null(strstr(keel_error(), "has no loss"));
+    keel_strategy_destroy(s);
+    keel_dataset_destroy(d);
+    keel_model_destroy(m);
     json_decref(cases);
 }
 
@@ -239,6 +278,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_failed_allocation_is_reported_and_nothing_leaks),
         cmocka_unit_test(functions_train_as_in_keras_on_any_number_of_devices),
+        cmocka_unit_test(a_model_that_nothing_trains_is_refused),
         cmocka_unit_test(a_program_of_another_form_is_refused),
         cmocka_unit_test(targets_that_do_not_fit_the_program_are_refused),
     };

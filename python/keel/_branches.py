@@ -22,21 +22,36 @@ class Branches:
         self.trained = False  # the call that runs has been told so
         self.layer = None  # whose call it is
         self.is_trained = None  # [rows], bool
+        self.added = []  # terms of the loss, of each row, that the call has added so far
 
     def of_call(self, layer, args, kwargs, given, behind):
         """What the call of `layer` computes of these arguments, whose tensors are `given`, with masks from `behind`."""
         if "training" not in inspect.signature(layer.call).parameters:
             return self.run(layer, lambda _: behind(layer.call(*args, **kwargs)), self.trained)
         call = lambda training: behind(layer.call(*args, **kwargs, training=training))
-        out, trained = self.run(layer, call, None), self.run(layer, call, True)
-        tree, ops = self.keras.tree, self.keras.ops
-        if same_graphs(self.keras, tree.flatten(out), tree.flatten(trained)):
-            return out
-        for name in twice_made(self.keras, *(tree.flatten(o) for o in (out, trained)), given):
-            self.refuse(layer, f"it computes something else in training, of which '{name}' learns twice")
+        before, self.added = self.added, []
+        out, added, self.added = self.run(layer, call, None), self.added, []
+        trained, added_trained, self.added = self.run(layer, call, True), self.added, before
+        both = (out, added), (trained, added_trained)
+        same = [same_graphs(self.keras, *pair) for pair in zip(*both)]
+        if not all(same):
+            for name in twice_made(self.keras, *map(self.keras.tree.flatten, both), given):
+                self.refuse(layer, f"it computes something else in training, of which '{name}' learns twice")
+        if not same[1]:
+            added = [sum(values, self.zeros((-1,), "float32")) for values in (added_trained, added)]
+            added = [self.keras.ops.where(self.told(), *added)]
+        self.added += added
+        return out if same[0] else self.joined(layer, out, trained)
+
+    def told(self):
+        """[rows], bool: whether they are trained with."""
         if self.is_trained is None:
             ones = self.zeros((-1,), "float32") + 1.0
             self.is_trained = self.layer_of("Dropout", 0.5)(ones) != 1.0
+        return self.is_trained
+
+    def joined(self, layer, out, trained):
+        ops = self.keras.ops
 
         def of(t, other):
             if not is_tensor(self.keras, t) or not is_tensor(self.keras, other) or t.shape != other.shape:
@@ -44,10 +59,10 @@ class Branches:
             masks = _masks.mask_of(t), _masks.mask_of(other)
             if not same_graphs(self.keras, *([m] for m in masks)):
                 self.refuse(layer, "its mask is another in training")
-            joined = ops.where(ops.reshape(self.is_trained, (-1,) + (1,) * (len(t.shape) - 1)), other, t)
+            joined = ops.where(ops.reshape(self.told(), (-1,) + (1,) * (len(t.shape) - 1)), other, t)
             return _masks.marked(self.keras, joined, masks[0])
 
-        return tree.map_structure(of, out, trained)
+        return self.keras.tree.map_structure(of, out, trained)
 
     def run(self, layer, call, training):
         before, self.layer, self.trained = (self.layer, self.trained), layer, training is True

@@ -11,12 +11,10 @@ import numpy as np
 
 from . import _library as c
 from . import _rows
-from ._branches import node_of
+from ._means import losses_give_means, values_of_rows
 from ._traced import Tracer, module_of, one_line
 
 CLASS = "KeelValues"
-MEANS = ("sum_over_batch_size", "mean", "mean_with_sample_weight")
-AFFINE = ("Add", "Subtract", "Multiply", "Divide", "TrueDivide", "Negative", "Cast")
 
 
 def is_callers(thing):
@@ -187,7 +185,7 @@ class Scores:
             self.refuse(name, f"{one_line(error)}; it must be of keras.ops")
         if not isinstance(values, keras.KerasTensor):
             self.refuse(name, "it is not computed of y_true and y_pred")
-        by_rows = self.rowwise(values, name)
+        by_rows = values_of_rows(keras, values, lambda why: self.refuse(name, why))
         of_rows = by_rows is values  # as the function gives them
         if not of_rows and self.weighted and weighs:
             self.refuse(
@@ -206,37 +204,6 @@ class Scores:
             self.refuse(name, "it has weights")
         self.check(name, call, made, of_rows, kind, shape, prediction.shape[1:], real)
         return keras.saving.serialize_keras_object(made)
-
-    def is_no_mean(self, function, what):
-        self.refuse(function, f"it gives one number for a batch, and {what} is no mean over its rows")
-
-    def rowwise(self, t, function):
-        """Values of rows in place of `t`, whose mean over all rows is the same; means over a batch, or sums of
-        them with other values, become those of each row."""
-        keras, ops = self.keras, self.keras.ops
-        is_tensor = lambda a: isinstance(a, keras.KerasTensor)
-        if not is_tensor(t):
-            return t
-        node = node_of(t)
-        args, operation, name = node.arguments.args, node.operation, type(node.operation).__name__
-        if name == "Mean" and not t.shape and args[0].shape and args[0].shape[0] is None:
-            inner = self.rowwise(args[0], function)
-            return ops.mean(inner, axis=list(range(1, len(inner.shape)))) if len(inner.shape) > 1 else inner
-        divides = name in ("Divide", "TrueDivide")
-        if name not in AFFINE or (divides and is_tensor(args[1])):
-            if t.shape:
-                return t
-            self.is_no_mean(function, f"the result of {name}")
-        now = [self.rowwise(a, function) for a in args]
-        if all(a is b for a, b in zip(now, args)):
-            if t.shape:
-                return t
-            self.is_no_mean(function, f"the result of {name}")
-        if name == "Multiply" and all(map(is_tensor, args)):
-            self.is_no_mean(function, "a product with it")
-        rank = max(len(a.shape) for a in now if is_tensor(a))
-        level = lambda a: ops.reshape(a, (-1, *a.shape[1:], *(1,) * (rank - len(a.shape))))
-        return operation(*(level(a) if is_tensor(a) and len(a.shape) < rank else a for a in now))
 
     def check(self, name, call, program, of_rows, kind, shape, prediction, real):
         """For made-up rows the function gives the same, and a row does not depend on the others."""
@@ -267,25 +234,6 @@ def keras_loss(keras, function):
     """A function as Keras's compile wraps it."""
     wrapper = keras.losses.MeanSquaredError.__mro__[1]  # LossFunctionWrapper, which has no public name
     return wrapper(function, name=getattr(function, "__name__", None))
-
-
-@contextlib.contextmanager
-def losses_give_means(keras):
-    """A loss that is called within a function gives its mean, in one operation."""
-    loss_class, original = keras.losses.Loss, keras.losses.Loss.__call__
-
-    def mean(loss, y_true, y_pred, sample_weight=None):
-        if not isinstance(y_pred, keras.KerasTensor):
-            return original(loss, y_true, y_pred, sample_weight)
-        if sample_weight is not None or loss.reduction not in MEANS:
-            raise ValueError(f"'{loss.name}' is called with weights, or without a mean")
-        return keras.ops.mean(loss.call(y_true, y_pred))
-
-    loss_class.__call__ = mean
-    try:
-        yield
-    finally:
-        loss_class.__call__ = original
 
 
 def flat(value):

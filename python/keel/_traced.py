@@ -11,8 +11,9 @@ import inspect
 import numpy as np
 
 from . import _library as c
-from . import _masks
+from . import _added, _masks
 from ._branches import Branches
+from ._means import losses_give_means
 from ._rows import as_array, first_of
 from ._weights import StandIns, a_number_of_each_row, give, graph_with_rows
 
@@ -59,7 +60,7 @@ class Tracer:
     Keras's layers stay."""
 
     def __init__(self, keras):
-        self.keras = keras
+        self.keras, self.refuse = keras, refuse
         self.root = None  # a symbolic input
         self.within = []  # whose calls are running
         self.inside = 0  # of how many calls of Keras's layers
@@ -220,7 +221,7 @@ class Tracer:
         alone = lambda key: key is None or isinstance(key, slice)
         self.keras.KerasTensor.__getitem__ = lambda t, key: item(t, (key,) if alone(key) else key)
         try:
-            with self.branches.open():
+            with self.branches.open(), losses_give_means(self.keras), _added.collected(self.keras, self):
                 yield
         finally:
             layer_class.__call__, ops.shape, ops.reshape = call, shape, reshape
@@ -267,6 +268,8 @@ def trace(keras, model, x):
     try:
         with tracer.watched(model), tracer.open():
             outputs = tracer.inline(model, (inputs,), {})
+        names = getattr(model, "output_names", None)
+        outputs = _added.with_losses(keras, outputs, tracer.branches.added, names)
         slow = ()
         if tracer.stand_ins.used(outputs):
             outputs, slow = graph_with_rows(keras, inputs, outputs, tracer.root, tracer.stand_ins)
@@ -276,7 +279,7 @@ def trace(keras, model, x):
                 lambda t: keras.Input(batch_shape=t.shape, dtype=t.dtype), inputs
             )
             outputs = within(inputs, training=False)
-        outputs = with_names(keras, outputs, getattr(model, "output_names", None))
+        outputs = with_names(keras, outputs, names)
         return keras.Model(inputs, outputs, name=model.name), slow
     except c.Error:
         raise
@@ -287,9 +290,7 @@ def trace(keras, model, x):
 def check_variables(keras, model, form):
     there, trained = {id(v) for v in form.variables}, {id(v) for v in form.trainable_variables}
     for v in model.variables:
-        real = keras.backend.is_float_dtype(
-            v.dtype
-        )  # whole numbers are constants, or seeds of numbers that Keel draws
+        real = keras.backend.is_float_dtype(v.dtype)  # others are constants, or seeds of what Keel draws
         if real and id(v) not in there:
             refuse(model, f"variable '{v.path}' is not reached from the inputs")
     if {id(v) for v in model.trainable_variables} != trained:
@@ -308,16 +309,22 @@ def check_values(keras, model, form):
     if any(t.dtype == "string" for t in form.inputs):
         refuse(model, "it takes texts")
     x = keras.tree.map_structure(made_up, form._inputs_struct)
+
+    numbers = lambda t: None if t is None else np.asarray(keras.ops.convert_to_numpy(t), "float64")
+
+    def results(m):
+        outputs = keras.tree.flatten(m(x, training=False))
+        masks, losses = map(_masks.mask_of, outputs), keras.ops.sum([keras.ops.sum(v) for v in m.losses])
+        return list(map(numbers, (*outputs, *masks, losses)))
+
     try:
-        outputs = [keras.tree.flatten(m(x, training=False)) for m in (model, form)]
+        pairs = zip(results(model), results(form))
     except Exception as error:
         refuse(model, one_line(error))
     apart = 1e-4 if form.compute_dtype == "float32" else 1e-2
-    numbers = lambda t: None if t is None else np.asarray(keras.ops.convert_to_numpy(t), "float64")
-    for pair in zip(*outputs):
-        for a, b in (map(numbers, pair), map(numbers, map(_masks.mask_of, pair))):
-            if np.shape(a) != np.shape(b) or not (a is b or np.allclose(a, b, apart, apart / 10)):
-                refuse(model, "the graph gives other values, or another mask")
+    for a, b in pairs:
+        if np.shape(a) != np.shape(b) or not (a is b or np.allclose(a, b, apart, apart / 10)):
+            refuse(model, "the graph gives other values, masks or losses")
 
 
 def functional(keras, model, data, say):
@@ -332,8 +339,6 @@ def functional(keras, model, data, say):
     if not model.built and x is not None:
         model(keras.tree.map_structure(lambda a: a[:1], x))
     form, slow = trace(keras, model, x)
-    if any(is_own(layer) and layer._losses for layer in model._flatten_layers()):
-        refuse(model, "it adds losses")
     check_variables(keras, model, form)
     check_values(keras, model, form)
     for name in slow:

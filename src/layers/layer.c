@@ -2,6 +2,7 @@
  * questions about images and axes that several layers ask. */
 #include "layers/layer.h"
 #include "base/memory.h"
+#include "layers/added_loss.h"
 #include "ops/args.h"
 #include "tensor/shape.h"
 #include <string.h>
@@ -16,6 +17,7 @@ const keel_layer *keel_layer_find(const char *class_name)
             (!strcmp(l->type.name, name) || keel_name_listed(l->aliases, name)))
             return l;
     }
+    if (!strcmp(class_name, KEEL_ADDED_LOSS)) return &keel_layer_added_loss;
     return keel_layer_registered(class_name);
 }
 

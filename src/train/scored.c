@@ -247,7 +247,6 @@ static keel_status count_losses(builder *x)
         s->n_loss++;
         if (!l->name) return KEEL_ENOMEM;
     }
-    if (!s->n_loss) return keel_fail(KEEL_EARG, "model '%s' has no loss", keel_model_name(x->m));
     return KEEL_OK;
 }
 
@@ -314,6 +313,8 @@ static keel_status add_scores(builder *x)
     for (int k = 0; k < KEEL_OUTPUTS_MAX; k++) x->target[k] = x->weight[k] = x->values[k] = -1;
     KEEL_TRY(count_losses(x));
     KEEL_TRY(keel_scored_find_activities(x->s, x->g));
+    if (!x->s->n_loss && !x->s->n_activity)
+        return keel_fail(KEEL_EARG, "model '%s' has no loss", keel_model_name(x->m));
     KEEL_TRY(check_reductions(x));
     x->s->apart = x->s->n_loss + x->s->n_activity > 1 || keel_model_scales_loss(x->m);
     for (int i = 0; i < c->n_metric; i++) KEEL_TRY(add_metric(x, &c->metric[i]));
@@ -441,6 +442,7 @@ void keel_scored_read(const keel_scored *s, const keel_bound *b, keel_score *out
             out->finite = out->finite && divisor != 0;
         }
     }
+    if (!s->n_loss) out->weights = (double)s->program->facts.rows; /* terms of layers alone */
     for (int i = 0; i < s->n_activity; i++) {
         double sum;
         keel_program_sums(s->program, b, s->activity[i], &sum);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""values.json: losses and metrics that are Python functions, as the package for Python writes them, and what
-the real Keras makes of them: the logs of two epochs and the weights behind them.
+"""values.json: losses and metrics that are Python functions, and terms of a loss that a layer adds, as the
+package for Python writes them, and what the real Keras makes of them: the logs of two epochs and the weights
+behind them.
 
     KEEL_LIBRARY=build/libkeel.so.0 python3 tests/golden/make_values.py
 """
@@ -17,6 +18,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keel._added import passes_on
 from keel._scores import Scores
 
 ROWS, BATCH, EPOCHS, INPUTS, OUTPUTS = 26, 8, 2, 6, 4
@@ -58,28 +60,32 @@ def main():
     y = np.array([[number(i, k, 3, 3) // 2 for k in range(OUTPUTS)] for i in range(ROWS)], "float32")
     weight = np.array([i % 4 / 2 for i in range(ROWS)], "float32")
     cases = []
-    for loss, weighted in [
-        (squares, True),
-        (each_number, False),
-        (of_the_batch, False),
-        (overlap, True),
-        (Summed(reduction="sum"), False),
-        (Summed(reduction="mean_with_sample_weight"), True),
+    for loss, weighted, adds in [
+        (squares, True, False),
+        (each_number, False, False),
+        (of_the_batch, False, False),
+        (overlap, True, False),
+        (Summed(reduction="sum"), False, False),
+        (Summed(reduction="mean_with_sample_weight"), True, False),
+        (squares, True, True),
+        (None, False, True),
     ]:
         i = keras.Input((INPUTS,))
-        m = keras.Model(i, keras.layers.Dense(OUTPUTS, "sigmoid", name="out")(i))
+        o = keras.layers.Dense(OUTPUTS, "sigmoid", name="out")(i)
+        m = keras.Model(i, passes_on(keras)([o, keras.layers.Dense(3, "tanh")(o)]) if adds else o)
         m.set_weights(
             [
                 np.array([(n * 7919 + 131 * k) % 1021 - 510 for n in range(w.size)], "float32").reshape(w.shape) / 512
                 for k, w in enumerate(m.get_weights())
             ]
         )
-        m.compile(keras.optimizers.SGD(0.0625, momentum=0.5), loss, metrics=[largest])
+        m.compile(keras.optimizers.SGD(0.0625, momentum=0.5), loss, metrics=[largest] if loss else None)
         w = weight if weighted else None
         config = Scores(keras, m, m, (x, y, weighted), print).compile_config()
-        logs = m.fit(x, y, sample_weight=w, batch_size=BATCH, epochs=EPOCHS, shuffle=False, verbose=0).history
+        targets = None if loss is None else y
+        logs = m.fit(x, targets, sample_weight=w, batch_size=BATCH, epochs=EPOCHS, shuffle=False, verbose=0).history
         weights = [v.ravel().tolist() for v in m.get_weights()]
-        cases.append({"compile": config, "weighted": weighted, "logs": logs, "weights": weights})
+        cases.append({"compile": config, "weighted": weighted, "adds": adds, "logs": logs, "weights": weights})
     with open(os.path.join(HERE, "values.json"), "w") as f:
         json.dump(cases, f, sort_keys=True, default=float)
         f.write("\n")

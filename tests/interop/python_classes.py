@@ -537,9 +537,12 @@ def code_that_is_no_graph_is_refused():
         layer.v.assign(layer.v * 0.9)
         return x * layer.v + ops.sum(layer.w)
 
-    def adds(layer, x, training):
-        layer.add_loss(ops.mean(x))
-        return layer.dense(x)
+    def adds(loss):
+        def call(layer, x, training):
+            layer.add_loss(loss(x))
+            return layer.dense(x)
+
+        return call
 
     i = layers.Input((9,))
     steps = Steps(i, layers.Dense(4)(i))
@@ -556,7 +559,9 @@ def code_that_is_no_graph_is_refused():
         (uses(lambda l, x, training: x * keras.random.uniform((1, 9)) if training else x), "all rows share"),
         (uses(lambda l, x, training: x + keras.random.gamma((-1, 9), 2.0) if training else x), "gamma"),
         (uses(lambda l, x, training: l.norm(x) if training else x), "learns twice"),
-        (uses(adds), "add_loss"),
+        (uses(adds(lambda x: ops.sum(ops.square(x)))), "of a loss that it adds", "Sum is no mean"),
+        (uses(adds(lambda x: ops.mean(x, axis=-1))), "a loss of several numbers"),
+        (uses(adds(lambda x: ops.mean(x) * ops.mean(x))), "a product with it"),
         (uses(lambda layer, x, training: layer.drop(layer.dense(x), training=True)), "training=True"),
         (uses(lambda layer, x, training: layer.dense(x) @ layer.norm.gamma[:4, None]), "reads", "gamma'"),
         (steps, "train_step"),

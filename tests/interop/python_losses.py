@@ -22,6 +22,7 @@ from beside_keras import (
     mlp,
     rows,
     run_cases,
+    traced,
     two_by_two,
 )
 import keras
@@ -212,6 +213,106 @@ def functions_that_are_no_program_are_refused():
         assert any(
             part in str(w.message) for w in said
         ), f"'{part}' is not in {[str(w.message) for w in said]}"
+
+
+class Adds(layers.Layer):
+    """Passes on what it gets, and adds to the loss what it is told."""
+
+    def __init__(self, loss, **weights):
+        super().__init__()
+        self.loss_of, self.shapes = loss, weights
+
+    def build(self, shape):
+        for name, dims in self.shapes.items():
+            setattr(self, name, self.add_weight(shape=dims, name=name))
+
+    def call(self, x, training=False):
+        self.add_loss(self.loss_of(self, x, training))
+        return x
+
+
+class Rebuilds(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.less, self.more = layers.Dense(2), layers.Dense(9)
+
+    def call(self, x):
+        y = self.more(self.less(x))
+        self.add_loss(ops.mean(keras.losses.mean_squared_error(x, y)))
+        self.add_loss(0.5 * keras.losses.MeanAbsoluteError()(x, y))
+        return y
+
+
+class Endpoint(layers.Layer):
+    """Its targets are inputs of the model, as in Keras's guide."""
+
+    def __init__(self):
+        super().__init__()
+        self.loss_of = keras.losses.BinaryCrossentropy(from_logits=True)
+
+    def call(self, targets, logits, weights=None):
+        self.add_loss(self.loss_of(targets, logits, weights))
+        return ops.softmax(logits)
+
+
+@case
+def terms_that_calls_add_to_the_loss():
+    weight, targets = np.arange(ROWS) % 3 + 0.5, (rows(2, 4) > 0).astype("float32")
+
+    def adds(loss, several=False, policy=None, **weights):
+        def make():
+            i = layers.Input((9,))
+            x = layers.Dense(6, "tanh", kernel_regularizer="l2", dtype=policy)(i)
+            x = Adds(loss, **weights)(x)
+            y = [layers.Dense(4, name=name)(x) for name in ("kind", "size")[: 1 + several]]
+            m = keras.Model(i, y)
+            m.compile(keras.optimizers.SGD(0.1, momentum=0.5), "mse")
+            return m
+
+        return make
+
+    def near(layer, x, _):
+        apart = ops.sum(ops.square(x[:, None, :] - layer.centres[None]), axis=-1)
+        return [0.2 * ops.mean(ops.min(apart, axis=1)), 0.1 * ops.sum(ops.square(layer.centres))]
+
+    means = lambda _, x, __: 0.3 * ops.mean(ops.square(x)) - ops.mean(ops.abs(x)) / 2
+    told = lambda _, x, training: ops.mean(ops.square(x)) if training else 0.1 * ops.mean(x)
+    for what, make, data, options in [
+        ("means", adds(means), lambda: (rows(), rows(1, 4)), {"validation_split": 0.2}),
+        ("beside weights of rows, which are not for them", adds(means), lambda: (rows(), rows(1, 4)), {"sample_weight": weight}),
+        ("several outputs", adds(means, True), lambda: (rows(), [rows(1, 4), rows(2, 4)]), {}),
+        ("what is near to weights of its own", adds(near, centres=(5, 6)), lambda: (rows(), rows(1, 4)), {}),
+        ("another in training", adds(told), lambda: (rows(), rows(1, 4)), {"validation_split": 0.2}),
+    ]:  # fmt: skip
+        try:
+            traced(make, data, **options)
+        except Exception as error:
+            raise AssertionError(f"{what}: {error}") from error
+
+    def rebuilds(loss):
+        def make():
+            m = Rebuilds()
+            m(rows()[:1])
+            m.compile("adam", loss)
+            return m
+
+        return make
+
+    m, k, *_ = traced(rebuilds("mse"), lambda: (rows(), rows()))
+    close(keel.evaluate(m, rows(), rows(), verbose=0), k.evaluate(rows(), rows(), verbose=0), "evaluate")
+    m, k, *_ = traced(rebuilds(None), lambda: (rows(),), validation_split=0.2)
+    close(keel.predict(m, rows(), verbose=0), k.predict(rows(), verbose=0), "predict")
+
+    def endpoint():
+        i, t = layers.Input((9,), name="rows"), layers.Input((4,), name="targets")
+        m = keras.Model([i, t], Endpoint()(t, layers.Dense(4)(i)))
+        m.compile("adam")
+        return m
+
+    traced(endpoint, lambda: ({"rows": rows(), "targets": targets},))
+    several = endpoint()
+    several.get_layer(index=-1).loss_of.reduction = "sum"
+    fails(keel.Unsupported, lambda: keel.fit(several, [rows(), targets], verbose=0), "without a mean")
 
 
 sys.exit(run_cases(__file__))

@@ -16,7 +16,7 @@ static keel_status emit(keel_emit *e)
     const args_t *a = e->args;
     e->out[0] = e->in[0];
     if (!keel_dtype_flows(keel_emit_in(e, 0)->dtype)) return KEEL_OK;
-    return keel_emit_activity(e, a->l1, a->l2, e->in[0]);
+    return keel_emit_activity(e, &(keel_activity){ .l1 = a->l1, .l2 = a->l2 }, e->in[0]);
 }
 
 const keel_layer keel_layer_activity_regularization = {

@@ -1,0 +1,76 @@
+"""Terms that a `call` of the caller's adds to the loss, by add_loss."""
+
+import contextlib
+
+from ._branches import node_of, nodes_behind
+from ._means import values_of_rows
+
+CLASS = "KeelAddedLoss"  # src/layers/added_loss.h
+
+
+def passes_on(keras):
+    """A layer that passes its first input on, and adds the mean of its second to the loss."""
+
+    def call(self, inputs):
+        self.add_loss(keras.ops.mean(inputs[1]))
+        return inputs[0]
+
+    described = lambda self, inputs: keras.KerasTensor(inputs[0].shape, inputs[0].dtype)
+    config = lambda self: {"name": self.name, "dtype": "float32"}
+    functions = {"call": call, "compute_output_spec": described, "get_config": config}
+    layer_class = type(CLASS, (keras.layers.Layer,), {**functions, "__module__": "keras.layers"})
+    layer = layer_class(dtype="float32", autocast=False)
+    layer.supports_masking = True
+    return layer
+
+
+def value_of(keras, refuse, layer, term):
+    """The term that `layer` adds, for each row."""
+    if not isinstance(term, keras.KerasTensor):
+        refuse(layer, "it adds a loss that is not computed of its inputs or weights")
+    if term.shape:
+        refuse(layer, "it adds a loss of several numbers, of which Keras takes the sum: add their mean")
+    return values_of_rows(keras, term, lambda why: refuse(layer, f"of a loss that it adds, {why}"))
+
+
+@contextlib.contextmanager
+def collected(keras, tracer):
+    """Terms go to the tracer, but for those of Keras's own layers."""
+    layer_class, original = keras.layers.Layer, keras.layers.Layer.add_loss
+
+    def add(layer, loss):
+        if tracer.inside:
+            return original(layer, loss)
+        for term in keras.tree.flatten(loss):
+            tracer.branches.added.append(value_of(keras, tracer.refuse, layer, term))
+
+    layer_class.add_loss = add
+    try:
+        yield
+    finally:
+        layer_class.add_loss = original
+
+
+def with_losses(keras, outputs, values, names):
+    """The outputs of a graph that adds these terms, too. An output goes through a layer that adds them; if
+    losses and logs know it by the layer that makes it, what that layer is called on does."""
+    if not values:
+        return outputs
+    total, flat = sum(values[1:], values[0]), keras.tree.flatten(outputs)
+    passes = passes_on(keras)
+    makers = [node_of(t) for t in flat]
+    free = [i for i, node in enumerate(makers) if node.operation.name not in (names or ())]
+    if free:
+        flat[free[0]] = passes([flat[free[0]], total])
+        return keras.tree.pack_sequence_as(outputs, flat)
+    apart = [i for i, n in enumerate(makers) if id(n) not in nodes_behind(keras, [total]) and not n.is_input]
+    if not apart:
+        raise ValueError("it adds losses that are computed of all of its outputs")
+    node = makers[apart[0]]
+    first = node.arguments.keras_tensors[0]
+    through = lambda a: passes([a, total]) if a is first else a
+    again = keras.tree.map_structure(through, (node.arguments.args, node.arguments.kwargs))
+    flat[apart[0]] = keras.tree.flatten(node.operation(*again[0], **again[1]))[
+        flat[apart[0]]._keras_history.tensor_index
+    ]
+    return keras.tree.pack_sequence_as(outputs, flat)

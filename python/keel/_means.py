@@ -1,0 +1,65 @@
+"""One number for a batch that is a mean over its rows, as values of rows."""
+
+import contextlib
+
+from ._branches import node_of, nodes_behind
+
+REDUCTIONS = ("sum_over_batch_size", "mean", "mean_with_sample_weight")
+AFFINE = ("Add", "Subtract", "Multiply", "Divide", "TrueDivide", "Negative", "Cast")
+
+
+def has_rows(keras, t):
+    """Whether a tensor depends on the rows of the batch, not on weights alone."""
+    nodes = nodes_behind(keras, [t]).values()
+    return any(n.is_input and n.outputs[0].shape[:1] == (None,) for n in nodes)
+
+
+def values_of_rows(keras, t, refuse):
+    """Values of rows in place of `t`, whose mean over all rows is the same; means over a batch, or sums of
+    them with other values, become those of each row. What depends on no row stays one number."""
+    ops = keras.ops
+    is_tensor = lambda a: isinstance(a, keras.KerasTensor)
+    if not is_tensor(t) or (not t.shape and not has_rows(keras, t)):
+        return t
+    is_no_mean = lambda what: refuse(f"it gives one number for a batch, and {what} is no mean over its rows")
+    node = node_of(t)
+    args, operation, name = node.arguments.args, node.operation, type(node.operation).__name__
+    if name == "Mean" and not t.shape and args[0].shape and args[0].shape[0] is None:
+        inner = values_of_rows(keras, args[0], refuse)
+        return ops.mean(inner, axis=list(range(1, len(inner.shape)))) if len(inner.shape) > 1 else inner
+    divides = name in ("Divide", "TrueDivide")
+    if name not in AFFINE or (divides and is_tensor(args[1])):
+        if t.shape:
+            return t
+        is_no_mean(f"the result of {name}")
+    now = [values_of_rows(keras, a, refuse) for a in args]
+    if all(a is b for a, b in zip(now, args)):
+        if t.shape:
+            return t
+        is_no_mean(f"the result of {name}")
+    of_rows = [a for a in now if is_tensor(a) and a.shape]
+    if name == "Multiply" and len(of_rows) == 2:
+        is_no_mean("a product with it")
+    rank = max(len(a.shape) for a in of_rows)
+    level = lambda a: ops.reshape(a, (-1, *a.shape[1:], *(1,) * (rank - len(a.shape))))
+    is_lower = lambda a: is_tensor(a) and 0 < len(a.shape) < rank
+    return operation(*(level(a) if is_lower(a) else a for a in now))
+
+
+@contextlib.contextmanager
+def losses_give_means(keras):
+    """A loss that is called within a function gives its mean, in one operation."""
+    loss_class, original = keras.losses.Loss, keras.losses.Loss.__call__
+
+    def mean(loss, y_true, y_pred, sample_weight=None):
+        if not isinstance(y_pred, keras.KerasTensor):
+            return original(loss, y_true, y_pred, sample_weight)
+        if sample_weight is not None or loss.reduction not in REDUCTIONS:
+            raise ValueError(f"'{loss.name}' is called with weights, or without a mean")
+        return keras.ops.mean(loss.call(y_true, y_pred))
+
+    loss_class.__call__ = mean
+    try:
+        yield
+    finally:
+        loss_class.__call__ = original
