@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "golden.h"
 #include "keel/keel.h"
-#include "layers/added_loss.h"
+#include "layers/package.h"
 #include "model/parts.h"
 #include "must.h"
 
@@ -273,6 +273,40 @@ static void a_model_that_nothing_trains_is_refused(void **state)
     json_decref(cases);
 }
 
+static void draws_depend_on_the_seed_alone(void **state)
+{
+    (void)state;
+    const keel_shape shape = { 1, { INPUTS } };
+    keel_dataset *d = data(WITHOUT_TARGETS);
+    keel_tensor first = { 0 };
+    keel_symbol x;
+    keel_model *m;
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 1));
+    must(keel_model_input(m, &shape, NULL, &x));
+    x = must_call(m, KEEL_DRAWN, NULL, x);
+    must(keel_model_outputs(m, &x, 1));
+    for (uint64_t i = 0; i < 5; i++) { /* four numbers of devices, and another seed */
+        const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = BATCH,
+                                           .seed = 3 + i / 4 };
+        keel_tensor y;
+        keel_strategy *s;
+        must(keel_strategy_create(&s, devices[i % 4]));
+        must(keel_predict(m, s, d, &options, &y));
+        keel_strategy_destroy(s);
+        if (i == 0) {
+            first = y;
+            continue;
+        }
+        const size_t n_bytes = sizeof rows.x;
+        assert_int_equal(memcmp(y.data, first.data, n_bytes) == 0, i < 4);
+        assert_memory_not_equal(y.data, rows.x, n_bytes);
+        keel_tensor_free(&y);
+    }
+    keel_tensor_free(&first);
+    keel_model_destroy(m);
+    keel_dataset_destroy(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +314,7 @@ int main(void)
         cmocka_unit_test(functions_train_as_in_keras_on_any_number_of_devices),
         cmocka_unit_test(a_model_that_nothing_trains_is_refused),
         cmocka_unit_test(a_program_of_another_form_is_refused),
+        cmocka_unit_test(draws_depend_on_the_seed_alone),
         cmocka_unit_test(targets_that_do_not_fit_the_program_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,7 @@ import contextlib
 from ._branches import node_of, nodes_behind
 from ._means import values_of_rows
 
-CLASS = "KeelAddedLoss"  # src/layers/added_loss.h
+CLASS = "KeelAddedLoss"  # src/layers/package.h
 
 
 def passes_on(keras):

@@ -1,16 +1,18 @@
-"""What a `call` of the caller's computes only in training, as a graph for both.
+"""What a `call` of the caller's computes only in training, as a graph for both, and what it draws.
 
 The call is made twice, told and not told that it is trained. If the graphs differ, each row takes the values
 of the one that applies: a Dropout of ones, which gives 0 or 2 in training, else 1, knows which. Random
-numbers come from GaussianNoise, of zeros, which is there in training alone."""
+numbers are draws of libkeel for each row, in training and in inference."""
 
 import contextlib
+import functools
 import inspect
 
 import numpy as np
 
 from . import _masks
 
+DRAWS = "KeelDrawn"
 DRAWN = ("beta", "binomial", "categorical", "gamma", "randint", "shuffle", "truncated_normal")
 
 
@@ -77,47 +79,76 @@ class Branches:
 
     @contextlib.contextmanager
     def open(self):
-        """Random numbers of keras.random are drawn for each row, and in training alone."""
-        random = self.keras.random
-        names = ("normal", "uniform", "dropout", *DRAWN)
-        kept = {name: getattr(random, name) for name in names}
-        random.normal, random.uniform, random.dropout = self.normal, self.uniform, self.dropout
-        for name in DRAWN:
-            setattr(random, name, lambda *_, name=name, **__: self.fail(f"it draws by random.{name}"))
-        try:
+        """Random numbers of keras.random are drawn for each row."""
+        with random_numbers(self.keras, self.normal, self.uniform, self.dropout, self.fail_to_draw):
             yield
-        finally:
-            for name in names:
-                setattr(random, name, kept[name])
 
-    def fail(self, why):
-        self.refuse(self.layer, why)
+    def fail_to_draw(self, name):
+        self.refuse(self.layer, f"it draws by random.{name}")
 
-    def check(self, shape=None):
-        if not self.trained:
-            self.fail("it draws random numbers not only in training")
-        if shape is not None and tuple(shape)[:1] != (-1,):
-            self.fail("it draws random numbers that all rows share")
+    def drawn(self, shape):
+        return draws_class(self.keras)(dtype="float32")(self.zeros(self.of_rows(shape), "float32"))
+
+    def of_rows(self, shape):
+        if self.layer is None:
+            self.refuse(None, "it draws random numbers")
+        if tuple(shape)[:1] != (-1,):
+            self.refuse(self.layer, "it draws random numbers that all rows share")
+        return shape
 
     def normal(self, shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
-        self.check(shape)
-        noise = self.layer_of("GaussianNoise", 1.0)(self.zeros(shape, "float32"))
-        return self.keras.ops.cast(noise * stddev + mean, dtype or self.keras.config.floatx())
+        numbers = self.drawn(shape) * stddev + mean
+        return self.keras.ops.cast(numbers, dtype or self.keras.config.floatx())
 
     def uniform(self, shape, minval=0.0, maxval=1.0, dtype=None, seed=None):
-        self.check(shape)
         ops = self.keras.ops
-        noise = self.layer_of("GaussianNoise", 1.0)(self.zeros(shape, "float32"))
-        share = ops.minimum(0.5 + 0.5 * ops.erf(noise * 0.5**0.5), 1 - 2.0**-24)
+        share = ops.minimum(0.5 + 0.5 * ops.erf(self.drawn(shape) * 0.5**0.5), 1 - 2.0**-24)
         return ops.cast(share * (maxval - minval) + minval, dtype or self.keras.config.floatx())
 
     def dropout(self, inputs, rate, noise_shape=None, seed=None):
-        self.check()
-        if noise_shape is not None:
-            self.check(noise_shape)
-            noise_shape = (None, *noise_shape[1:])
-        layer = self.layer_of("Dropout", rate, inputs.dtype, noise_shape=noise_shape)
-        return layer(_masks.unmarked(self.keras, inputs))
+        shape = self.of_rows((-1, *inputs.shape[1:]) if noise_shape is None else noise_shape)
+        x = _masks.unmarked(self.keras, inputs)
+        if self.trained:
+            return self.layer_of("Dropout", rate, inputs.dtype, noise_shape=(None, *shape[1:]))(x)
+        kept = self.keras.ops.cast(self.uniform(shape) >= rate, inputs.dtype)
+        return x * kept / (1 - rate)
+
+
+@contextlib.contextmanager
+def random_numbers(keras, normal, uniform, dropout, other):
+    """Functions in place of those of keras.random; other(name) in place of the rest."""
+    random = keras.random
+    names = ("normal", "uniform", "dropout", *DRAWN)
+    kept = {name: getattr(random, name) for name in names}
+    random.normal, random.uniform, random.dropout = normal, uniform, dropout
+    for name in DRAWN:
+        setattr(random, name, lambda *_, name=name, **__: other(name))
+    try:
+        yield
+    finally:
+        for name in names:
+            setattr(random, name, kept[name])
+
+
+@functools.cache
+def draws_class(keras):
+    """Of layers that add normal draws of libkeel (src/layers/package.h); in Keras they add none."""
+    described = lambda self, x: keras.KerasTensor(x.shape, x.dtype)
+    config = lambda self: {"name": self.name, "dtype": "float32"}
+    functions = {"call": lambda self, x: x, "compute_output_spec": described, "get_config": config}
+    return type(DRAWS, (keras.layers.Layer,), {**functions, "__module__": "keras.layers"})
+
+
+def middles(keras):
+    """Where a class is compared with its graph: draws are the middle of what they may be."""
+    ops, floatx = keras.ops, keras.config.floatx
+    full = lambda shape, value, dtype: ops.cast(ops.zeros(shape) + value, dtype or floatx())
+    normal = lambda shape, mean=0.0, stddev=1.0, dtype=None, seed=None: full(shape, mean, dtype)
+    uniform = lambda shape, minval=0.0, maxval=1.0, dtype=None, seed=None: full(
+        shape, (minval + maxval) / 2, dtype
+    )
+    dropout = lambda x, rate, noise_shape=None, seed=None: x * ops.cast(0.5 >= rate, x.dtype) / (1 - rate)
+    return random_numbers(keras, normal, uniform, dropout, print)
 
 
 def is_tensor(keras, t):

@@ -243,6 +243,8 @@ def inference(what, model, x, y, weight, callbacks, verbose, steps, batch_size, 
     }
     job = Job(model, False, machine, options, (x, y, weight is not None))
     try:
+        if job.twin and job.twin.draws:
+            job.options.seed = int(np.random.randint(2**31))
         data = job.open_rows(x, y, weight)
         job.default(x, False)
         job.open_callbacks(callbacks, verbose, what, {"steps": steps})

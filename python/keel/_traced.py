@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _library as c
 from . import _added, _masks
-from ._branches import Branches
+from ._branches import Branches, middles
 from ._means import losses_give_means
 from ._rows import as_array, first_of
 from ._weights import StandIns, a_number_of_each_row, give, graph_with_rows
@@ -318,7 +318,8 @@ def check_values(keras, model, form):
         return list(map(numbers, (*outputs, *masks, losses)))
 
     try:
-        pairs = zip(results(model), results(form))
+        with middles(keras):
+            pairs = zip(results(model), results(form))
     except Exception as error:
         refuse(model, one_line(error))
     apart = 1e-4 if form.compute_dtype == "float32" else 1e-2

@@ -9,6 +9,7 @@ import tempfile
 import numpy as np
 
 from . import _library as c
+from ._branches import DRAWS
 from ._model import Model
 from ._scores import programs
 from ._traced import Optimizer, functional, needs_tracing
@@ -45,6 +46,7 @@ class Twin:
             self.optimizer = Optimizer(keras, self.form)
         elif own and optimizer is not None:
             self.form.compile(**keras._compile_config.config)
+        self.draws = own and any(type(layer).__name__ == DRAWS for layer in self.form._flatten_layers())
         self.has_rate = trains and not has_schedule(optimizer)
         self.folder = tempfile.mkdtemp(prefix="keel-")
         try:

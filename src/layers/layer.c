@@ -2,7 +2,7 @@
  * questions about images and axes that several layers ask. */
 #include "layers/layer.h"
 #include "base/memory.h"
-#include "layers/added_loss.h"
+#include "layers/package.h"
 #include "ops/args.h"
 #include "tensor/shape.h"
 #include <string.h>
@@ -18,6 +18,7 @@ const keel_layer *keel_layer_find(const char *class_name)
             return l;
     }
     if (!strcmp(class_name, KEEL_ADDED_LOSS)) return &keel_layer_added_loss;
+    if (!strcmp(class_name, KEEL_DRAWN)) return &keel_layer_drawn;
     return keel_layer_registered(class_name);
 }
 

@@ -59,6 +59,7 @@ static keel_status begin(inference *l, keel_model *m, keel_strategy *s, const ke
                                      .takes = true,
                                      .programs = (int)l->o.programs };
     KEEL_TRY(keel_trainer_create(&l->trainer, m, s, &none, &test, &t));
+    l->trainer->test_seed = l->o.seed;
     keel_watch_go_live(&l->run, l->trainer);
     KEEL_TRY(keel_session_prepare(&l->trainer->test, l->feed));
     return keel_device_notes_tell(&l->o, l->trainer, l->trainer->test.program, false,

@@ -422,6 +422,7 @@ static keel_status prepare(keel_fitting *f)
             keel_session_work(&test, f->validation_feed, &f->validation_pairing,
                               f->o.initial_epoch / f->o.validation_freq)));
     KEEL_TRY(keel_trainer_create(&f->trainer, f->model, f->strategy, &train, &test, &options));
+    f->trainer->test_seed = f->o.seed;
     KEEL_TRY(keel_session_prepare(&f->trainer->train, f->feed));
     KEEL_TRY(keel_tally_create(&f->trained, &f->trainer->train));
     if (test.pairing) {

@@ -227,7 +227,7 @@ void keel_test_begin(keel_trainer *t)
 keel_status keel_test_step(keel_trainer *t, const keel_batch *b, keel_tally *tally)
 {
     keel_score score;
-    const keel_status s = keel_forward_step(t, b, 0);
+    const keel_status s = keel_forward_step(t, b, t->test_seed);
     if (s != KEEL_OK) return s;
     keel_scored_read(&t->test, t->bound, &score);
     keep_states(t, &t->test);
@@ -249,7 +249,7 @@ keel_status keel_forward_step(keel_trainer *t, const keel_batch *b, uint64_t see
 keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const *out, bool all)
 {
     const keel_program *p = t->test.program;
-    const keel_status s = keel_forward_step(t, b, 0);
+    const keel_status s = keel_forward_step(t, b, t->test_seed);
     if (s != KEEL_OK) return s;
     for (int k = 0; k < t->model->n_output; k++) {
         if (!out[k]) continue;

@@ -58,6 +58,7 @@ typedef struct keel_trainer {
     char no_sums[200];       /* ... since ...; empty: it needs no reason */
     bool *trains;            /* [n_weight] the weight is trainable */
     bool *given_bad;         /* [n_weight] not finite before the first step: see finite.h */
+    uint64_t test_seed;      /* of what is drawn without training */
     bool asks;               /* a mover is asked whether it moves */
     bool constrained;        /* one of those is changed again once all have moved */
     bool unfused;

@@ -555,7 +555,6 @@ def code_that_is_no_graph_is_refused():
         (weighs(lambda l, x: x @ layers.Dropout(0.5)(l.w) + l.v), "a Dropout"),
         (weighs(assigns, trainable=False), "assign"),
         (uses(lambda layer, x, training: x[:, :4] + layer.dense(np.ones((1, 9), "float32"))), "not reached"),
-        (uses(lambda l, x, training: keras.random.normal(ops.shape(x)) + x), "not only in training"),
         (uses(lambda l, x, training: x * keras.random.uniform((1, 9)) if training else x), "all rows share"),
         (uses(lambda l, x, training: x + keras.random.gamma((-1, 9), 2.0) if training else x), "gamma"),
         (uses(lambda l, x, training: l.norm(x) if training else x), "learns twice"),
@@ -652,6 +651,59 @@ class Halves(layers.Layer):
 
     def compute_mask(self, x, mask=None):
         return None if mask is None else ops.split(mask, 2, axis=1)
+
+
+@case
+def draws_outside_of_training():
+    """The numbers are others than Keras's, so their mean and variance are compared."""
+
+    class Sampling(layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.seeds = keras.random.SeedGenerator(3)
+
+        def call(self, inputs):
+            mean, log_variance = inputs
+            noise = keras.random.normal(ops.shape(mean), seed=self.seeds)
+            return mean + ops.exp(0.5 * log_variance) * noise
+
+    class Between(layers.Layer):
+        def call(self, x):
+            drawn = keras.random.uniform(ops.shape(x), -1, 3)
+            return drawn + keras.random.dropout(ops.ones_like(x), 0.75)
+
+    class Autoencoder(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.parts = [layers.Dense(2) for _ in range(2)]
+            self.sampling, self.decoder = Sampling(), layers.Dense(9)
+
+        def call(self, x):
+            mean, log_variance = (part(x) for part in self.parts)
+            apart = 1 + log_variance - ops.square(mean) - ops.exp(log_variance)
+            self.add_loss(-0.05 * ops.mean(ops.sum(apart, axis=1)))
+            return self.decoder(self.sampling((mean, log_variance)))
+
+    i, j = layers.Input((3,)), layers.Input((3,))
+    m = keras.Model([i, j], [Sampling()([i, j]), Between()(i)])
+    many = [np.full((20000, 3), 2.0, "float32"), np.full((20000, 3), np.log(9.0), "float32")]
+    for again in range(2):
+        normal, between = keel.predict(m, many, batch_size=5000, verbose=0)
+        close([normal.mean(), normal.std()], [2, 3], "normal draws", 0.02)
+        close([between.mean(), between.var()], [2, 16 / 12 + 0.25 * 16 - 1], "the sum of two", 0.03)
+        again and fails(AssertionError, lambda: close(normal, before, "other draws"))
+        before = normal
+
+    auto = Autoencoder()
+    auto(rows()[:1])
+    auto.compile(keras.optimizers.Adam(0.01), "mse")
+    theirs = Autoencoder()
+    theirs(rows()[:1])
+    theirs.compile(keras.optimizers.Adam(0.01), "mse")
+    theirs.set_weights(auto.get_weights())
+    g = keel.fit(auto, rows(), rows(), batch_size=8, epochs=60, verbose=0, seed=1)
+    h = theirs.fit(rows(), rows(), batch_size=8, epochs=60, verbose=0)
+    close(np.mean(g.history["loss"][-10:]), np.mean(h.history["loss"][-10:]), "the loss at the end", 0.05)
 
 
 @case

@@ -1,5 +1,5 @@
-/* What a call of the caller's has added to the loss; see added_loss.h. */
-#include "layers/added_loss.h"
+/* What a call of the caller's has added to the loss; see package.h. */
+#include "layers/package.h"
 
 typedef struct args_t {
     char unused;
