@@ -203,7 +203,7 @@ static double step(gan *a, part *p, int64_t rows, const double *x, const double 
     p->program->input[0] = x;
     if (t) p->program->input[1] = t;
     a->running = p;
-    if (t) keel_updater_begin(&p->update);
+    if (t) must(keel_updater_begin(&p->update));
     keel_team_run(a->team, work, a);
     if (!t) return 0;
     keel_updater_end(&p->update);

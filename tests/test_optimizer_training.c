@@ -436,6 +436,74 @@ static void a_schedule_can_be_set(void **unused)
     }
 }
 
+/* Rates as of PolynomialDecay(0.5, 6, 0.25); after `ends` steps there are none. */
+typedef struct falls {
+    int64_t ends;
+    int calls;
+} falls;
+
+static double falling(void *context, int64_t step)
+{
+    falls *f = context;
+    f->calls++;
+    if (step >= f->ends) return NAN;
+    return (double)(0.25F * (1 - (float)(step < 6 ? step : 6) / 6) + 0.25F);
+}
+
+static void a_function_can_give_the_rate(void **unused)
+{
+    (void)unused;
+    char path[4096];
+    keel_model *m, *like, *back;
+    double rate;
+    falls f = { .ends = 1000 };
+    snprintf(path, sizeof path, "%s/function.keras", getenv("KEEL_TEST_TMP"));
+    must(keel_model_load(&m, "golden/optimizer_schedule.keras"));
+    must(keel_model_load(&like, "golden/optimizer_schedule.keras"));
+    must(keel_model_set_rate(m, falling, &f));
+    must(keel_model_set_schedule(like, "PolynomialDecay(0.5, 6, 0.25)"));
+    assert_string_equal(keel_model_schedule(m), "function");
+    must(keel_model_learning_rate(m, &rate)); /* 3 steps are done */
+    assert_true(rate == 0.375);
+    fit(m, 0, "small", 0, 1, 2);
+    fit(like, 1, "small", 0, 1, 2);
+    assert_true(same_bits(m, like));
+    f.calls = 0;
+    must(keel_model_save(m, path)); /* the rate stays */
+    assert_int_equal(f.calls, 1);
+    must(keel_model_load(&back, path));
+    must(keel_model_learning_rate(back, &rate));
+    assert_true(rate == falling(&f, keel_model_steps_done(m)));
+    assert_string_equal(keel_model_schedule(back), "ExponentialDecay");
+    assert_true(same_bits(m, back));
+    keel_model_destroy(back);
+    keel_model_destroy(like);
+    keel_model_destroy(m);
+}
+
+static void a_rate_that_is_no_number_ends_the_fit_before_its_step(void **unused)
+{
+    (void)unused;
+    const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = BATCH, .epochs = 3,
+                                       .steps_per_epoch = 2, .no_shuffle = true };
+    keel_dataset *d = rows_of("small", 0);
+    keel_model *m, *like;
+    keel_history h;
+    falls f = { .ends = 5 }, g = { .ends = 1000 }; /* 3 steps are done */
+    must(keel_model_load(&m, "golden/optimizer_schedule.keras"));
+    must(keel_model_load(&like, "golden/optimizer_schedule.keras"));
+    must(keel_model_set_rate(m, falling, &f));
+    must(keel_model_set_rate(like, falling, &g));
+    assert_int_equal(keel_fit(m, strategy[1], d, &options, &h), KEEL_ENUMERIC);
+    assert_non_null(strstr(keel_error(), "the learning rate of step 6 is nan"));
+    keel_history_free(&h);
+    fit(like, 1, "small", 0, 1, 2);
+    assert_true(same_bits(m, like));
+    keel_dataset_destroy(d);
+    keel_model_destroy(like);
+    keel_model_destroy(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -446,6 +514,8 @@ int main(void)
         cmocka_unit_test(a_schedule_that_keel_does_not_have_waits_for_a_number),
         cmocka_unit_test(a_schedule_is_replaced_by_a_number),
         cmocka_unit_test(a_schedule_can_be_set),
+        cmocka_unit_test(a_function_can_give_the_rate),
+        cmocka_unit_test(a_rate_that_is_no_number_ends_the_fit_before_its_step),
     };
     return cmocka_run_group_tests(tests, start, finish);
 }

@@ -137,6 +137,20 @@ keel_status keel_model_set_learning_rate(keel_model *m, double rate);
  * Threads  one at a time on one model */
 keel_status keel_model_set_schedule(keel_model *m, const char *text);
 
+/* Let a function of the program give the learning rate, in place of the number or schedule that
+ * did: rate(context, step) for the steps done so far, 0 before the first. It is called once in each
+ * step, before the step, where the rate is asked for, and where the model is saved; by one thread
+ * at a time, mostly the caller's. A rate that is not finite ends a fit, with the model as it was
+ * before that step. A file has no function: it has the rate of the next step, as a schedule that
+ * stays there.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: not compiled
+ * Owns     context stays the caller's, and valid as long as the model has the function
+ * Threads  one at a time on one model
+ * Source   Keras: a subclass of LearningRateSchedule */
+keel_status keel_model_set_rate(keel_model *m, double (*rate)(void *context, int64_t step),
+                                void *context);
+
 /* Name the weights that weight decay leaves alone, in place of those named before. A name with a
  * slash is that of one weight ("dense/kernel"). Any other is looked for in the last part of all
  * names, and may be a regular expression ("bias", "^(gamma|beta)$"). It is not saved with the

@@ -119,7 +119,8 @@ class Job:
             failed = c.failure(status) if status < 0 else None
         if self.twin and self.twin.trains:
             self.twin.take_back()  # after a failure, too: the model is as after the last finished step
-        for raised in (x.raised for x in (self.run, *self.data)):
+        rates = self.twin.rates if self.twin else None
+        for raised in (x.raised for x in (rates, self.run, *self.data) if x):
             if raised is not None:
                 raise raised
         if self.run.interrupted:

@@ -171,6 +171,7 @@ Callback = struct(
     ("load_state", c_void_p),
     ("state_tensor", c_void_p),
 )
+Rate = ctypes.CFUNCTYPE(c_double, c_void_p, c_int64)
 Line = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 FitOptions = struct(
     "keel_fit_options",
@@ -360,6 +361,7 @@ FUNCTIONS = {  # name: (result, arguments); a result of None is nothing
     "model_load": (c_int, OUT, c_char_p),
     "model_load_without_state": (c_int, OUT, c_char_p),
     "model_destroy": (None, c_void_p),
+    "model_set_rate": (c_int, c_void_p, Rate, c_void_p),
     "model_save": (c_int, c_void_p, c_char_p),
     "model_save_weights": (c_int, c_void_p, c_char_p),
     "model_load_weights": (c_int, c_void_p, c_char_p),

@@ -1,6 +1,7 @@
 """A Keras model and the model of libkeel that is trained in its place. They meet in files, which have
 all that either knows: weights, the optimizer's state, the seeds of dropout."""
 
+import contextlib
 import os
 import shutil
 import sys
@@ -11,6 +12,7 @@ import numpy as np
 from . import _library as c
 from ._branches import DRAWS
 from ._model import Model
+from ._rates import Rates, own_schedule
 from ._scores import programs
 from ._traced import Optimizer, functional, needs_tracing
 from ._unsaved import exclude_from_weight_decay, refuse, whole_losses
@@ -40,8 +42,16 @@ class Twin:
             raise c.ArgumentError(f"model '{keras.name}' is not compiled: call its compile() first")
         if own:
             self.form = functional(sys.modules["keras"], keras, given[0], say)
+        schedule = own_schedule(inner_of(optimizer))
+        self.rates = schedule and Rates(sys.modules["keras"], inner_of(optimizer), schedule)
         if trains and not optimizer.built:
             optimizer.build(keras.trainable_variables)
+        with self.rates.hidden() if self.rates else contextlib.nullcontext():
+            self.write(own, given, say)
+
+    def write(self, own, given, say):
+        """The file of libkeel's model, and the model."""
+        keras, trains, optimizer = self.keras, self.trains, getattr(self.keras, "optimizer", None)
         if own and trains:
             self.optimizer = Optimizer(keras, self.form)
         elif own and optimizer is not None:
@@ -62,6 +72,8 @@ class Twin:
             refused = c.lib.keel_model_refused(self.model.handle)
             if trains and refused:
                 raise c.Unsupported(refused.decode())
+            if self.rates and trains:
+                self.rates.give(self.model)
             if trains:
                 exclude_from_weight_decay(keras, self.model)
         except BaseException:

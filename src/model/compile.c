@@ -104,24 +104,41 @@ keel_status keel_model_set_learning_rate(keel_model *m, double rate)
     return KEEL_OK;
 }
 
-keel_status keel_model_set_schedule(keel_model *m, const char *text)
+/* Takes the schedule, which is freed if it fails. */
+static keel_status take_schedule(keel_model *m, keel_model_optimizer *o, keel_object *rate)
 {
-    keel_model_optimizer *o = NULL;
-    keel_object rate = { 0 };
-    KEEL_TRY(only_optimizer(m, &o));
-    KEEL_TRY(keel_rate_parse(&rate, text));
-    char *name = keel_strdup(rate.type->name);
+    char *name = keel_strdup(rate->type->name);
     if (!name) {
-        keel_object_free(&rate);
+        keel_object_free(rate);
         return KEEL_ENOMEM;
     }
     keel_model_change(m, KEEL_LIVE_NUMBERS);
     keel_free(o->schedule);
     keel_object_free(&o->rate);
     o->schedule = name;
-    o->rate = rate;
+    o->rate = *rate;
     o->scheduled = true;
     return KEEL_OK;
+}
+
+keel_status keel_model_set_schedule(keel_model *m, const char *text)
+{
+    keel_model_optimizer *o = NULL;
+    keel_object rate = { 0 };
+    KEEL_TRY(only_optimizer(m, &o));
+    KEEL_TRY(keel_rate_parse(&rate, text));
+    return take_schedule(m, o, &rate);
+}
+
+keel_status keel_model_set_rate(keel_model *m, double (*function)(void *context, int64_t step),
+                                void *context)
+{
+    keel_model_optimizer *o = NULL;
+    KEEL_TRY(only_optimizer(m, &o));
+    keel_rate_call *call = keel_calloc(1, sizeof *call);
+    if (!call) return KEEL_ENOMEM;
+    *call = (keel_rate_call){ function, context };
+    return take_schedule(m, o, &(keel_object){ .type = &keel_rate_function.type, .args = call });
 }
 
 int64_t keel_model_steps_done(const keel_model *m)

@@ -115,8 +115,19 @@ keel_status keel_compiled_optimizer(const json_t *v, keel_model_compiled *c)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+/* The schedule of an optimizer, which has done so many steps: a new reference, NULL: no memory. A
+ * function's is a rate that stays as it is. */
+static json_t *schedule_config(const keel_model_optimizer *o, int64_t iterations)
+{
+    if (o->rate.type != &keel_rate_function.type) return keel_object_json(&o->rate);
+    const double now = keel_rate_function.at(o->rate.args, iterations);
+    return json_pack("{s:s,s:s,s:{s:f,s:i,s:f},s:n}", "module", "keras.optimizers.schedules",
+                     "class_name", "ExponentialDecay", "config", "initial_learning_rate", now,
+                     "decay_steps", 1, "decay_rate", 1.0, "registered_name");
+}
+
 /* The optimizer with its current learning rate: a new reference, NULL: no memory. */
-static json_t *optimizer_config(const keel_model_optimizer *o, json_t *written)
+static json_t *optimizer_config(const keel_model_optimizer *o, int64_t iterations, json_t *written)
 {
     json_t *config = json_incref(written);
     if (!json_is_object(json_object_get(config, "config"))) { /* a bare name */
@@ -129,7 +140,7 @@ static json_t *optimizer_config(const keel_model_optimizer *o, json_t *written)
     if (!failed && !o->schedule && (!rate || json_number_value(rate) != o->learning_rate))
         failed = json_object_set_new(args, "learning_rate", json_real(o->learning_rate)) != 0;
     if (!failed && o->scheduled)
-        failed = json_object_set_new(args, "learning_rate", keel_object_json(&o->rate)) != 0;
+        failed = json_object_set_new(args, "learning_rate", schedule_config(o, iterations)) != 0;
     if (!failed) return config;
     json_decref(config);
     return NULL;
@@ -143,7 +154,8 @@ static bool put_optimizers(const keel_model_compiled *c, json_t *multi)
         const keel_model_optimizer *o = &c->optimizer[i];
         json_t *in = o->pattern ? json_object_get(map_of(multi), "optimizer_map") : map_of(multi);
         const char *key = o->pattern ? o->pattern : "default_optimizer";
-        ok = json_object_set_new(in, key, optimizer_config(o, json_object_get(in, key))) == 0;
+        ok = json_object_set_new(in, key,
+                                 optimizer_config(o, c->iterations, json_object_get(in, key))) == 0;
     }
     return ok;
 }
@@ -157,7 +169,8 @@ bool keel_compiled_put_optimizer(const keel_model *m, json_t *config)
     json_t *outer = json_object_get(config, "optimizer"), *args = json_object_get(outer, "config");
     json_t *trains = c->wrapped ? json_object_get(args, "inner_optimizer") : outer, *inner;
     if (c->multi && !put_optimizers(c, trains)) return false;
-    inner = c->multi ? json_incref(trains) : optimizer_config(&c->optimizer[0], trains);
+    inner =
+        c->multi ? json_incref(trains) : optimizer_config(&c->optimizer[0], c->iterations, trains);
     if (c->wrapped || !keel_model_scales_loss(m))
         return c->wrapped ? json_object_set_new(args, "inner_optimizer", inner) == 0
                           : json_object_set_new(config, "optimizer", inner) == 0;

@@ -188,7 +188,7 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
     for (int w = 0; w < t->strategy->lanes.n_worker; w++) t->vote[w].bad = -1;
     for (int k = 0; k < t->n_mover; k++) {
         t->mover[k].rests = false;
-        keel_updater_begin(&t->mover[k].update);
+        KEEL_TRY(keel_updater_begin(&t->mover[k].update));
     }
     keel_team_run(t->strategy->team, keel_step_train_worker, t);
     for (int w = 0; p->timing && w < t->strategy->lanes.n_worker; w++)

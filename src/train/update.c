@@ -276,7 +276,7 @@ static int64_t moved_before(const keel_updater *u)
     return steps == KEEL_INT_NULL ? u->iterations : u->iterations / steps;
 }
 
-void keel_updater_begin(keel_updater *u)
+keel_status keel_updater_begin(keel_updater *u)
 {
     const int64_t steps = ((const keel_optimizer_common *)u->args)->gradient_accumulation_steps;
     u->moves = steps == KEEL_INT_NULL || (u->iterations + 1) % steps == 0;
@@ -285,6 +285,11 @@ void keel_updater_begin(keel_updater *u)
     const keel_rate *rate = (const keel_rate *)u->schedule.type;
     u->rate_now = rate ? rate->at(u->schedule.args, u->iterations) : u->learning_rate;
     u->number_now = o->number[f64] ? o->number[f64](u->args, moved_before(u) + 1, u->number) : 0;
+    if (isfinite(u->rate_now)) return KEEL_OK;
+    return keel_fail(KEEL_ENUMERIC,
+                     "the learning rate of step %lld is %g: its schedule must give "
+                     "numbers",
+                     (long long)u->iterations + 1, u->rate_now);
 }
 
 void keel_updater_end(keel_updater *u)

@@ -55,7 +55,7 @@ keel_status keel_updater_create(keel_updater *u, keel_program *p, const keel_obj
 void keel_updater_free(keel_updater *u);
 
 /* Called by one thread: before the workers of a step begin, and after its commit. */
-void keel_updater_begin(keel_updater *u);
+keel_status keel_updater_begin(keel_updater *u); /* KEEL_ENUMERIC: no learning rate */
 void keel_updater_end(keel_updater *u);
 
 /* Update a tile, or a part of one, by its gradient; for optimizers of one pass. */

@@ -399,6 +399,43 @@ def schedules_policies_and_frozen_layers():
     beside(frozen, lambda: (rows(), labels()))
 
 
+class Warmup(keras.optimizers.schedules.LearningRateSchedule):
+    """The schedule of Keras's example of a translation by a transformer; it has no get_config."""
+
+    def __init__(self, size=64, steps=5, ends=None):
+        self.size, self.steps, self.ends = float(size), steps, ends
+
+    def __call__(self, step):
+        if self.ends and step >= self.ends:
+            raise ArithmeticError("it ends here")
+        step = ops.cast(step, "float32")
+        return ops.rsqrt(self.size) * ops.minimum(ops.rsqrt(step + 1), step * self.steps**-1.5)
+
+
+@case
+def schedules_of_the_caller():
+    data = lambda: (rows(), labels())
+    seen = lambda: {"callbacks": [Seen(False)]}
+    for optimizer in (lambda: keras.optimizers.Adam(Warmup()), lambda: keras.optimizers.SGD(Warmup(), 0.9)):
+        m, k, mine, theirs = beside(lambda: mlp(optimizer()), data, seen, validation_split=0.2)
+        keel.fit(m, *data(), **PLAIN)  # goes on, and so does Keras
+        k.fit(*data(), **PLAIN)
+        equal(m, k)
+    m, k = mlp(keras.optimizers.SGD(Warmup(ends=10))), mlp(keras.optimizers.SGD(Warmup()))
+    m.set_weights(k.get_weights())
+    fails(ArithmeticError, lambda: keel.fit(m, *data(), **PLAIN), "it ends here")
+    k.fit(*data(), **{**PLAIN, "epochs": 1})  # 7 steps, and 3
+    k.fit(rows()[:24], labels()[:24], **{**PLAIN, "epochs": 1})
+    equal(m, k)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "m.keras")
+        m = mlp(keras.optimizers.SGD(Warmup()))
+        keel.fit(m, *data(), callbacks=[f"ModelCheckpoint('{path}')"], **PLAIN)
+        of_file = keras.models.load_model(path)
+        equal(of_file, m)
+        close(of_file.optimizer.learning_rate, m.optimizer.learning_rate, "the rate of the next step")
+
+
 @case
 def devices_do_not_change_the_bits_of_reproducible_fits():
     got = []

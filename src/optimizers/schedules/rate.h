@@ -13,6 +13,13 @@ typedef struct keel_rate {
 extern const keel_rate *const keel_rates[]; /* generated; ends with NULL */
 const keel_type *keel_rate_find(const char *name);
 
+/* A function of the program as a schedule. No file has it, and no text names it. */
+typedef struct keel_rate_call {
+    double (*rate)(void *context, int64_t step);
+    void *context;
+} keel_rate_call;
+extern const keel_rate keel_rate_function;
+
 /* A schedule as it is written in Python: "CosineDecay(0.1, 1000, alpha=0.01)". Arguments without a
  * name are those of the table in its order, which is Keras's. On failure *out is unchanged.
  *
