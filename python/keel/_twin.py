@@ -15,7 +15,7 @@ from ._model import Model
 from ._rates import Rates, own_schedule
 from ._scores import programs
 from ._traced import Optimizer, functional, needs_tracing
-from ._unsaved import exclude_from_weight_decay, refuse, whole_losses
+from ._unsaved import exclude_from_weight_decay, plain_initializers, refuse, whole_losses
 
 
 def is_keras(model):
@@ -61,8 +61,10 @@ class Twin:
         self.folder = tempfile.mkdtemp(prefix="keel-")
         try:
             path = os.path.join(self.folder, "model.keras")
-            with whole_losses(keras), programs(sys.modules["keras"], keras, self.form, given, say):
-                self.form.save(path)
+            library = sys.modules["keras"]
+            with whole_losses(keras), programs(library, keras, self.form, given, say):
+                with plain_initializers(library, self.form):
+                    self.form.save(path)
             try:
                 self.model = Model(path, trains)
             except c.Error as error:

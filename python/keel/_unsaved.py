@@ -5,6 +5,7 @@ import ctypes
 
 from . import _library as c
 from ._library import check, lib
+from ._traced import module_of
 
 
 def refuse(keras):
@@ -32,6 +33,24 @@ def whole_losses(keras):
     finally:
         for loss in changed:
             del loss.get_config
+
+
+@contextlib.contextmanager
+def plain_initializers(keras, form):
+    """While the model is saved, initializers of the caller's own are Keras's: the weights are there."""
+    put, of_keras = [], keras.initializers.Zeros()
+    for layer in form._flatten_layers():
+        for name, value in vars(layer).items():
+            own = callable(value) and not module_of(value).startswith("keras.")
+            if name.endswith("_initializer") and own:
+                put.append((vars(layer), name, value))
+    for attributes, name, _ in put:
+        attributes[name] = of_keras
+    try:
+        yield
+    finally:
+        for attributes, name, value in put:
+            attributes[name] = value
 
 
 def flat(values):

@@ -134,6 +134,24 @@ def arguments_that_files_of_keras_leave_out():
 
 
 @case
+def initializers_of_the_caller():
+    class Small(keras.initializers.Initializer):
+        def __call__(self, shape, dtype=None):
+            return keras.random.normal(shape, stddev=0.1, dtype=dtype, seed=4)
+
+    def make():
+        ones = lambda shape, dtype=None: 0.1 * ops.ones(shape, dtype)
+        i = layers.Input((5, 9))
+        x = layers.LSTM(6, kernel_initializer=Small(), recurrent_initializer=ones)(i)
+        m = keras.Model(i, layers.Dense(4, "softmax", kernel_initializer=Small(), bias_initializer=ones)(x))
+        m.compile("sgd", SPARSE)
+        return m
+
+    m, *_ = beside(make, lambda: (rows(0, 5, 9), labels()))
+    assert isinstance(m.layers[-1].kernel_initializer, Small)
+
+
+@case
 def types_that_are_made_wider():
     beside(mlp, lambda: (rows().astype("float64"), labels().astype("int8")))
     beside(mlp, lambda: (rows().astype("float16"), labels().astype("uint16")))
