@@ -11,8 +11,10 @@ import numpy as np
 
 from . import _library as c
 from . import _rows
-from ._means import losses_give_means, values_of_rows
+from ._means import values_of_rows
 from ._traced import Tracer, module_of, one_line
+from ._totals import CLASS as TOTALS
+from ._totals import Totals
 
 CLASS = "KeelValues"
 
@@ -134,8 +136,8 @@ class Scores:
             return self.written(leaf)
         losses = self.keras.losses
         loss = leaf if isinstance(leaf, losses.Loss) else keras_loss(self.keras, leaf)
-        program = self.program(loss.name, loss.call, output, False)
-        return {"class_name": CLASS, "config": {"reduction": loss.reduction, "program": program}}
+        found = self.program(loss.name, loss.call, output, False)
+        return {"class_name": found.pop("class"), "config": {"reduction": loss.reduction, **found}}
 
     def weighted_metric(self, leaf, output):
         return self.metric(leaf, output, True)
@@ -149,11 +151,11 @@ class Scores:
         options = getattr(metric, "_fn_kwargs", None) or {}
         call = lambda y_true, y_pred: function(y_true, y_pred, **options)
         try:
-            program = self.program(name, call, output, True, weighs)
+            found = self.program(name, call, output, True, weighs)
         except c.Unsupported as error:  # libkeel will leave it out
             self.say(str(error))
             return self.written(leaf)
-        return {"class_name": CLASS, "config": {"name": name, "program": program}}
+        return {"class_name": found.pop("class"), "config": {"name": name, **found}}
 
     # ---- the program -----------------------------------------------------------------------------
 
@@ -161,6 +163,7 @@ class Scores:
         raise c.Unsupported(f"'{name}' is a Python function, which Keel cannot take as a program: {why}")
 
     def program(self, name, call, output, is_metric, weighs=True):
+        """The class of a loss or metric that computes it, and the arguments of that class."""
         keras = self.keras
         target, prediction = self.targets[output], self.model.outputs[output]
         if target is None:
@@ -173,60 +176,110 @@ class Scores:
         if not is_metric:  # a loss gets real numbers
             kind = real
         y_true = inputs[0] if kind == real else keras.ops.cast(inputs[0], kind)
-        tracer = Tracer(keras)
-        tracer.root = inputs[1]
-        tracer.branches.refuse = lambda _, why: self.refuse(name, why)
+        values = self.called(name, lambda: call(y_true, inputs[1]), inputs[1])
+        made_up = MadeUp(keras, call, kind, shape, prediction.shape[1:], real)
+        refuse = lambda why: self.refuse(name, why)
+        weighed = self.weighted and weighs
         try:
-            with tracer.open(), losses_give_means(keras):
-                values = call(y_true, inputs[1])
-        except c.Error:
-            raise
-        except Exception as error:
-            self.refuse(name, f"{one_line(error)}; it must be of keras.ops")
-        if not isinstance(values, keras.KerasTensor):
-            self.refuse(name, "it is not computed of y_true and y_pred")
-        by_rows = values_of_rows(keras, values, lambda why: self.refuse(name, why))
+            if weighed and not is_metric and not values.shape:
+                raise c.Unsupported  # by its weight each row counts as the whole number
+            by_rows = values_of_rows(keras, values, refuse)
+        except c.Unsupported:
+            if is_metric or values.shape:
+                raise
+            return self.totals(values, inputs, made_up, refuse)
         of_rows = by_rows is values  # as the function gives them
-        if not of_rows and self.weighted and weighs:
-            self.refuse(
-                name,
-                "a part of it is one number for a batch, so weights of rows cannot weigh it: give one for each row",
+        if not of_rows and weighed:
+            refuse(
+                "a part of it is one number for a batch, so weights of rows cannot weigh it: give one for each row"
             )
         if not of_rows and is_metric:
             self.say(
                 f"metric '{name}' gives one number for a batch; its mean is over rows here, and over batches in Keras"
             )
         if by_rows.shape[0] is not None:
-            self.refuse(name, f"its result has shape {by_rows.shape}, of which the first dim is not the rows")
+            refuse(f"its result has shape {by_rows.shape}, of which the first dim is not the rows")
         values = keras.ops.expand_dims(keras.ops.cast(by_rows, real), -1)
-        made = keras.Model(list(inputs), values, name="values")
-        if made.variables:
-            self.refuse(name, "it has weights")
-        self.check(name, call, made, of_rows, kind, shape, prediction.shape[1:], real)
-        return keras.saving.serialize_keras_object(made)
+        made = self.model_of(inputs, values, refuse)
+        made_up.check(made, refuse, None if of_rows else np.mean)
+        return {"class": CLASS, "program": keras.saving.serialize_keras_object(made)}
 
-    def check(self, name, call, program, of_rows, kind, shape, prediction, real):
-        """For made-up rows the function gives the same, and a row does not depend on the others."""
-        keras, rng = self.keras, np.random.default_rng(0)
-        size = lambda dims: (5, *(d or 4 for d in dims))
-        y_true = rng.integers(0, 2, size(shape)).astype(real)
-        y_pred = rng.random(size(prediction)).astype(real)
-        numbers = lambda t: np.asarray(keras.ops.convert_to_numpy(t), "float64")
-        tensor = keras.ops.convert_to_tensor
-        all_rows = None
+    def called(self, name, call, root):
+        """What the function makes of symbolic tensors."""
+        tracer = Tracer(self.keras)
+        tracer.root = root
+        tracer.branches.refuse = lambda _, why: self.refuse(name, why)
+        try:
+            with tracer.open(), flat_rows(self.keras):
+                values = call()
+        except c.Error:
+            raise
+        except Exception as error:
+            self.refuse(name, f"{one_line(error)}; it must be of keras.ops")
+        if not isinstance(values, self.keras.KerasTensor):
+            self.refuse(name, "it is not computed of y_true and y_pred")
+        return values
+
+    def model_of(self, inputs, values, refuse):
+        made = self.keras.Model(list(inputs), values, name="values")
+        if made.variables:
+            refuse("it has weights")
+        return made
+
+    def totals(self, number, inputs, made_up, refuse):
+        totals = Totals(self.keras, number, refuse)
+        made = self.model_of(inputs, self.keras.ops.cast(totals.terms, inputs[1].dtype), refuse)
+        made_up.check(made, refuse, totals.number)
+        program = self.keras.saving.serialize_keras_object(made)
+        return {"class": TOTALS, "program": program, "total": totals.steps}
+
+
+@contextlib.contextmanager
+def flat_rows(keras):
+    """Numbers of all rows in one dim, as of reshape(y, [-1]), stay with their rows: they are added up anyway."""
+    ops, reshape, ravel = keras.ops, keras.ops.reshape, keras.ops.ravel
+
+    def flat(x, newshape=(-1,)):
+        alone = isinstance(newshape, int) or tuple(newshape) == (-1,)
+        dims = tuple(x.shape)[1:] if isinstance(x, keras.KerasTensor) and x.shape[:1] == (None,) else ()
+        several = dims and None not in dims and np.prod(dims) > 1
+        return reshape(x, (-1, int(np.prod(dims))) if alone and several else newshape)
+
+    ops.reshape = ops.ravel = flat
+    try:
+        yield
+    finally:
+        ops.reshape, ops.ravel = reshape, ravel
+
+
+class MadeUp:
+    """Rows on which a function and its program are compared."""
+
+    def __init__(self, keras, call, kind, shape, prediction, real):
+        rng, size = np.random.default_rng(0), lambda dims: (5, *(d or 4 for d in dims))
+        self.keras, self.call, self.kind = keras, call, kind
+        self.y_true = rng.integers(0, 2, size(shape)).astype(real)
+        self.y_pred = rng.random(size(prediction)).astype(real)
+
+    def check(self, program, refuse, number):
+        """A row does not depend on the others, and the function gives the same: values, or, where it gives
+        one for a batch, number(values of all rows)."""
+        numbers = lambda t: np.asarray(self.keras.ops.convert_to_numpy(t), "float64")
+        same = lambda a, b: np.shape(a) == np.shape(b) and np.allclose(a, b, 1e-4, 1e-5, equal_nan=True)
+        tensor, all_rows = self.keras.ops.convert_to_tensor, None
         for rows in (5, 2):
-            mine = numbers(program([y_true[:rows], y_pred[:rows]]))[..., 0]
-            if len(mine) != rows:
-                self.refuse(name, "it does not give a value for each row")
+            y_true, y_pred = self.y_true[:rows], self.y_pred[:rows]
             try:
-                theirs = numbers(call(tensor(y_true[:rows].astype(kind)), tensor(y_pred[:rows])))
+                mine = numbers(program([y_true, y_pred]))
+                theirs = numbers(self.call(tensor(y_true.astype(self.kind)), tensor(y_pred)))
             except Exception as error:
-                self.refuse(name, one_line(error))
-            same = lambda a, b: a.shape == b.shape and np.allclose(a, b, 1e-4, 1e-5, equal_nan=True)
-            if not (same(mine, theirs) if of_rows else same(mine.mean(), theirs.mean())):
-                self.refuse(name, "the program gives other values")
+                refuse(one_line(error))
+            if len(mine) != rows:
+                refuse("it does not give a value for each row")
+            if not (same(number(mine), theirs.mean()) if number else same(mine[..., 0], theirs)):
+                refuse("the program gives other values")
             if all_rows is not None and not same(mine, all_rows[:rows]):
-                self.refuse(name, "the value of a row depends on other rows")
+                refuse("the value of a row depends on other rows")
             all_rows = mine
 
 

@@ -1,7 +1,7 @@
 /* The part that losses share: look-up by name, the divisor, and the match of targets with
  * predictions. */
 #include "losses/loss.h"
-#include "losses/values.h"
+#include "losses/totals.h"
 #include <string.h>
 
 const keel_type *keel_loss_find(const char *name)
@@ -9,6 +9,7 @@ const keel_type *keel_loss_find(const char *name)
     for (int i = 0; keel_losses[i]; i++)
         if (keel_type_is(&keel_losses[i]->type, name)) return &keel_losses[i]->type;
     if (!strcmp(name, KEEL_VALUES)) return &keel_loss_values.type;
+    if (!strcmp(name, KEEL_TOTALS)) return &keel_loss_totals.type;
     return keel_loss_registered(name);
 }
 

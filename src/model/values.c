@@ -1,6 +1,6 @@
 /* The programs of losses and metrics; see losses/values.h. */
 #include "base/memory.h"
-#include "losses/values.h"
+#include "losses/totals.h"
 #include "model/parts.h"
 
 static keel_status check(const keel_model *p)
@@ -17,8 +17,8 @@ static keel_status check(const keel_model *p)
 
 keel_status keel_model_read_values(const keel_model *m, const keel_object *o, keel_model **out)
 {
-    const bool values =
-        o->type == &keel_loss_values.type || o->type == &keel_metric_values_mean.type;
+    const bool values = o->type == &keel_loss_values.type || o->type == &keel_loss_totals.type ||
+                        o->type == &keel_metric_values_mean.type;
     keel_model *p = NULL;
     *out = NULL;
     if (!values) return KEEL_OK;

@@ -50,6 +50,16 @@ def largest(y_true, y_pred):
     return ops.max(ops.abs(y_true - y_pred), axis=-1)
 
 
+def ratio(y_true, y_pred):
+    there = ops.cast(y_true > 0.5, y_pred.dtype)
+    return ops.sum(ops.square(y_true - y_pred) * there) / ops.maximum(ops.sum(there), 1.0)
+
+
+def overlap_of_the_batch(y_true, y_pred):
+    shared = ops.sum(y_true * y_pred, axis=0)
+    return 1 - ops.mean((2 * shared + 1) / (ops.sum(y_true + y_pred, axis=0) + 1))
+
+
 class Summed(keras.losses.Loss):
     def call(self, y_true, y_pred):
         return ops.sum(ops.exp(0.25 * (y_pred - y_true)), axis=-1)
@@ -67,6 +77,9 @@ def main():
         (overlap, True, False),
         (Summed(reduction="sum"), False, False),
         (Summed(reduction="mean_with_sample_weight"), True, False),
+        (ratio, False, False),
+        (ratio, True, False),
+        (overlap_of_the_batch, False, False),
         (squares, True, True),
         (None, False, True),
     ]:

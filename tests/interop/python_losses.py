@@ -130,7 +130,7 @@ def losses_and_metrics_of_the_caller():
         keel.fit(same, read, **PLAIN)
         equal(m, same)
         batch = mlp()
-        batch.compile("sgd", of_the_batch)
+        batch.compile("sgd", lambda y, p: ops.mean(p) + entropy_of_labels(y, p))
         fails(keel.Unsupported, lambda: keel.fit(batch, weighed, verbose=0), "one for each row")
 
     def several():
@@ -181,11 +181,13 @@ def functions_that_are_no_program_are_refused():
         return keel.fit(m, rows(), rows(1, 2), verbose=0, **options)
 
     for loss, *parts in [
-        (lambda y, p: ops.mean(y * p) / ops.mean(p**2), "TrueDivide", "no mean over its rows"),
         (lambda y, p: ops.mean(y * p) * ops.square(y - p), "a product with it"),
-        (lambda y, p: ops.sqrt(ops.mean(ops.square(y - p))), "Sqrt"),
+        (lambda y, p: ops.tanh(ops.mean(ops.square(y - p))), "Tanh of sums over its rows"),
+        (lambda y, p: ops.mean(ops.square(y - ops.mean(y))) + ops.sum(p), "compares rows with sums"),
+        (lambda y, p: ops.max(ops.mean(p, axis=0)), "Max of sums over its rows"),
+        (lambda y, p: ops.max(p) * ops.mean(y), "not understood"),
         (lambda y, p: ops.square(p - ops.mean(p, axis=0)), "depends on other rows"),
-        (lambda y, p: ops.sum(ops.reshape(y - p, [-1])), "no mean"),
+        (lambda y, p: ops.sum(ops.flip(p, axis=0) * y), "depends on other rows"),
         (lambda y, p: ops.square(p - ops.flip(p, axis=0)), "depends on other rows"),
         (lambda y, p: tf.square(y - p), "keras.ops"),
         (lambda y, p: 1.0, "not computed of"),
@@ -195,10 +197,11 @@ def functions_that_are_no_program_are_refused():
     ]:
         fails(keel.Unsupported, lambda: fitted(loss), *parts)
     weights = {"sample_weight": np.ones(ROWS, "float32")}
-    fails(keel.Unsupported, lambda: fitted(of_the_batch, **weights), "one for each row")
-    fails(keel.Unsupported, lambda: fitted(of_the_batch, class_weight={0: 2.0}), "one for each row")
+    both = lambda y, p: ops.mean(p) + ops.square(y - p)
+    fails(keel.Unsupported, lambda: fitted(both, **weights), "one for each row")
+    fails(keel.Unsupported, lambda: fitted(both, class_weight={0: 2.0}), "one for each row")
     tested = {"validation_data": (rows(), rows(1, 2), weights["sample_weight"])}
-    fails(keel.Unsupported, lambda: fitted(of_the_batch, **tested), "one for each row")
+    fails(keel.Unsupported, lambda: fitted(both, **tested), "one for each row")
     fails(keel.ArgumentError, lambda: fitted({"none": squares}), "none")
     m = keras.Sequential([layers.Input((9,)), layers.Dense(2)])
     m.compile("sgd", squares)
@@ -213,6 +216,60 @@ def functions_that_are_no_program_are_refused():
         assert any(
             part in str(w.message) for w in said
         ), f"'{part}' is not in {[str(w.message) for w in said]}"
+
+
+@case
+def one_number_for_a_batch():
+    """A loss of sums over all rows of a step."""
+
+    def masked(y, p):
+        there = ops.cast(y > 0.2, p.dtype)
+        return ops.sum(ops.square(y - p) * there) / ops.maximum(ops.sum(there), 1.0)
+
+    def dice(y, p):  # of each class, over the batch
+        shared, all = ops.sum(y * p, axis=0), ops.sum(y + p, axis=0)
+        return 1 - ops.mean((2 * shared + 1) / (all + 1))
+
+    def determination(y, p):
+        rest, spread = ops.sum(ops.square(y - p)), ops.sum(ops.square(y)) - ops.square(ops.sum(y)) / 20
+        return rest / (spread + 1e-3)
+
+    def geometric(y, p):
+        return ops.exp(0.5 * ops.log(ops.mean(ops.abs(y - p)) * ops.mean(p**2)))
+
+    root = lambda y, p: ops.sqrt(ops.mean(ops.square(y - p)))
+
+    def flat_dice(y, p):
+        y, p = ops.reshape(y, [-1]), ops.ravel(p)
+        return 1 - (2 * ops.sum(y * p) + 1) / (ops.sum(y) + ops.sum(p) + 1)
+
+    class Masked(keras.losses.Loss):
+        def call(self, y, p):
+            return masked(y, p)
+
+    def make(loss, dtype=None):
+        def made():
+            m = keras.Sequential([layers.Input((9,)), layers.Dense(6, "tanh"), layers.Dense(4, "sigmoid")])
+            m.compile(keras.optimizers.SGD(0.1, momentum=0.5), loss, metrics=["mae"])
+            return m
+
+        return made
+
+    y, weight = (rows(1, 4) > 0).astype("float32"), np.arange(ROWS) % 3 + 0.5
+    for loss in masked, dice, determination, geometric, root, flat_dice, Masked(reduction="sum"):
+        m, k, *_ = beside(make(loss), lambda: (rows(), y), validation_split=0.2, epochs=2)
+        close(keel.evaluate(m, rows(), y, verbose=0), k.evaluate(rows(), y, verbose=0), "evaluate")
+    for loss in masked, Masked(reduction="sum"), Masked(reduction="mean_with_sample_weight"), of_the_batch:
+        beside(make(loss), lambda: (rows(), y), epochs=2, sample_weight=weight)
+    beside(make(dice), lambda: (rows(), y), epochs=2, class_weight={0: 0.5, 2: 2.0})
+
+    def two():
+        i = layers.Input((9,))
+        m = keras.Model(i, [layers.Dense(4, name="kind")(i), layers.Dense(4, name="size")(i)])
+        m.compile("sgd", [masked, root], loss_weights=[0.5, 2.0])
+        return m
+
+    beside(two, lambda: (rows(), [y, rows(1, 4)]), epochs=2)
 
 
 class Adds(layers.Layer):
