@@ -314,8 +314,8 @@ def check_values(keras, model, form):
 
     def results(m):
         outputs = keras.tree.flatten(m(x, training=False))
-        masks, losses = map(_masks.mask_of, outputs), keras.ops.sum([keras.ops.sum(v) for v in m.losses])
-        return list(map(numbers, (*outputs, *masks, losses)))
+        losses = sum(numbers(v).sum() for v in m.losses)
+        return [*map(numbers, (*outputs, *map(_masks.mask_of, outputs))), losses]
 
     try:
         with middles(keras):
