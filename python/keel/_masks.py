@@ -53,10 +53,14 @@ def unmarked(keras, t):
     return t if mask_of(t) is None else keras.ops.squeeze(keras.ops.expand_dims(t, -1), -1)
 
 
-def read_by_keras(keras, layer, args, kwargs):
-    """Without a query_mask that Keras 3.15 overwrites by that of the query, which has none. Should another Keras
-    read it, the graph will give other values than the class."""
-    if not isinstance(layer, keras.layers.MultiHeadAttention) or kwargs.get("query_mask") is None:
-        return kwargs
-    query = kwargs.get("query", args[0] if args else None)
-    return kwargs if mask_of(query) is not None else {**kwargs, "query_mask": None}
+def as_libkeel_reads(keras, layer, args, kwargs):
+    """The arguments with the mask of a Softmax by its name, and without a query_mask that Keras 3.15 overwrites by
+    that of the query, which has none. Should another Keras read it, the graph will give other values than the
+    class."""
+    if isinstance(layer, keras.layers.Softmax) and len(args) == 2:
+        return args[:1], {**kwargs, "mask": args[1]}
+    if isinstance(layer, keras.layers.MultiHeadAttention) and kwargs.get("query_mask") is not None:
+        query = kwargs.get("query", args[0] if args else None)
+        if mask_of(query) is None:
+            return args, {**kwargs, "query_mask": None}
+    return args, kwargs

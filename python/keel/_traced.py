@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _library as c
 from . import _added, _masks
-from ._branches import Branches, middles
+from ._branches import Branches, middles, node_of, nodes_behind
 from ._means import losses_give_means
 from ._rows import as_array, first_of
 from ._weights import StandIns, a_number_of_each_row, give, graph_with_rows
@@ -84,7 +84,7 @@ class Tracer:
         if inlined:
             return self.inline(layer, args, kwargs)
         activation = own_activation(layer)
-        kwargs = _masks.read_by_keras(self.keras, layer, args, kwargs)
+        args, kwargs = _masks.as_libkeel_reads(self.keras, layer, args, kwargs)
         out = self.of_keras(original, self.without_activation(layer) if activation else layer, args, kwargs)
         return _masks.marked(self.keras, activation(out), _masks.mask_of(out)) if activation else out
 
@@ -93,9 +93,19 @@ class Tracer:
         self.inside += 1
         try:
             with self.stand_ins.away():
-                return original(layer, *args, **kwargs)
+                out = original(layer, *args, **kwargs)
         finally:
             self.inside -= 1
+        return self.closed(layer, args, out)
+
+    def closed(self, layer, args, out):
+        """The result of an EinsumDense, whose output_shape may leave dims open that its input has."""
+        if not isinstance(layer, self.keras.layers.EinsumDense) or None not in out.shape[1:]:
+            return out
+        terms, result = layer.equation.split("->")
+        sizes = dict(zip(terms.split(",")[0], args[0].shape)) if args and "..." not in terms else {}
+        dims = [d or sizes.get(letter) for letter, d in zip(result, out.shape)][1:]
+        return out if None in dims else self.keras.ops.reshape(out, (-1, *dims))
 
     def value_of(self, original, v):
         """What a variable's `value` gives: a number read in a `call` would stay as it is in the graph."""
@@ -198,7 +208,7 @@ class Tracer:
         """Not while another thread calls layers: it changes Layer's own __call__. The number of rows is not
         known here: it is -1, as reshape takes it."""
         layer_class, ops, tracer = self.keras.layers.Layer, self.keras.ops, self
-        call, shape, reshape = layer_class.__call__, ops.shape, ops.reshape
+        call, shape, reshape, repeat = layer_class.__call__, ops.shape, ops.reshape, ops.repeat
         broadcast_to, tile, item = ops.broadcast_to, ops.tile, self.keras.KerasTensor.__getitem__
 
         def tiled(x, repeats):
@@ -209,13 +219,26 @@ class Tracer:
             x = tracer.in_each_row(x, (-1, *dims[1:]))
             return x if set(repeats[1:]) <= {1} else tile(x, (1, *repeats[1:]))
 
+        def repeated(x, repeats, axis=None):
+            if isinstance(repeats, int) and repeats == -1 and axis == 0:
+                return tracer.in_each_row(x, (-1, *x.shape[1:]))
+            return repeat(x, repeats, axis)
+
+        def reshaped(x, newshape):
+            newshape = known(newshape)
+            rows = isinstance(newshape, tuple) and newshape[:1] == (-1,) and newshape.count(-1) == 2
+            if rows and isinstance(x, tracer.keras.KerasTensor):  # one is the rest of a row
+                rest = np.prod(x.shape[1:]) // -np.prod(newshape[1:])
+                newshape = (-1, *(int(rest) if d == -1 else d for d in newshape[1:]))
+            return reshape(x, newshape)
+
         def broadcast(x, shape):
             shape = known(shape)
             return tracer.in_each_row(x, shape) if shape[:1] == (-1,) else broadcast_to(x, shape)
 
         layer_class.__call__ = lambda layer, *args, **kwargs: tracer.call(call, layer, args, kwargs)
         ops.shape = lambda x: known(shape(x))
-        ops.reshape = lambda x, newshape: reshape(x, known(newshape))
+        ops.reshape, ops.repeat = reshaped, repeated
         ops.tile, ops.broadcast_to = tiled, broadcast
         # Keras takes no slice of the first dim, which may be that of a weight, and no new one before it
         alone = lambda key: key is None or isinstance(key, slice)
@@ -224,7 +247,7 @@ class Tracer:
             with self.branches.open(), losses_give_means(self.keras), _added.collected(self.keras, self):
                 yield
         finally:
-            layer_class.__call__, ops.shape, ops.reshape = call, shape, reshape
+            layer_class.__call__, ops.shape, ops.reshape, ops.repeat = call, shape, reshape, repeat
             ops.tile, ops.broadcast_to, self.keras.KerasTensor.__getitem__ = tile, broadcast_to, item
 
 
@@ -236,13 +259,27 @@ def inputs_of(keras, model, x):
     """New inputs: those of a Functional model, or such as the arrays `x` are, by shape and type."""
     struct = getattr(getattr(model, "_functional", model), "_inputs_struct", None)
     if struct is not None:
-        return keras.tree.map_structure(
-            lambda t: keras.Input(batch_shape=t.shape, dtype=t.dtype, name=t._keras_history.operation.name),
-            struct,
-        )
+        name = lambda t: t._keras_history.operation.name
+        rows = shapes_by_name([name(t) for t in keras.tree.flatten(struct)], x)
+
+        def like(t):  # a dim that is open has what the rows have: code of the caller computes with it
+            dims = rows.get(name(t), ())
+            dims = dims if len(dims) == len(t.shape) else t.shape
+            closed = [a if d is None else d for d, a in zip(t.shape[1:], dims[1:])]
+            return keras.Input(closed, dtype=t.dtype, name=name(t))
+
+        return keras.tree.map_structure(like, struct)
     if x is None:
         refuse(model, "its inputs are known from arrays, or from data that can be begun anew")
     return keras.tree.map_structure(lambda a: keras.Input(a.shape[1:], dtype=a.dtype.name), x)
+
+
+def shapes_by_name(names, x):
+    """Of arrays for these inputs, as far as there are any."""
+    if isinstance(x, dict):
+        return {name: np.shape(x[name]) for name in names if name in x}
+    arrays = list(x) if isinstance(x, (list, tuple)) else [] if x is None else [x]
+    return dict(zip(names, map(np.shape, arrays)))
 
 
 def is_still(model):
@@ -260,7 +297,23 @@ def with_names(keras, outputs, names):
     return keras.tree.pack_sequence_as(outputs, flat)
 
 
-def trace(keras, model, x):
+def make_names_unique(keras, outputs, at_end):
+    """Layers of several classes may have one name, which no Functional model may. at_end: an ExitStack, which
+    gives them their names back."""
+    taken = set()
+    operations = {id(n.operation): n.operation for n in nodes_behind(keras, outputs).values()}
+    makers = [node_of(t).operation for t in outputs]
+    for operation in {**{id(o): o for o in makers}, **operations}.values():
+        name, k = operation.name, 0
+        while operation.name in taken:
+            k += 1
+            operation.name = f"{name}_{k}"
+        taken.add(operation.name)
+        if k:
+            at_end.callback(setattr, operation, "name", name)
+
+
+def trace(keras, model, x, at_end):
     """The Functional model, and names of layers that are slow in it."""
     tracer = Tracer(keras)
     inputs = inputs_of(keras, model, x)
@@ -271,8 +324,10 @@ def trace(keras, model, x):
         names = getattr(model, "output_names", None)
         outputs = _added.with_losses(keras, outputs, tracer.branches.added, names)
         slow = ()
+        make_names_unique(keras, keras.tree.flatten(outputs), at_end)
         if tracer.stand_ins.used(outputs):
             outputs, slow = graph_with_rows(keras, inputs, outputs, tracer.root, tracer.stand_ins)
+            make_names_unique(keras, keras.tree.flatten(outputs), at_end)
         if is_still(model):  # a model within, which is never told that it is trained
             within = keras.Model(inputs, outputs, name=f"{model.name}_graph")
             inputs = keras.tree.map_structure(
@@ -328,9 +383,10 @@ def check_values(keras, model, form):
             refuse(model, "the graph gives other values, masks or losses")
 
 
-def functional(keras, model, data, say):
+def functional(keras, model, data, say, at_end):
     """The same model of Keras's layers alone, with the same variables; not compiled. `data`: x of the run.
-    `say` is told what its author may not have meant."""
+    `say` is told what its author may not have meant. Until at_end, an ExitStack, is closed, layers may have
+    other names."""
     x, *_ = first_of(data)
     if x is not None:
         x = keras.tree.map_structure(lambda a: as_array(a, "x"), x)
@@ -339,7 +395,7 @@ def functional(keras, model, data, say):
             refuse(model, f"it has a {name} of its own")
     if not model.built and x is not None:
         model(keras.tree.map_structure(lambda a: a[:1], x))
-    form, slow = trace(keras, model, x)
+    form, slow = trace(keras, model, x, at_end)
     check_variables(keras, model, form)
     check_values(keras, model, form)
     for name in slow:

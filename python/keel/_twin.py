@@ -40,13 +40,15 @@ class Twin:
             )
         if trains and optimizer is None:
             raise c.ArgumentError(f"model '{keras.name}' is not compiled: call its compile() first")
-        if own:
-            self.form = functional(sys.modules["keras"], keras, given[0], say)
         schedule = own_schedule(inner_of(optimizer))
         self.rates = schedule and Rates(sys.modules["keras"], inner_of(optimizer), schedule)
-        if trains and not optimizer.built:
-            optimizer.build(keras.trainable_variables)
-        with self.rates.hidden() if self.rates else contextlib.nullcontext():
+        with contextlib.ExitStack() as at_end:
+            if own:
+                self.form = functional(sys.modules["keras"], keras, given[0], say, at_end)
+            if trains and not optimizer.built:
+                optimizer.build(keras.trainable_variables)
+            if self.rates:
+                at_end.enter_context(self.rates.hidden())
             self.write(own, given, say)
 
     def write(self, own, given, say):

@@ -278,6 +278,8 @@ class Graph:
         if name == "Take" and operation.axis == 0 and self.is_free(args[0]) and self.is_tensor(args[1]):
             if len(args[0].shape) == 2:
                 return self.embedding(args[0].variable)(args[1])
+        if name == "ConvertToTensor" and operation.dtype in (None, out.dtype) and alone:
+            return args[0]
         if alone:
             order = self.order_of(operation, name, len(args[0].shape)) if isinstance(args[0], Alone) else None
             make = self.maker(operation, name, args, order, out.shape)
@@ -312,6 +314,9 @@ class Graph:
             return lambda: function([a.rows() for a in x], axis=axis if axis < 0 else axis + 1)
         if not isinstance(x, Alone):
             return None
+        if name == "Slice":
+            key = [slice(int(at), int(at) + n) for at, n in zip(args[1], shape)]
+            return lambda: x.rows()[(slice(None), *key)]
         if name in RESHAPES:
             return lambda: ops.reshape(x.rows(), (-1, *shape))
         if name == "BroadcastTo":
