@@ -13,10 +13,15 @@
 
 enum { BATCH = 16, ROWS = 26, WIDEST = 48 };
 
-/* Dense on a row; Conv2D on an image; Dense on steps, of which those that are 0 are masked. */
-typedef enum kind_of_model { VECTOR, IMAGE, STEPS } kind_of_model;
-static const keel_shape inputs[] = { { 1, { 6 } }, { 3, { 4, 4, 3 } }, { 2, { 5, 3 } } };
-static const keel_shape targets[] = { { 1, { 4 } }, { 3, { 4, 4, 2 } }, { 2, { 5, 2 } } };
+/* Dense on a row; Conv2D on an image; Dense on steps, of which those that are 0 are masked; Dense
+ * of one number, whose targets have no last dim. */
+typedef enum kind_of_model { VECTOR, IMAGE, STEPS, NUMBER } kind_of_model;
+static const char *const kind_names[] = { "vector", "image", "steps", "number" };
+static const keel_shape inputs[] = {
+    { 1, { 6 } }, { 3, { 4, 4, 3 } }, { 2, { 5, 3 } }, { 1, { 6 } }
+};
+static const keel_shape targets[] = { { 1, { 4 } }, { 3, { 4, 4, 2 } }, { 2, { 5, 2 } }, { 0 } };
+static const int units[] = { 4, 2, 2, 1 };
 
 static int64_t number(int64_t i, int64_t k, int64_t step, int64_t modulus)
 {
@@ -25,11 +30,12 @@ static int64_t number(int64_t i, int64_t k, int64_t step, int64_t modulus)
 
 static keel_model *model_of(kind_of_model kind)
 {
-    const keel_arg *const conv = KEEL_ARGS(
-        KEEL_ARG_STR("name", "out"), KEEL_ARG_INT("filters", 2), KEEL_ARG_INT("kernel_size", 3),
-        KEEL_ARG_STR("padding", "same"), KEEL_ARG_STR("activation", "hard_sigmoid"));
+    const keel_arg *const conv =
+        KEEL_ARGS(KEEL_ARG_STR("name", "out"), KEEL_ARG_INT("filters", units[kind]),
+                  KEEL_ARG_INT("kernel_size", 3), KEEL_ARG_STR("padding", "same"),
+                  KEEL_ARG_STR("activation", "hard_sigmoid"));
     const keel_arg *const dense =
-        KEEL_ARGS(KEEL_ARG_STR("name", "out"), KEEL_ARG_INT("units", kind == STEPS ? 2 : 4),
+        KEEL_ARGS(KEEL_ARG_STR("name", "out"), KEEL_ARG_INT("units", units[kind]),
                   KEEL_ARG_STR("activation", "hard_sigmoid"));
     keel_symbol x;
     keel_model *m;
@@ -89,12 +95,17 @@ static keel_status compile(keel_model *m, const json_t *metric, bool weighted)
     return s;
 }
 
+static kind_of_model kind_of(const char *name)
+{
+    for (kind_of_model k = VECTOR; k < NUMBER; k++)
+        if (!strcmp(name, kind_names[k])) return k;
+    assert_string_equal(name, kind_names[NUMBER]);
+    return NUMBER;
+}
+
 static void check_case(const json_t *k, size_t index, const char *devices)
 {
-    const char *model = golden_text(k, "model");
-    const kind_of_model kind = !strcmp(model, "image")   ? IMAGE
-                               : !strcmp(model, "steps") ? STEPS
-                                                         : VECTOR;
+    const kind_of_model kind = kind_of(golden_text(k, "model"));
     const bool weighted = json_is_true(json_object_get(k, "weighted"));
     const json_t *want = json_object_get(k, "value"), *v;
     const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = BATCH };

@@ -33,7 +33,8 @@ keel_status keel_along_find(keel_along *out, int64_t axis, keel_target_kind kind
 {
     const bool labels = keel_target_is_labels(kind);
     const keel_shape *p = &prediction->shape, *t = &target->shape;
-    const keel_shape *s = !labels && has_one_more(t, p) ? t : p; /* as Keras, which squeezes */
+    /* As Keras, which squeezes the prediction, but not to one dim, that of rows. */
+    const keel_shape *s = !labels && t->rank > 0 && has_one_more(t, p) ? t : p;
     keel_along a = { .prediction = *prediction, .target = *target };
     const int64_t at = axis < 0 ? axis + s->rank : axis - 1;
     if (axis == 0 || axis == -1 - s->rank)

@@ -19,7 +19,7 @@ import numpy as np
 from keras import layers, losses, metrics
 
 BATCH, ROWS = 16, 26
-SHAPES = dict(vector=((6,), (4,)), image=((4, 4, 3), (4, 4, 2)), steps=((5, 3), (5, 2)))
+SHAPES = dict(vector=((6,), (4,)), image=((4, 4, 3), (4, 4, 2)), steps=((5, 3), (5, 2)), number=((6,), ()))
 Wrapper = metrics.MeanMetricWrapper
 
 
@@ -30,7 +30,7 @@ def model(kind):
     elif kind == "image":
         out = layers.Conv2D(2, 3, padding="same", activation="hard_sigmoid", name="out")(i)
     else:
-        out = layers.Dense(4, activation="hard_sigmoid", name="out")(i)
+        out = layers.Dense(1 if kind == "number" else 4, activation="hard_sigmoid", name="out")(i)
     m = keras.Model(i, out)
     for k, w in enumerate(m.weights):
         n = np.arange(np.prod(w.shape), dtype="int64")
@@ -54,7 +54,7 @@ def case(kind, metric, weighted=False):
             x[row, 1 + row % 5 :] = 0
     w = ((np.arange(ROWS) % 4) / 2).astype("float32") if weighted else None
     m.compile("sgd", "mse", **{"weighted_metrics" if weighted else "metrics": [metric]})
-    value = [v for k, v in m.evaluate(x, y, batch_size=BATCH, sample_weight=w if kind == "vector" else None,
+    value = [v for k, v in m.evaluate(x, y, batch_size=BATCH, sample_weight=w if kind in ("vector", "number") else None,
                                       verbose=0, return_dict=True).items() if k != "loss"][0]
     config = json.loads(json.dumps(m.get_compile_config()))["weighted_metrics" if weighted else "metrics"]
     return dict(model=kind, metric=config[0], weighted=weighted,
@@ -81,6 +81,11 @@ for metric in (metrics.CategoricalCrossentropy(axis=1), metrics.CategoricalCross
                metrics.PearsonCorrelation(axis=1), metrics.ConcordanceCorrelation(axis=2),
                Wrapper(losses.cosine_similarity, axis=1), Wrapper(losses.binary_crossentropy, axis=2)):
     cases.append(case("image", metric))
+for weighted in (False, True):
+    for metric in (metrics.ConcordanceCorrelation(), metrics.ConcordanceCorrelation(axis=1), metrics.CosineSimilarity(axis=1),
+                   Wrapper(losses.cosine_similarity, axis=1), metrics.BinaryAccuracy(),
+                   metrics.R2Score(), metrics.MeanAbsoluteError()):
+        cases.append(case("number", metric, weighted))
 for metric in (metrics.RootMeanSquaredError(), metrics.MeanSquaredError(), metrics.BinaryAccuracy(), metrics.AUC(),
                metrics.Precision(thresholds=[0.25, 0.75]), metrics.Recall(), metrics.TruePositives(),
                metrics.FalsePositives(), metrics.TrueNegatives(), metrics.FalseNegatives(),
