@@ -32,7 +32,7 @@ class Draw(trainings.Draw):
         if self.flip(0.15):
             a["bias_regularizer"] = self.regularizer()
         if self.flip(0.1):
-            a["activity_regularizer"] = self.regularizer()
+            a["activity_regularizer"] = self.activity_regularizer()
         return a
 
     def smooth(self):
@@ -48,6 +48,11 @@ def batch_norm(d):
                                 trainable=d.flip(0.85))  # fmt: skip
 
 
+def of_activity(d):
+    l1, l2 = d.real(0, 0.01), d.real(0, 0.01)
+    return L.ActivityRegularization(l1, l2) if graphs.POLICY == "float32" else L.Identity()
+
+
 def dense(d):
     return L.Dense(d.int(2, 6), d.smooth(), use_bias=d.flip(0.8), trainable=d.flip(0.9), **d.kernel())
 
@@ -56,7 +61,7 @@ def vector_layer(d, n):
     """A layer of vectors of n numbers."""
     return d.one([lambda: dense(d), lambda: dense(d), lambda: dense(d), lambda: batch_norm(d), lambda: batch_norm(d),
                   lambda: L.LayerNormalization(epsilon=0.01, center=d.flip(), scale=d.flip()), lambda: L.Dropout(0.0, seed=d.seed()),
-                  lambda: L.PReLU(), lambda: L.ActivityRegularization(d.real(0, 0.01), d.real(0, 0.01)), lambda: L.GaussianNoise(0.0),
+                  lambda: L.PReLU(), lambda: of_activity(d), lambda: L.GaussianNoise(0.0),
                   lambda: L.Rescaling(d.real(0.5, 2), d.real(-1, 1)), lambda: L.LeakyReLU(0.2), lambda: L.RMSNormalization(epsilon=0.01),
                   lambda: L.UnitNormalization(), lambda: L.GroupNormalization(1, epsilon=0.01), lambda: L.AlphaDropout(0.0),
                   lambda: L.SpectralNormalization(L.Dense(n)), lambda: L.EinsumDense("ab,bc->ac", n, bias_axes="c", activation=d.smooth()),
@@ -267,7 +272,7 @@ def of_image(d, x):
                    lambda: L.Permute((2, 1, 3)), lambda: L.Conv2D(2 * x.shape[-1], 2, groups=x.shape[-1], padding="same"),
                    lambda: keras.Sequential([L.Input(x.shape[1:]), L.Conv2D(x.shape[-1], 3, padding="same"), batch_norm(d), L.ReLU()]),
                    lambda: L.Conv2D(3, (1, 3), strides=(2, 1), padding="same", activation=d.smooth(), **d.kernel()),
-                   lambda: L.Conv2D(2, 3, padding="same", activity_regularizer="l2")])()(x)  # fmt: skip
+                   lambda: L.Conv2D(2, 3, padding="same", activity_regularizer=d.activity_regularizer())])()(x)  # fmt: skip
         if d.flip(0.2):
             y = L.Conv2D(x.shape[-1], d.one([1, 3]), padding="same", use_bias=False)(x)
             x = d.one([L.Add(), L.Concatenate(), L.Multiply(), L.Average()])([x, d.one([lambda: y, lambda: batch_norm(d)(y), lambda: ops.relu(y)])()])

@@ -74,6 +74,11 @@ class Draw:
     def regularizer(self):
         return self.one([None, None, "l2", R.L1(self.real(0, 0.1)), R.L1L2(self.real(0, 0.1), self.real(0, 0.1))])
 
+    def activity_regularizer(self):
+        """None in a mixed policy, where Keras does not add terms of the loss that differ in type."""
+        r = self.regularizer()
+        return r if graphs.POLICY == "float32" else None
+
     def constraint(self):
         low = self.real(0, 1)
         return self.one([None, None, None, "non_neg", C.MaxNorm(self.real(0.2, 2)), C.UnitNorm(axis=0),
@@ -125,7 +130,7 @@ def conv(d, rank, transposed=False):
     kind, shape = d.image(rank, groups * d.int(1, 2), 6, 8, 0 if rank == 1 and groups > 1 else 0.25)  # see GROUPED
     a = dict(filters=groups * d.int(1, 3), kernel_size=out_of(d.ints(rank, 1, 3), rank), padding=d.padding(),
              data_format=kind, activation=d.activation(), use_bias=d.flip(0.7),
-             activity_regularizer=d.regularizer(), **steps_apart(d, rank), **d.weights("kernel", "bias"))  # fmt: skip
+             activity_regularizer=d.activity_regularizer(), **steps_apart(d, rank), **d.weights("kernel", "bias"))  # fmt: skip
     if transposed:
         if "strides" in a and d.flip(0.4):
             s = a["strides"] if isinstance(a["strides"], tuple) else (a["strides"],) * rank
@@ -141,7 +146,7 @@ def depthwise(d, rank, separable=False):
     kind, shape = d.image(rank, d.int(1, 3), 6, 8, 0 if rank == 1 else 0.25)  # see GROUPED
     a = dict(kernel_size=out_of(d.ints(rank, 1, 3), rank), padding=d.padding(), data_format=kind,
              depth_multiplier=d.int(1, 3), activation=d.activation(), use_bias=d.flip(0.7),
-             activity_regularizer=d.regularizer(), **steps_apart(d, rank, True), **d.weights("depthwise", "bias"))  # fmt: skip
+             activity_regularizer=d.activity_regularizer(), **steps_apart(d, rank, True), **d.weights("depthwise", "bias"))  # fmt: skip
     if separable:
         a.update(filters=d.int(1, 4), **d.weights("pointwise"))
     return without_bias(f"{'Separable' if separable else 'Depthwise'}Conv{rank}D", a, shape), [shape]
@@ -154,7 +159,7 @@ def gates(d, **more):
 
 def over_time(d):
     return dict(return_sequences=d.flip(), return_state=d.flip(0.3), go_backwards=d.flip(0.3), unroll=d.flip(0.3),
-                activity_regularizer=d.regularizer())  # fmt: skip
+                activity_regularizer=d.activity_regularizer())  # fmt: skip
 
 
 def hard(d):
@@ -206,7 +211,7 @@ def conv_lstm(d, rank):
     a = dict(filters=d.int(1, 3), kernel_size=out_of(d.ints(rank, 1, 2), rank), padding=d.padding(), data_format=kind,
              activation=d.one(["tanh", "relu"]), recurrent_activation=d.one(["sigmoid", "hard_sigmoid"]),
              use_bias=d.flip(0.8), unit_forget_bias=d.flip(), return_sequences=d.flip(), return_state=d.flip(0.3),
-             go_backwards=d.flip(0.3), activity_regularizer=d.regularizer(),
+             go_backwards=d.flip(0.3), activity_regularizer=d.activity_regularizer(),
              **d.weights("kernel", "recurrent", "bias"))  # fmt: skip
     if d.flip(0.3):
         a["strides"] = 2
@@ -291,7 +296,7 @@ def heads(d):
     # of heads of one number TensorFlow's add takes the biases [heads, 1] for those of steps, if there are as many
     a = dict(num_heads=d.int(1, 3), key_dim=d.int(2, 4), value_dim=d.some(0.5, lambda: d.int(2, 4)),
              use_bias=d.flip(0.7), output_shape=d.some(0.4, lambda: d.one([d.int(1, 4), (2, d.int(1, 3))])),
-             use_gate=d.flip(0.3), activity_regularizer=d.regularizer(), **d.weights("kernel", "bias"))  # fmt: skip
+             use_gate=d.flip(0.3), activity_regularizer=d.activity_regularizer(), **d.weights("kernel", "bias"))  # fmt: skip
     a["kernel_constraint"] = a["bias_constraint"] = None
     if d.flip(0.25):
         more = d.int(2, 3)
@@ -305,14 +310,14 @@ def grouped(d):
     few = d.int(1, 2)
     t, s = d.int(2, 4), d.int(2, 4)
     a = dict(head_dim=d.int(2, 4), num_query_heads=few * d.int(1, 3), num_key_value_heads=few, use_bias=d.flip(0.7),
-             use_gate=d.flip(0.3), activity_regularizer=d.regularizer(), **d.weights("kernel", "bias"))  # fmt: skip
+             use_gate=d.flip(0.3), activity_regularizer=d.activity_regularizer(), **d.weights("kernel", "bias"))  # fmt: skip
     a["kernel_constraint"] = a["bias_constraint"] = None
     n = d.int(1, 4)
     return a, [(t, n), (s, n)], dict(use_causal_mask=d.flip(0.3))
 
 
 def dense(d):
-    return dict(units=d.int(1, 5), activation=d.activation(), use_bias=d.flip(0.7), activity_regularizer=d.regularizer(),
+    return dict(units=d.int(1, 5), activation=d.activation(), use_bias=d.flip(0.7), activity_regularizer=d.activity_regularizer(),
                 **d.weights("kernel", "bias")), [d.shape([1, 2, 3])]  # fmt: skip
 
 
@@ -329,7 +334,7 @@ def einsum(d):
     if how[0] == "abc,cb->ab":
         how = (how[0], shape[0], how[2])
     return dict(equation=how[0], output_shape=how[1], bias_axes=how[2], activation=d.activation(),
-                activity_regularizer=d.regularizer(), **d.weights("kernel", "bias")), [shape]  # fmt: skip
+                activity_regularizer=d.activity_regularizer(), **d.weights("kernel", "bias")), [shape]  # fmt: skip
 
 
 def embedding(d, **more):

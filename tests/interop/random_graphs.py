@@ -44,6 +44,7 @@ CANNOT = {  # what a graph or the error of Keras has in it: why
     "Negative dimension size": "its adaptive pools do not give more places than they get",
     "must be fully-defined": "its EinsumDense takes an open dim of the output for its kernel",
     "Cannot convert a list containing a tensor": "it does not add terms of the loss that differ in type",
+    "Expected `float16`, `float32` or `float64`": "its STFTSpectrogram takes no bfloat16",
     "MelSpectrogram(": "it says of its MelSpectrogram another number of frames than it computes",
 }
 DIFFERS = {  # what a graph has in it: why Keel is not compared; see the README's differences
