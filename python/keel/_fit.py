@@ -223,6 +223,8 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
             job.options.class_weight_count = len(weights)
         params = {"epochs": epochs, "steps": steps_per_epoch or steps_of(data, x, job.options.batch_size)}
         job.open_callbacks(callbacks, verbose, None, params)
+        if job.twin and job.run.python:
+            job.twin.build_metrics(data)
         h = c.History()
         try:
             job.start(lib.keel_fit, data, ctypes.byref(h))

@@ -300,10 +300,11 @@ def with_names(keras, outputs, names):
 def make_names_unique(keras, outputs, at_end):
     """Layers of several classes may have one name, which no Functional model may. at_end: an ExitStack, which
     gives them their names back."""
-    taken = set()
-    operations = {id(n.operation): n.operation for n in nodes_behind(keras, outputs).values()}
-    makers = [node_of(t).operation for t in outputs]
-    for operation in {**{id(o): o for o in makers}, **operations}.values():
+    taken, makers = set(), [node_of(t).operation for t in outputs]
+    nodes = nodes_behind(keras, outputs).values()
+    inputs = [n.operation for n in nodes if n.is_input]
+    # rows go by the names of inputs, and losses by those of what makes the outputs
+    for operation in {id(o): o for o in (*inputs, *makers, *(n.operation for n in nodes))}.values():
         name, k = operation.name, 0
         while operation.name in taken:
             k += 1

@@ -13,7 +13,7 @@ from . import _library as c
 from ._branches import DRAWS
 from ._model import Model
 from ._rates import Rates, own_schedule
-from ._scores import programs
+from ._scores import fields_of, programs, target_shapes
 from ._traced import Optimizer, functional, needs_tracing
 from ._unsaved import exclude_from_weight_decay, plain_initializers, refuse, whole_losses
 
@@ -83,6 +83,20 @@ class Twin:
         except BaseException:
             self.close()
             raise
+
+    def build_metrics(self, rows):
+        """Keras makes its metrics when it sees the first batch, and its callbacks ask them whether more is
+        better. Here they are made of the shapes of `rows`, a dataset of libkeel."""
+        metrics = getattr(self.keras, "_compile_metrics", None)
+        form = getattr(self.form, "_functional", None) or self.form
+        if metrics is None or metrics.built:
+            return
+        targets = target_shapes(list(form.output_names), fields_of(rows), None)
+        if None in targets or any(kind is None for _, kind in targets):
+            return
+        keras = sys.modules["keras"]
+        y = [keras.KerasTensor((None, *shape), kind) for shape, kind in targets]
+        metrics.build(keras.tree.pack_sequence_as(form._outputs_struct, y), form._outputs_struct)
 
     def update(self, weights):
         """What a callback may read: what libkeel has after its last step."""

@@ -45,12 +45,12 @@ def mlp(optimizer="adam", **compile):
     return m
 
 
-def two_by_two(outputs=list):
+def two_by_two(outputs=list, **compile):
     a, b = layers.Input((9,), name="left"), layers.Input((5,), name="right")
     x = layers.Concatenate()([layers.Dense(8, "tanh")(a), layers.Dense(8, "tanh")(b)])
     kind, size = layers.Dense(4, "softmax", name="kind")(x), layers.Dense(1, name="size")(x)
     m = keras.Model([a, b], {"kind": kind, "size": size} if outputs is dict else [kind, size])
-    m.compile("sgd", {"kind": SPARSE, "size": "mse"} if outputs is dict else [SPARSE, "mse"])
+    m.compile("sgd", {"kind": SPARSE, "size": "mse"} if outputs is dict else [SPARSE, "mse"], **compile)
     return m
 
 

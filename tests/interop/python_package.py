@@ -353,6 +353,36 @@ def callbacks_of_keras():
 
 
 @case
+def callbacks_that_ask_metrics_for_their_direction():
+    """Which way is better they learn from the metrics of the model, also from one that was never run."""
+
+    def some(*watched):
+        first = kc.EarlyStopping(watched[0], patience=1, restore_best_weights=True)
+        return lambda: {"callbacks": [first, *(kc.ReduceLROnPlateau(w, patience=0) for w in watched)]}
+
+    options = dict(epochs=6, validation_split=0.3)
+    top = lambda: keras.metrics.SparseTopKCategoricalAccuracy(2, name="top")
+    make = lambda: mlp(keras.optimizers.SGD(0.2), metrics=["accuracy", top()], weighted_metrics=[SPARSE])
+
+    def alike(make, data, per_side):
+        m, k, *_ = beside(make, data, per_side=per_side, **options)
+        mine, theirs = ([x.name for x in v._compile_metrics.metrics] for v in (m, k))
+        assert mine == theirs, f"metrics {mine} and {theirs}"
+        mine, theirs = (x.evaluate(*data(), verbose=0) for x in (m, k))
+        close(np.array(mine), np.array(theirs), "evaluate")
+
+    for watched in ("val_accuracy", "val_top", SPARSE):
+        alike(make, lambda: (rows(), labels()), some(watched))
+    batches = lambda: (tf.data.Dataset.from_tensor_slices((rows(), labels()[:, None])).batch(8),)
+    beside(make, batches, per_side=some("accuracy"), epochs=6, batch_size=None)
+    for outputs in (list, dict):
+        named = lambda: two_by_two(outputs, metrics={"kind": "accuracy", "size": ["mae"]})
+        given = {"kind": labels(), "size": rows(2, 1)}
+        data = lambda: ([rows(), rows(1, 5)], given if outputs is dict else list(given.values()))
+        alike(named, data, lambda: {"callbacks": [kc.EarlyStopping("val_kind_accuracy", mode="max")]})
+
+
+@case
 def averages_of_weights():
     optimizer = lambda **named: keras.optimizers.Adagrad(0.2, use_ema=True, ema_momentum=0.9, **named)
     for frequency in (None, 3):
