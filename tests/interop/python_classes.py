@@ -792,6 +792,61 @@ def masks_of_classes_of_the_caller():
     traced(recurrent, lambda: (ids, rows(1, 5)))
 
 
+class Learnt(layers.Layer):
+    """Places of a sequence of any length, as in keras-hub."""
+
+    def build(self, shape):
+        self.table = self.add_weight(shape=(9, shape[-1]), name="table")
+
+    def call(self, x):
+        rows, length, size = ops.shape(x)
+        table = ops.slice(ops.convert_to_tensor(self.table), (0, 0), (length, size))
+        return ops.broadcast_to(ops.take(table, ops.arange(0, length), axis=0), (rows, length, size))
+
+
+class Attends(layers.Layer):
+    """Attention by hand; each has layers of the same names."""
+
+    def __init__(self, heads, size):
+        super().__init__()
+        shapes = "bte,ehd->bthd", (None, heads, size)
+        self.parts = [layers.EinsumDense(*shapes, name=name) for name in ("query", "key", "value")]
+        self.softmax, self.out = layers.Softmax(), layers.Dense(heads * size, name="out")
+
+    def build(self, shape):
+        for part in self.parts:
+            part.build(shape)
+        self.out.build((*shape[:-1], shape[-1]))
+
+    def call(self, x, mask=None):
+        rows, length, size = ops.shape(x)
+        query, key, value = (part(x) for part in self.parts)
+        scores = ops.einsum("bqhd,bkhd->bhqk", query, key)
+        before = ops.arange(ops.shape(query)[1])[:, None] >= ops.arange(length)
+        before = ops.repeat(ops.cast(before, "bool")[None, None], rows, axis=0)
+        seen = self.softmax(scores, before)
+        return x + self.out(ops.reshape(ops.einsum("bhqk,bkhd->bqhd", seen, value), (rows, -1, size)))
+
+
+@case
+def models_of_open_dims_and_layers_of_one_name():
+    ids = np.random.default_rng(5).integers(0, 9, (ROWS, 7))
+
+    def make():
+        i = layers.Input((None,), dtype="int32", name="query")
+        x = layers.Embedding(9, 6)(i)
+        x = Attends(2, 3)(Attends(3, 2)(x + Learnt()(x)))
+        m = keras.Model(i, layers.Dense(4, "softmax", name="out")(x))
+        m.compile("sgd", SPARSE, metrics=["accuracy"])
+        return m
+
+    m, *_ = traced(make, lambda: ({"query": ids}, ids % 4), validation_split=0.2)
+    names = [part.name for block in (m.layers[-2], m.layers[-3]) for part in (*block.parts, block.out)]
+    assert names == ["query", "key", "value", "out"] * 2, names
+    close(keel.predict(m, ids[:, :5], verbose=0), m.predict(ids[:, :5], verbose=0), "predict shorter rows")
+    keel.fit(m, ids, ids % 4, **PLAIN)
+
+
 class Tied(keras.Model):
     """Logits by the table of the embeddings. own: the table is a weight of this class."""
 
