@@ -4,24 +4,7 @@ import contextlib
 
 from ._branches import node_of, nodes_behind
 from ._means import values_of_rows
-
-CLASS = "KeelAddedLoss"  # src/layers/package.h
-
-
-def passes_on(keras):
-    """A layer that passes its first input on, and adds the mean of its second to the loss."""
-
-    def call(self, inputs):
-        self.add_loss(keras.ops.mean(inputs[1]))
-        return inputs[0]
-
-    described = lambda self, inputs: keras.KerasTensor(inputs[0].shape, inputs[0].dtype)
-    config = lambda self: {"name": self.name, "dtype": "float32"}
-    functions = {"call": call, "compute_output_spec": described, "get_config": config}
-    layer_class = type(CLASS, (keras.layers.Layer,), {**functions, "__module__": "keras.layers"})
-    layer = layer_class(dtype="float32", autocast=False)
-    layer.supports_masking = True
-    return layer
+from ._package_layers import added_loss
 
 
 def value_of(keras, refuse, layer, term):
@@ -57,7 +40,7 @@ def with_losses(keras, outputs, values, names):
     if not values:
         return outputs
     total, flat = sum(values[1:], values[0]), keras.tree.flatten(outputs)
-    passes = passes_on(keras)
+    passes = added_loss(keras)
     makers = [node_of(t) for t in flat]
     free = [i for i, node in enumerate(makers) if node.operation.name not in (names or ())]
     if free:

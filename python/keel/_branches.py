@@ -5,14 +5,13 @@ of the one that applies: a Dropout of ones, which gives 0 or 2 in training, else
 numbers are draws of libkeel for each row, in training and in inference."""
 
 import contextlib
-import functools
 import inspect
 
 import numpy as np
 
 from . import _masks
+from ._package_layers import drawn
 
-DRAWS = "KeelDrawn"
 DRAWN = ("beta", "binomial", "categorical", "gamma", "randint", "shuffle", "truncated_normal")
 
 
@@ -87,7 +86,7 @@ class Branches:
         self.refuse(self.layer, f"it draws by random.{name}")
 
     def drawn(self, shape):
-        return draws_class(self.keras)(dtype="float32")(self.zeros(self.of_rows(shape), "float32"))
+        return drawn(self.keras)(self.zeros(self.of_rows(shape), "float32"))
 
     def of_rows(self, shape):
         if self.layer is None:
@@ -128,15 +127,6 @@ def random_numbers(keras, normal, uniform, dropout, other):
     finally:
         for name in names:
             setattr(random, name, kept[name])
-
-
-@functools.cache
-def draws_class(keras):
-    """Of layers that add normal draws of libkeel (src/layers/package.h); in Keras they add none."""
-    described = lambda self, x: keras.KerasTensor(x.shape, x.dtype)
-    config = lambda self: {"name": self.name, "dtype": "float32"}
-    functions = {"call": lambda self, x: x, "compute_output_spec": described, "get_config": config}
-    return type(DRAWS, (keras.layers.Layer,), {**functions, "__module__": "keras.layers"})
 
 
 def middles(keras):

@@ -46,6 +46,23 @@ def values_of_rows(keras, t, refuse):
     return operation(*(level(a) if is_lower(a) else a for a in now))
 
 
+class NoMean(Exception):
+    pass
+
+
+def is_mean(keras, number):
+    """Whether one number for a batch is a mean over its rows."""
+
+    def refuse(why):
+        raise NoMean(why)
+
+    try:
+        values_of_rows(keras, number, refuse)
+        return True
+    except NoMean:
+        return False
+
+
 @contextlib.contextmanager
 def losses_give_means(keras):
     """A loss that is called within a function gives its mean, in one operation."""

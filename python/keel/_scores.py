@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _library as c
 from . import _rows
-from ._means import values_of_rows
+from ._means import is_mean, values_of_rows
 from ._traced import Tracer, module_of, one_line
 from ._totals import CLASS as TOTALS
 from ._totals import Totals
@@ -180,14 +180,10 @@ class Scores:
         made_up = MadeUp(keras, call, kind, shape, prediction.shape[1:], real)
         refuse = lambda why: self.refuse(name, why)
         weighed = self.weighted and weighs
-        try:
-            if weighed and not is_metric and not values.shape:
-                raise c.Unsupported  # by its weight each row counts as the whole number
-            by_rows = values_of_rows(keras, values, refuse)
-        except c.Unsupported:
-            if is_metric or values.shape:
-                raise
+        # by its weight each row counts as the whole number
+        if not is_metric and not values.shape and (weighed or not is_mean(keras, values)):
             return self.totals(values, inputs, made_up, refuse)
+        by_rows = values_of_rows(keras, values, refuse)
         of_rows = by_rows is values  # as the function gives them
         if not of_rows and weighed:
             refuse(

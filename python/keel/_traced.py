@@ -13,7 +13,9 @@ import numpy as np
 from . import _library as c
 from . import _added, _masks
 from ._branches import Branches, middles, node_of, nodes_behind
+from ._folds import without_folds
 from ._means import losses_give_means
+from ._ops import RowOps, known
 from ._rows import as_array, first_of
 from ._weights import StandIns, a_number_of_each_row, give, graph_with_rows
 
@@ -91,11 +93,12 @@ class Tracer:
     def of_keras(self, original, layer, args, kwargs):
         """The call of a layer of Keras, which has its weights."""
         self.inside += 1
+        self.stand_ins.put_tensors(False)
         try:
-            with self.stand_ins.away():
-                out = original(layer, *args, **kwargs)
+            out = original(layer, *args, **kwargs)
         finally:
             self.inside -= 1
+            self.stand_ins.put_tensors(not self.inside)
         return self.closed(layer, args, out)
 
     def closed(self, layer, args, out):
@@ -105,7 +108,9 @@ class Tracer:
         terms, result = layer.equation.split("->")
         sizes = dict(zip(terms.split(",")[0], args[0].shape)) if args and "..." not in terms else {}
         dims = [d or sizes.get(letter) for letter, d in zip(result, out.shape)][1:]
-        return out if None in dims else self.keras.ops.reshape(out, (-1, *dims))
+        if None in dims:
+            return out
+        return _masks.marked(self.keras, self.keras.ops.reshape(out, (-1, *dims)), _masks.mask_of(out))
 
     def value_of(self, original, v):
         """What a variable's `value` gives: a number read in a `call` would stay as it is in the graph."""
@@ -157,6 +162,9 @@ class Tracer:
         finally:
             self.within.pop()
 
+    def refuse_call(self, why):
+        refuse(self.within[-1], why)
+
     def cast(self, t, dtype):
         floats = isinstance(t, self.keras.KerasTensor) and self.keras.backend.is_float_dtype(t.dtype)
         if not floats or t.dtype == dtype:
@@ -205,54 +213,16 @@ class Tracer:
 
     @contextlib.contextmanager
     def open(self):
-        """Not while another thread calls layers: it changes Layer's own __call__. The number of rows is not
-        known here: it is -1, as reshape takes it."""
-        layer_class, ops, tracer = self.keras.layers.Layer, self.keras.ops, self
-        call, shape, reshape, repeat = layer_class.__call__, ops.shape, ops.reshape, ops.repeat
-        broadcast_to, tile, item = ops.broadcast_to, ops.tile, self.keras.KerasTensor.__getitem__
-
-        def tiled(x, repeats):
-            repeats = np.ravel(ops.convert_to_numpy(repeats)).tolist()
-            dims = (1,) * (len(repeats) - len(x.shape)) + tuple(x.shape)
-            if repeats[0] != -1 or len(dims) > len(repeats) or dims[0] != 1:
-                return tile(x, repeats)
-            x = tracer.in_each_row(x, (-1, *dims[1:]))
-            return x if set(repeats[1:]) <= {1} else tile(x, (1, *repeats[1:]))
-
-        def repeated(x, repeats, axis=None):
-            if isinstance(repeats, int) and repeats == -1 and axis == 0:
-                return tracer.in_each_row(x, (-1, *x.shape[1:]))
-            return repeat(x, repeats, axis)
-
-        def reshaped(x, newshape):
-            newshape = known(newshape)
-            rows = isinstance(newshape, tuple) and newshape[:1] == (-1,) and newshape.count(-1) == 2
-            if rows and isinstance(x, tracer.keras.KerasTensor):  # one is the rest of a row
-                rest = np.prod(x.shape[1:]) // -np.prod(newshape[1:])
-                newshape = (-1, *(int(rest) if d == -1 else d for d in newshape[1:]))
-            return reshape(x, newshape)
-
-        def broadcast(x, shape):
-            shape = known(shape)
-            return tracer.in_each_row(x, shape) if shape[:1] == (-1,) else broadcast_to(x, shape)
-
+        """Not while another thread calls layers: it changes Layer's own __call__."""
+        layer_class, tracer = self.keras.layers.Layer, self
+        call = layer_class.__call__
         layer_class.__call__ = lambda layer, *args, **kwargs: tracer.call(call, layer, args, kwargs)
-        ops.shape = lambda x: known(shape(x))
-        ops.reshape, ops.repeat = reshaped, repeated
-        ops.tile, ops.broadcast_to = tiled, broadcast
-        # Keras takes no slice of the first dim, which may be that of a weight, and no new one before it
-        alone = lambda key: key is None or isinstance(key, slice)
-        self.keras.KerasTensor.__getitem__ = lambda t, key: item(t, (key,) if alone(key) else key)
         try:
-            with self.branches.open(), losses_give_means(self.keras), _added.collected(self.keras, self):
-                yield
+            with RowOps(self.keras, self.in_each_row, self.refuse_call).open(), self.branches.open():
+                with losses_give_means(self.keras), _added.collected(self.keras, self):
+                    yield
         finally:
-            layer_class.__call__, ops.shape, ops.reshape, ops.repeat = call, shape, reshape, repeat
-            ops.tile, ops.broadcast_to, self.keras.KerasTensor.__getitem__ = tile, broadcast_to, item
-
-
-def known(shape):
-    return shape if isinstance(shape, int) else tuple(-1 if d is None else d for d in shape)
+            layer_class.__call__ = call
 
 
 def inputs_of(keras, model, x):
@@ -326,9 +296,10 @@ def trace(keras, model, x, at_end):
         outputs = _added.with_losses(keras, outputs, tracer.branches.added, names)
         slow = ()
         make_names_unique(keras, keras.tree.flatten(outputs), at_end)
+        outputs = without_folds(keras, outputs, lambda why: refuse(model, why))
         if tracer.stand_ins.used(outputs):
             outputs, slow = graph_with_rows(keras, inputs, outputs, tracer.root, tracer.stand_ins)
-            make_names_unique(keras, keras.tree.flatten(outputs), at_end)
+        make_names_unique(keras, keras.tree.flatten(outputs), at_end)
         if is_still(model):  # a model within, which is never told that it is trained
             within = keras.Model(inputs, outputs, name=f"{model.name}_graph")
             inputs = keras.tree.map_structure(

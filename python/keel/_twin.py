@@ -10,8 +10,8 @@ import tempfile
 import numpy as np
 
 from . import _library as c
-from ._branches import DRAWS
 from ._model import Model
+from ._package_layers import draws
 from ._rates import Rates, own_schedule
 from ._scores import fields_of, programs, target_shapes
 from ._traced import Optimizer, functional, needs_tracing
@@ -58,7 +58,7 @@ class Twin:
             self.optimizer = Optimizer(keras, self.form)
         elif own and optimizer is not None:
             self.form.compile(**keras._compile_config.config)
-        self.draws = own and any(type(layer).__name__ == DRAWS for layer in self.form._flatten_layers())
+        self.draws = draws(self.form)
         self.has_rate = trains and not has_schedule(optimizer)
         self.folder = tempfile.mkdtemp(prefix="keel-")
         try:

@@ -87,24 +87,16 @@ class StandIns:
             v = vars(layer).get("_embeddings")
             if type(layer) is self.keras.layers.Embedding and isinstance(v, self.keras.Variable):
                 self.embeddings.append((self.input(layer, v), v, layer))
-        self.put_embeddings(0)
+        self.put_tensors(True)
         try:
             yield
         finally:
-            self.put_embeddings(1)
+            self.put_tensors(False)
 
-    @contextlib.contextmanager
-    def away(self):
-        """While a layer of Keras is called."""
-        self.put_embeddings(1)
-        try:
-            yield
-        finally:
-            self.put_embeddings(0)
-
-    def put_embeddings(self, which):
-        for entry in self.embeddings:
-            vars(entry[2])["_embeddings"] = entry[which]
+    def put_tensors(self, there):
+        """There, or the tables themselves, as while a layer of Keras is called."""
+        for tensor, v, layer in self.embeddings:
+            vars(layer)["_embeddings"] = tensor if there else v
 
     def used(self, outputs):
         """Whether a stand-in is in the graph of these outputs."""

@@ -15,7 +15,7 @@ typedef struct function {
     const char *name;
     int operands;
     double (*of)(double a, double b);
-    void (*slope)(double a, double b, double *da, double *db); /* NULL: 0 */
+    void (*slope)(double a, double b, double *da, double *db);
 } function;
 
 /* name, operands, value, and its derivatives by a and b */
@@ -133,7 +133,7 @@ static bool read_step(const json_t *list, const tape *t, int64_t terms, step *s)
     return !strcmp(name, "rows") || read_function(list, t, s);
 }
 
-static keel_status read(const json_t *total, int64_t terms, tape *t)
+static keel_status lay_out(const json_t *total, int64_t terms, tape *t)
 {
     const size_t n = json_array_size(total);
     int64_t at = 0;
@@ -197,7 +197,7 @@ keel_status keel_totals_of(const json_t *total, const double *totals, int64_t n,
                            double *loss, double *slope)
 {
     tape t;
-    KEEL_TRY(read(total, n, &t));
+    KEEL_TRY(lay_out(total, n, &t));
     for (int i = 0; i < t.n; i++) compute(&t, &t.step[i], totals, rows);
     *loss = t.value[t.step[t.n - 1].at];
     if (!slope) return KEEL_OK;
@@ -225,7 +225,7 @@ static keel_status check(const void *args, const keel_spec *prediction, const ke
     if (prediction->shape.rank != 1 || prediction->shape.dim[0] > NUMBERS_MAX)
         return keel_fail(KEEL_EUNSUP, "a row has 1 to %d terms, in one dim", NUMBERS_MAX);
     *elements = 1;
-    return read(a->total, prediction->shape.dim[0], &t);
+    return lay_out(a->total, prediction->shape.dim[0], &t);
 }
 
 static void leave(const keel_loss_call *c, int real, double *to)

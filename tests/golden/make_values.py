@@ -18,7 +18,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keel._added import passes_on
+from keel._package_layers import added_loss
 from keel._scores import Scores
 
 ROWS, BATCH, EPOCHS, INPUTS, OUTPUTS = 26, 8, 2, 6, 4
@@ -85,7 +85,7 @@ def main():
     ]:
         i = keras.Input((INPUTS,))
         o = keras.layers.Dense(OUTPUTS, "sigmoid", name="out")(i)
-        m = keras.Model(i, passes_on(keras)([o, keras.layers.Dense(3, "tanh")(o)]) if adds else o)
+        m = keras.Model(i, added_loss(keras)([o, keras.layers.Dense(3, "tanh")(o)]) if adds else o)
         m.set_weights(
             [
                 np.array([(n * 7919 + 131 * k) % 1021 - 510 for n in range(w.size)], "float32").reshape(w.shape) / 512

@@ -847,6 +847,90 @@ def models_of_open_dims_and_layers_of_one_name():
     keel.fit(m, ids, ids % 4, **PLAIN)
 
 
+class Frames(keras.Model):
+    """A network of images for each frame of a film, whose frames become rows."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm, self.pool = (
+            layers.Conv2D(3, 3),
+            layers.BatchNormalization(),
+            layers.MaxPooling2D(),
+        )
+        self.flat, self.lstm, self.out = layers.Flatten(), layers.LSTM(4), layers.Dense(2)
+
+    def call(self, x, training=False):
+        rows, frames = ops.shape(x)[0], ops.shape(x)[1]
+        y = ops.reshape(x, (-1, *x.shape[2:])) / 2.0
+        y = self.flat(self.pool(ops.relu(self.norm(self.conv(y), training=training))))
+        return self.out(self.lstm(ops.reshape(y, (rows, frames, -1))))
+
+
+class Windows(layers.Layer):
+    """Attention within windows of an image, with a bias for each pair of places: a block of a Swin transformer."""
+
+    def __init__(self, shift):
+        super().__init__()
+        self.shift, self.qkv, self.out = shift, layers.Dense(24), layers.Dense(8)
+        self.norm, self.drop = layers.LayerNormalization(epsilon=1e-5), layers.Dropout(0.0)
+
+    def build(self, shape):
+        self.norm.build(shape)
+        self.qkv.build((None, 4, 8))
+        self.out.build((None, 4, 8))
+        self.table = self.add_weight(shape=(9, 2), name="table")
+        apart = np.array(
+            [[(i // 2 - j // 2 + 1) * 3 + i % 2 - j % 2 + 1 for j in range(4)] for i in range(4)]
+        )
+        self.apart = self.add_weight(
+            (4, 4), dtype="int32", initializer="zeros", trainable=False, name="apart"
+        )
+        self.apart.assign(apart)
+
+    def call(self, x):
+        y = ops.reshape(self.norm(x), (-1, 4, 4, 8))
+        y = ops.roll(y, [-self.shift] * 2, axis=[1, 2]) if self.shift else y
+        y = ops.transpose(ops.reshape(y, (-1, 2, 2, 2, 2, 8)), (0, 1, 3, 2, 4, 5))
+        y = self.attended(ops.reshape(y, (-1, 4, 8)))
+        y = ops.transpose(ops.reshape(y, (-1, 2, 2, 2, 2, 8)), (0, 1, 3, 2, 4, 5))
+        y = ops.reshape(y, (-1, 4, 4, 8))
+        y = ops.roll(y, [self.shift] * 2, axis=[1, 2]) if self.shift else y
+        return x + ops.reshape(y, (-1, 16, 8))
+
+    def attended(self, x):
+        qkv = ops.transpose(ops.reshape(self.qkv(x), (-1, 4, 3, 2, 4)), (2, 0, 3, 1, 4))
+        scores = qkv[0] * 0.5 @ ops.transpose(qkv[1], (0, 1, 3, 2))
+        biases = ops.reshape(ops.take(self.table, ops.reshape(self.apart, (-1,)), axis=0), (4, 4, -1))
+        scores = scores + ops.expand_dims(ops.transpose(biases, (2, 0, 1)), 0)
+        if self.shift:  # windows at the edge see two parts of the image
+            there = np.where(np.arange(4)[:, None, None] % 2 == np.arange(4)[None, :, None] % 2, 0.0, -1.0)
+            scores = ops.reshape(scores, (-1, 4, 2, 4, 4)) + there.reshape(1, 4, 1, 4, 1).astype("float32")
+            scores = ops.reshape(scores, (-1, 2, 4, 4))
+        y = ops.transpose(self.drop(ops.softmax(scores)) @ qkv[2], (0, 2, 1, 3))
+        return self.out(ops.reshape(y, (-1, 4, 8)))
+
+
+@case
+def dims_that_become_rows_and_come_back():
+    def frames():
+        m = Frames()
+        m(rows(0, 5, 8, 8, 2)[:1])
+        m.compile(keras.optimizers.SGD(0.1), "mse")
+        return m
+
+    traced(frames, lambda: (rows(0, 5, 8, 8, 2), rows(1, 2)), validation_split=0.2)
+
+    def windows():
+        i = layers.Input((16, 8))
+        x = Windows(1)(Windows(0)(i))
+        m = keras.Model(i, layers.Dense(3)(layers.GlobalAveragePooling1D()(x)))
+        m.compile(keras.optimizers.SGD(0.1, momentum=0.5), "mse")
+        return m
+
+    m, k, *_ = traced(windows, lambda: (rows(0, 16, 8), rows(1, 3)), validation_split=0.2)
+    close(keel.predict(m, rows(0, 16, 8), verbose=0), k.predict(rows(0, 16, 8), verbose=0), "predict")
+
+
 class Tied(keras.Model):
     """Logits by the table of the embeddings. own: the table is a weight of this class."""
 

@@ -1,0 +1,110 @@
+"""keras.ops while a `call` of the caller's is traced. How many rows there are is not known: it is -1, as reshape
+takes it, so what has as many rows as a tensor is made for each row."""
+
+import contextlib
+
+import numpy as np
+
+from ._folds import Factors, has_rows, places
+
+NAMES = ("broadcast_to", "repeat", "reshape", "shape", "tile", "transpose", "unstack")
+
+
+class Rows(int):
+    """The number of rows: -1. Each row of the input has become `factor` of them."""
+
+    def __new__(cls, factor=1):
+        rows = super().__new__(cls, -1)
+        rows.factor = factor
+        return rows
+
+    def __mul__(self, times):
+        return Rows(self.factor * times) if isinstance(times, int) and times > 0 else int(self) * times
+
+    def __floordiv__(self, by):
+        whole = isinstance(by, int) and by > 0 and self.factor % by == 0
+        return Rows(self.factor // by) if whole else int(self) // by
+
+    __rmul__ = __mul__
+
+
+def known(shape):
+    return shape if isinstance(shape, int) else tuple(-1 if d is None else d for d in shape)
+
+
+class RowOps:
+    """in_each_row(x, shape): x, whose first dim is 1, broadcast to this shape, whose first dim is the rows."""
+
+    def __init__(self, keras, in_each_row, refuse):
+        self.keras, self.in_each_row = keras, in_each_row
+        self.factors = Factors(keras, refuse)
+        self.original = {name: getattr(keras.ops, name) for name in NAMES}
+        self.item = keras.KerasTensor.__getitem__
+        self.turned = {}  # by id: a tensor whose second dim is the rows, and the same with the rows first
+
+    @contextlib.contextmanager
+    def open(self):
+        for name in NAMES:
+            setattr(self.keras.ops, name, getattr(self, name))
+        self.keras.KerasTensor.__getitem__ = lambda t, key: self.part(t, key)
+        try:
+            yield
+        finally:
+            for name, function in self.original.items():
+                setattr(self.keras.ops, name, function)
+            self.keras.KerasTensor.__getitem__ = self.item
+
+    def has_rows(self, x):
+        return isinstance(x, self.keras.KerasTensor) and has_rows(x)
+
+    def shape(self, x):
+        shape = known(self.original["shape"](x))
+        return (Rows(self.factors.of(x)), *shape[1:]) if self.has_rows(x) else shape
+
+    def reshape(self, x, newshape):
+        newshape = known(newshape)
+        several = isinstance(newshape, tuple) and newshape[:1] == (-1,) and newshape.count(-1) == 2
+        if several and self.has_rows(x) and places(x.shape):  # one is the rest of a row
+            rows = newshape[0] if isinstance(newshape[0], Rows) else Rows(self.factors.of(x))
+            rest = places(x.shape) * self.factors.of(x) // rows.factor // -np.prod(newshape[1:])
+            newshape = (-1, *(int(rest) if d == -1 else d for d in newshape[1:]))
+        return self.original["reshape"](x, newshape)
+
+    def broadcast_to(self, x, shape):
+        shape = known(shape)
+        return self.in_each_row(x, shape) if shape[:1] == (-1,) else self.original["broadcast_to"](x, shape)
+
+    def tile(self, x, repeats):
+        ops, tile = self.keras.ops, self.original["tile"]
+        repeats = np.ravel(ops.convert_to_numpy(repeats)).tolist()
+        dims = (1,) * (len(repeats) - len(x.shape)) + tuple(x.shape)
+        if repeats[0] != -1 or len(dims) > len(repeats) or dims[0] != 1:
+            return tile(x, repeats)
+        x = self.in_each_row(x, (-1, *dims[1:]))
+        return x if set(repeats[1:]) <= {1} else tile(x, (1, *repeats[1:]))
+
+    def repeat(self, x, repeats, axis=None):
+        if isinstance(repeats, int) and repeats == -1 and axis == 0:
+            return self.in_each_row(x, (-1, *x.shape[1:]))
+        return self.original["repeat"](x, repeats, axis)
+
+    def transpose(self, x, axes=None):
+        """Rows may become the second dim, of what is then taken apart: q, k and v of a product."""
+        transpose = self.original["transpose"]
+        out = transpose(x, axes)
+        if self.has_rows(x) and axes is not None and len(axes) > 1 and axes[1] == 0:
+            self.turned[id(out)] = out, transpose(x, (0, axes[0], *axes[2:]))
+        return out
+
+    def unstack(self, x, num=None, axis=0):
+        if id(x) in self.turned and axis == 0:
+            return [self.part(x, k) for k in range(x.shape[0])]
+        return self.original["unstack"](x, num, axis)
+
+    def part(self, t, key):
+        """t[key]. Keras takes no slice of the first dim alone, and no new dim before it."""
+        first, *rest = key if isinstance(key, tuple) and key else (key,)
+        if id(t) in self.turned and isinstance(first, int):
+            rows_first = self.item(self.turned[id(t)][1], (slice(None), first))
+            return self.item(rows_first, tuple(rest)) if rest else rows_first
+        return self.item(t, (key,) if key is None or isinstance(key, slice) else key)
