@@ -31,6 +31,12 @@ def is_own(layer):
     return not type(layer).__module__.startswith("keras.") or type(layer).__name__ == "Lambda"
 
 
+def has_own_call(layer):
+    """Not so a class of the caller's whose `call` is that of Keras's Functional model."""
+    functional = hasattr(layer, "_functional") or hasattr(layer, "_inputs_struct")
+    return is_own(layer) and not (functional and type(layer).call.__module__.startswith("keras."))
+
+
 def module_of(thing):
     """Of a class or function, or of the class of an object."""
     return getattr(thing, "__module__", None) or type(thing).__module__
@@ -136,12 +142,12 @@ class Tracer:
         """Without `training`: all layers of a graph are told by who runs it."""
         training, caller = kwargs.get("training"), self.within[-1]
         passed_on = training is None or (training is True and self.branches.trained)
-        if is_own(caller) and not passed_on:  # a Functional model overrules it
+        if has_own_call(caller) and not passed_on:  # a Functional model overrules it
             refuse(caller, f"it calls '{layer.name}' with training={training}")
         return {k: v for k, v in kwargs.items() if k != "training"}
 
     def inline(self, layer, args, kwargs):
-        own = is_own(layer)
+        own = has_own_call(layer)
         if own and getattr(layer, "activity_regularizer", None) is not None:
             refuse(layer, "it has an activity_regularizer")
         if getattr(layer, "autocast", True):

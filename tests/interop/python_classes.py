@@ -853,7 +853,7 @@ class Frames(keras.Model):
     def __init__(self):
         super().__init__()
         self.conv, self.norm, self.pool = (
-            layers.Conv2D(3, 3),
+            layers.Conv2D(3, 3, use_bias=False),
             layers.BatchNormalization(),
             layers.MaxPooling2D(),
         )
