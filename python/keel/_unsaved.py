@@ -9,6 +9,10 @@ from ._traced import module_of
 
 
 def refuse(keras):
+    if getattr(keras, "preprocessor", None) is not None and hasattr(keras, "preprocess_samples"):
+        raise c.Unsupported(
+            f"model '{keras.name}' prepares its rows before it trains: give what its preprocess_samples(x, y) returns, and set its preprocessor to None"
+        )
     for layer in keras._flatten_layers():
         if getattr(layer, "lora_enabled", False):
             raise c.Unsupported(

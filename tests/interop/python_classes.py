@@ -544,7 +544,17 @@ def code_that_is_no_graph_is_refused():
 
         return call
 
+    class Prepares(keras.Model):
+        """As the tasks of keras-hub do."""
+
+        preprocessor = layers.Rescaling(2.0)
+
+        def preprocess_samples(self, x, y=None, sample_weight=None):
+            return self.preprocessor(x), y, sample_weight
+
     i = layers.Input((9,))
+    prepares = Prepares(i, layers.Dense(4)(i))
+    prepares.compile("sgd", "mse")
     steps = Steps(i, layers.Dense(4)(i))
     steps.compile("sgd", "mse")
     for model, *parts in [
@@ -564,6 +574,7 @@ def code_that_is_no_graph_is_refused():
         (uses(lambda layer, x, training: layer.drop(layer.dense(x), training=True)), "training=True"),
         (uses(lambda layer, x, training: layer.dense(x) @ layer.norm.gamma[:4, None]), "reads", "gamma'"),
         (steps, "train_step"),
+        (prepares, "preprocess_samples"),
     ]:
         shape = [d or 5 for d in model.input.shape[1:]]
         fails(keel.Unsupported, lambda: keel.fit(model, rows(0, *shape), rows(1, 4), verbose=0), *parts)
