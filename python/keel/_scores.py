@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _library as c
 from . import _rows
+from ._masks import mask_of
 from ._means import is_mean, values_of_rows
 from ._traced import Tracer, module_of, one_line
 from ._totals import CLASS as TOTALS
@@ -180,8 +181,9 @@ class Scores:
         made_up = MadeUp(keras, call, kind, shape, prediction.shape[1:], real)
         refuse = lambda why: self.refuse(name, why)
         weighed = self.weighted and weighs
-        # by its weight each row counts as the whole number
-        if not is_metric and not values.shape and (weighed or not is_mean(keras, values)):
+        # by its weight each row counts as the whole number, and a mask changes nothing
+        masked = mask_of(self.model.outputs[output]) is not None
+        if not is_metric and not values.shape and (weighed or masked or not is_mean(keras, values)):
             return self.totals(values, inputs, made_up, refuse)
         by_rows = values_of_rows(keras, values, refuse)
         of_rows = by_rows is values  # as the function gives them

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "graph/fuse.h"
 #include "losses/along.h"
+#include "losses/totals.h"
 #include "ops/all.h"
 #include "ops/args.h"
 #include <math.h>
@@ -276,6 +277,8 @@ static keel_status add_loss(builder *x, keel_scored_loss *l)
     int n_in;
     KEEL_TRY(score_inputs(x, l->output, in, &n_in));
     if (x->values[l->output] >= 0) KEEL_TRY(put_values(x, x->values[l->output], in));
+    /* Keras spreads a number over the mask, and takes the mean of what counts: the same number. */
+    if (l->args.loss == &keel_loss_totals && n_in > KEEL_SCORE_MASK) n_in = KEEL_SCORE_MASK;
     return keel_scored_emit_loss(x->s, l, x->g, in, n_in);
 }
 

@@ -263,6 +263,19 @@ def one_number_for_a_batch():
         beside(make(loss), lambda: (rows(), y), epochs=2, sample_weight=weight)
     beside(make(dice), lambda: (rows(), y), epochs=2, class_weight={0: 0.5, 2: 2.0})
 
+    def behind_a_mask(loss):
+        def made():
+            x = layers.Embedding(9, 5, mask_zero=True)(i := layers.Input((6,), dtype="int32"))
+            m = keras.Model(i, layers.Dense(4, "sigmoid")(x))
+            m.compile("sgd", loss)
+            return m
+
+        return made
+
+    ids, places = np.random.default_rng(3).integers(0, 3, (ROWS, 6)), rows(2, 6, 4)
+    for loss in masked, root, of_the_batch:
+        beside(behind_a_mask(loss), lambda: (ids, places), epochs=2)
+
     def two():
         i = layers.Input((9,))
         m = keras.Model(i, [layers.Dense(4, name="kind")(i), layers.Dense(4, name="size")(i)])
