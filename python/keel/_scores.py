@@ -195,6 +195,8 @@ class Scores:
             self.say(
                 f"metric '{name}' gives one number for a batch; its mean is over rows here, and over batches in Keras"
             )
+        if masked and len(by_rows.shape) < len(mask_of(self.model.outputs[output]).shape):
+            refuse("its output has a mask of places, but it gives values of whole rows")
         if by_rows.shape[0] is not None:
             refuse(f"its result has shape {by_rows.shape}, of which the first dim is not the rows")
         values = keras.ops.expand_dims(keras.ops.cast(by_rows, real), -1)

@@ -275,6 +275,8 @@ def one_number_for_a_batch():
     ids, places = np.random.default_rng(3).integers(0, 3, (ROWS, 6)), rows(2, 6, 4)
     for loss in masked, root, of_the_batch:
         beside(behind_a_mask(loss), lambda: (ids, places), epochs=2)
+    of_rows = behind_a_mask(lambda y, p: ops.mean(ops.square(y - p), axis=(1, 2)))()
+    fails(keel.Unsupported, lambda: keel.fit(of_rows, ids, places, verbose=0), "mask of places", "whole rows")
 
     def two():
         i = layers.Input((9,))
