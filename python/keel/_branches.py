@@ -138,7 +138,7 @@ def middles(keras):
         shape, (minval + maxval) / 2, dtype
     )
     dropout = lambda x, rate, noise_shape=None, seed=None: x * ops.cast(0.5 >= rate, x.dtype) / (1 - rate)
-    return random_numbers(keras, normal, uniform, dropout, print)
+    return random_numbers(keras, normal, uniform, dropout, lambda name: None)
 
 
 def is_tensor(keras, t):
@@ -164,6 +164,13 @@ def nodes_behind(keras, outputs, given=()):
             found[id(node_of(t))] = node_of(t)
             todo += keras.tree.flatten(made_of(node_of(t)))
     return found
+
+
+def in_order(keras, outputs):
+    """The nodes that make these tensors, each behind those whose tensors it takes."""
+    inputs = [n.outputs[0] for n in nodes_behind(keras, outputs).values() if n.is_input]
+    by_depth = keras.Function(inputs, outputs)._nodes_by_depth
+    return [n for depth in sorted(by_depth)[::-1] for n in by_depth[depth]]
 
 
 def same_graphs(keras, some, others):

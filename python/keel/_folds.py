@@ -6,19 +6,15 @@ it back: operations are the same with one dim more, and a layer is there once fo
 
 import numpy as np
 
-from ._branches import node_of, nodes_behind
-from ._weights import EACH, give
+from ._branches import in_order, node_of
+from ._weights import EACH, give_all
 
 # Layers that compute the same with one dim more; others are in a TimeDistributed.
-AS_THEY_ARE = set(
-    """Activation Add Average Dense Dropout ELU Embedding Identity LeakyReLU Maximum Minimum Multiply
-ReLU Softmax Subtract""".split()
-)
-WITH_AXIS = set(
-    """Argmax Argmin Concatenate ExpandDims Flip LogSoftmax Logsumexp Max Mean Min Norm Normalize Prod
-Roll Softmax Split Squeeze Stack Std Sum Take Unstack Var""".split()
-)
-WITH_AXES = {"Transpose": "axes", "Swapaxes": ("axis1", "axis2"), "Moveaxis": ("source", "destination")}
+AS_THEY_ARE = set("""Activation Add Average Dense Dropout ELU Embedding Identity LeakyReLU Maximum Minimum
+Multiply ReLU Softmax Subtract""".split())  # fmt: skip
+WITH_AXIS = set("""Argmax Argmin Concatenate ExpandDims Flip LogSoftmax Logsumexp Max Mean Min Norm Normalize
+Prod Roll Softmax Split Squeeze Stack Std Sum Take Unstack Var""".split())  # fmt: skip
+WITH_AXES = {"Swapaxes": ("axis1", "axis2"), "Moveaxis": ("source", "destination")}
 
 
 class Factors:
@@ -48,7 +44,7 @@ class Factors:
         if len(factors) > 1:
             self.refuse("rows that another dim has been moved into meet others")
         factor = factors.pop() if factors else 1
-        if type(node.operation).__name__ != "Reshape" or not factors and not given:
+        if type(node.operation).__name__ != "Reshape" or not given:
             return factor
         before, now = places(given[0].shape), places(t.shape)
         if not before or not now or before == now:
@@ -72,6 +68,7 @@ class Folds:
 
     def __init__(self, keras, outputs, refuse):
         self.keras, self.refuse, self.outputs = keras, refuse, outputs
+        self.nodes = in_order(keras, keras.tree.flatten(outputs))
         self.factors = Factors(keras, refuse)
         self.new = {}  # by id of a tensor: the same in the graph made anew
         self.timed = {}  # by id of a layer: the TimeDistributed that has it
@@ -79,22 +76,15 @@ class Folds:
     def is_tensor(self, t):
         return isinstance(t, self.keras.KerasTensor)
 
-    def order(self):
-        """Nodes, each behind those whose tensors it takes."""
-        flat = self.keras.tree.flatten(self.outputs)
-        inputs = [n.outputs[0] for n in nodes_behind(self.keras, flat).values() if n.is_input]
-        by_depth = self.keras.Function(inputs, flat)._nodes_by_depth
-        return [n for depth in sorted(by_depth)[::-1] for n in by_depth[depth]]
-
     def find(self):
         """Whether there are any."""
-        return any(self.factors.of(t) != 1 for node in self.order() for t in node.outputs if has_rows(t))
+        return any(self.factors.of(t) != 1 for node in self.nodes for t in node.outputs if has_rows(t))
 
     def factor(self, t):
         return self.factors.of(t) if has_rows(t) else 1
 
     def renewed(self):
-        for node in self.order():
+        for node in self.nodes:
             if node.is_input:
                 continue
             old = node.arguments.args, node.arguments.kwargs
@@ -109,7 +99,7 @@ class Folds:
                 made = self.folded(node, args, kwargs, factor)
             for t, other in zip(node.outputs, self.keras.tree.flatten(made)):
                 self.new[id(t)] = other
-        for node in self.order():
+        for node in self.nodes:
             factors = [self.factor(t) for t in node.arguments.keras_tensors]
             if id(node.operation) in self.timed and set(factors) == {1} and node.operation.weights:
                 self.refuse(f"'{node.operation.name}' has rows as they are, and such that have another dim")
@@ -135,7 +125,7 @@ class Folds:
             )
         if name == "Transpose" and config.get("axes") and config["axes"][0] == 0:
             return ops.transpose(args[0], (0, 1, *(a + 1 for a in config["axes"][1:])))
-        if name in WITH_AXES and name != "Transpose":
+        if name in WITH_AXES:
             moved = {key: self.behind(name, config[key]) for key in WITH_AXES[name]}
             return type(operation)(**{**config, **moved})(*args, **kwargs)
         if name == "GetItem":
@@ -172,10 +162,7 @@ class Folds:
         if type(layer) is layers.BatchNormalization and layer.axis in (-1, len(x.shape) - 2):
             wide = layers.BatchNormalization.from_config({**layer.get_config(), "axis": -1})
             wide.build(x.shape)
-            for name, v in list(vars(layer).items()):
-                if isinstance(v, self.keras.Variable):
-                    give(wide, name, v)
-            wide.trainable = layer.trainable
+            give_all(self.keras, wide, layer)
             return wide
         for part in layer._flatten_layers():
             if any(real(v.dtype) for v in part._non_trainable_variables):  # it would learn place by place

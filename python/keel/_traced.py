@@ -17,7 +17,7 @@ from ._folds import without_folds
 from ._means import losses_give_means
 from ._ops import RowOps, known
 from ._rows import as_array, first_of
-from ._weights import StandIns, a_number_of_each_row, give, graph_with_rows
+from ._weights import StandIns, a_number_of_each_row, give_all, graph_with_rows
 
 STILL = ("BatchNormalization", "GaussianNoise", "GaussianDropout", "AlphaDropout", "SpectralNormalization")
 STEPS = ("train_step", "test_step", "predict_step", "compute_loss", "compute_metrics")
@@ -131,10 +131,7 @@ class Tracer:
         if id(layer) not in self.plain:
             plain = type(layer).from_config({**layer.get_config(), "activation": None})
             plain.build(layer._build_shapes_dict["input_shape"] if layer.weights else None)
-            for name, v in list(vars(layer).items()):
-                if isinstance(v, self.keras.Variable):
-                    give(plain, name, v)
-            plain.trainable = layer.trainable
+            give_all(self.keras, plain, layer)
             self.plain[id(layer)] = layer, plain
         return self.plain[id(layer)][1]
 
@@ -304,7 +301,7 @@ def trace(keras, model, x, at_end):
         make_names_unique(keras, keras.tree.flatten(outputs), at_end)
         outputs = without_folds(keras, outputs, lambda why: refuse(model, why))
         if tracer.stand_ins.used(outputs):
-            outputs, slow = graph_with_rows(keras, inputs, outputs, tracer.root, tracer.stand_ins)
+            outputs, slow = graph_with_rows(keras, outputs, tracer.root, tracer.stand_ins)
         make_names_unique(keras, keras.tree.flatten(outputs), at_end)
         if is_still(model):  # a model within, which is never told that it is trained
             within = keras.Model(inputs, outputs, name=f"{model.name}_graph")

@@ -12,7 +12,7 @@ from string import ascii_lowercase as LETTERS
 import numpy as np
 
 from . import _masks
-from ._branches import node_of, nodes_behind
+from ._branches import in_order, node_of, nodes_behind
 
 MANY = 1 << 16  # numbers of a weight: a product by as many in each row is slow
 
@@ -126,6 +126,14 @@ def give(layer, attribute, variable):
     layer._tracker.lock()
 
 
+def give_all(keras, made, layer):
+    """A built layer of the same class gets all variables of `layer`."""
+    for name, v in list(vars(layer).items()):
+        if isinstance(v, keras.Variable):
+            give(made, name, v)
+    made.trainable = layer.trainable
+
+
 def a_number_of_each_row(t):
     while len(t.shape) > 1:
         t = t[:, 0]
@@ -187,12 +195,9 @@ class Graph:
             weight = Alone(layer, v.shape, lambda v=v: self.in_each_row(v), v, list(range(len(v.shape))))
             self.new[id(tensor)] = self.of_variable[id(v)] = weight
 
-    def outputs(self, inputs, outputs):
+    def outputs(self, outputs):
         tree = self.keras.tree
-        stand_ins = [tensor for tensor, *_ in self.stand_ins.known.values()]
-        graph = self.keras.Function([*tree.flatten(inputs), *stand_ins], tree.flatten(outputs))
-        nodes = [n for depth in sorted(graph._nodes_by_depth)[::-1] for n in graph._nodes_by_depth[depth]]
-        nodes = [n for n in nodes if not n.is_input]
+        nodes = [n for n in in_order(self.keras, tree.flatten(outputs)) if not n.is_input]
         self.find_biases(nodes, tree.flatten(outputs))
         for node in nodes:
             self.renew(node)
@@ -508,14 +513,14 @@ def is_held(term, weight, result):
     return once and all(x in both or x in result for x in term + weight)
 
 
-def graph_with_rows(keras, inputs, outputs, root, stand_ins):
+def graph_with_rows(keras, outputs, root, stand_ins):
     """The outputs of a graph that computes the same, and the names of layers which are slow in it."""
     tables = [v for v in stand_ins.lookups.values() if hasattr(keras.layers, "ReversibleEmbedding")]
     by_rows, tied = set(), {id(v) for v in tables}
     while True:
         graph = Graph(keras, root, stand_ins, by_rows, tied)
         try:
-            return graph.outputs(inputs, outputs), graph.many
+            return graph.outputs(outputs), graph.many
         except TwoUses as error:
             table = error.uses & {"Embedding"} and hasattr(keras.layers, "ReversibleEmbedding")
             (tied if table else by_rows).add(id(error.variable))
