@@ -62,9 +62,9 @@ class Totals:
         if name in SAME:
             return self.place(args[0])
         if name not in STEPS:
-            self.refuse(
-                f"it gives one number for a batch, and {name} of sums over its rows is not understood"
-            )
+            of_rows = any(self.has_rows(a) for a in node.arguments.keras_tensors)
+            what = f"{name} over its rows" if of_rows else f"{name} of sums over its rows"
+            self.refuse(f"it gives one number for a batch, and {what} is not understood")
         wide = {np.prod(a.shape) for a in args if isinstance(a, self.keras.KerasTensor)} - {1}
         if len(wide) > 1:
             self.refuse(f"sums over rows of several shapes meet in a {name}")
