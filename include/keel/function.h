@@ -120,6 +120,21 @@ keel_status keel_trace_fact(keel_trace *t, keel_fact fact, keel_traced *out);
 keel_status keel_trace_model(keel_trace *t, keel_model *m, bool training, const keel_traced *in,
                              int n_in, keel_traced *out);
 
+/* Call a part of a model: what leads to the outputs that are wanted. The rest is not computed: it
+ * draws no numbers, and moves no statistics.
+ *
+ * in        as for keel_trace_model; KEEL_UNUSED for an input that leads to none of these outputs
+ * wanted    [outputs of m] whether it is
+ * out       the first output, whether wanted or not; the others follow. Those that are not wanted
+ *           are no values
+ * Returns   as keel_trace_model; KEEL_EARG: no output is wanted, or an input is needed
+ * Owns      m must outlive the function
+ * Threads   that of the trace
+ * Source    Keras: keras.Model(model.input, model.outputs[k])(x, training=True) */
+keel_status keel_trace_outputs(keel_trace *t, keel_model *m, bool training, const keel_traced *in,
+                               int n_in, const bool *wanted, keel_traced *out);
+enum { KEEL_UNUSED = -1 };
+
 /* Call an operation of keras.ops ("ops.Square"), or any layer without weights ("Concatenate").
  *
  * args, with  those of the layer and of the call, as in keel_model_call_with; NULL: none

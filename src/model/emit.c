@@ -322,9 +322,34 @@ static bool has_inference(const keel_model *m)
     return any;
 }
 
-/* Emits all calls of a model. *f is made, with m->n_symbol values; the caller frees it. */
+/* Which symbols lead to the outputs that are wanted: *out [m->n_symbol], which the caller frees. */
+static keel_status find_needed(const keel_model *m, const bool *wanted, bool **out)
+{
+    bool *const needed = *out = keel_calloc((size_t)m->n_symbol, sizeof *needed);
+    if (!needed) return KEEL_ENOMEM;
+    for (int i = 0; i < m->n_output; i++) needed[m->output[i]] |= wanted[i];
+    for (int k = m->n_node - 1; k >= 0; k--) {
+        const keel_model_node *n = &m->node[k];
+        bool any = false;
+        for (int i = 0; i < n->n_out; i++) any = any || needed[n->out + i];
+        for (int i = 0; any && i < n->n_in + n->n_mask; i++)
+            if (n->in[i] >= 0) needed[n->in[i]] = true;
+    }
+    return KEEL_OK;
+}
+
+static bool makes_any(const keel_model_node *n, const bool *needed)
+{
+    bool any = !needed;
+    for (int i = 0; i < n->n_out && !any; i++) any = needed[n->out + i];
+    return any;
+}
+
+/* Emits the calls of a model that give symbols which are needed; NULL: all. *f is made, with
+ * m->n_symbol values; the caller frees it. */
 static keel_status emit_calls(const keel_model *m, keel_graph *g, const keel_value *in,
-                              const keel_value *mask, flow *f, keel_model_chances *chances)
+                              const keel_value *mask, const bool *needed, flow *f,
+                              keel_model_chances *chances)
 {
     keel_status s = KEEL_OK;
     int *order = NULL;
@@ -335,6 +360,8 @@ static keel_status emit_calls(const keel_model *m, keel_graph *g, const keel_val
     KEEL_TRY(find_taken(m, f));
     for (int i = 0; i < m->n_input; i++) {
         const keel_dtype own = m->symbol[m->input[i]].spec.dtype;
+        if (in[i] < 0 && (!needed || needed[m->input[i]]))
+            return keel_fail(KEEL_EARG, "input %d is needed for an output that is wanted", i);
         f->whole[m->input[i]] = !keel_dtype_is_real(own) && own != KEEL_STRING;
         f->value[m->input[i]] = in[i];
         f->mask[m->input[i]] = mask ? mask[i] : KEEL_MASK_NONE;
@@ -342,28 +369,35 @@ static keel_status emit_calls(const keel_model *m, keel_graph *g, const keel_val
     if (chances && chances->in_turn) KEEL_TRY(keel_model_run_order(m, &order));
     for (int i = 0; i < m->n_node && s >= 0; i++) {
         const int k = order ? order[i] : i;
-        if (m->layer[m->node[k].layer].kind->emit) s = emit_node(m, k, g, f, chances);
+        const keel_model_node *n = &m->node[k];
+        if (m->layer[n->layer].kind->emit && makes_any(n, needed))
+            s = emit_node(m, k, g, f, chances);
     }
     keel_free(order);
     return s;
 }
 
 keel_status keel_model_emit_into(const keel_model *m, keel_graph *g, const keel_value *in,
-                                 const keel_value *mask, keel_model_chances *chances,
-                                 keel_value *out, keel_value *out_mask)
+                                 const keel_value *mask, const bool *wanted,
+                                 keel_model_chances *chances, keel_value *out, keel_value *out_mask)
 {
     flow f = { 0 };
+    bool *needed = NULL;
     const char *const layer = g->layer;
     chances->in_turn = has_inference(m);
-    keel_status s = emit_calls(m, g, in, mask, &f, chances);
+    keel_status s = wanted ? find_needed(m, wanted, &needed) : KEEL_OK;
+    if (s >= 0) s = emit_calls(m, g, in, mask, needed, &f, chances);
     for (int i = 0; i < m->n_output && s >= 0; i++) {
         const keel_symbol y = m->output[i];
+        out[i] = out_mask[i] = KEEL_MASK_NONE;
+        if (wanted && !wanted[i]) continue;
         g->layer = m->layer[keel_model_maker(m, y)->layer].name;
         s = keel_graph_cast(g, f.value[y], g->real, &out[i]);
         out_mask[i] = f.gone[y] ? KEEL_MASK_NONE : f.mask[y];
         if (s >= 0 && out_mask[i] >= 0) s = keel_graph_cast(g, out_mask[i], g->real, &out_mask[i]);
     }
     g->layer = layer;
+    keel_free(needed);
     keel_free(f.value);
     keel_free(f.taken);
     keel_free(f.gone);
@@ -375,7 +409,7 @@ static keel_status emit_inner(const keel_model *inner, keel_emit *e, keel_model_
 {
     flow f = { 0 };
     keel_status s = keel_emit_outputs(e, inner->n_output);
-    if (s >= 0) s = emit_calls(inner, e->graph, e->in, e->mask, &f, chances);
+    if (s >= 0) s = emit_calls(inner, e->graph, e->in, e->mask, NULL, &f, chances);
     e->gives = KEEL_WHOLE_ALWAYS;
     for (int i = 0; i < inner->n_output && s >= 0; i++) {
         e->out[i] = f.value[inner->output[i]];
@@ -444,7 +478,7 @@ keel_status keel_model_emit(const keel_model *m, keel_model_emission *e)
         if ((s = input_spec(m, e, i, &spec)) < 0) goto out;
         if ((s = keel_graph_input(g, &spec, &e->input[i])) < 0) goto out;
     }
-    if ((s = emit_calls(m, g, e->input, NULL, &f, &chances)) < 0) goto out;
+    if ((s = emit_calls(m, g, e->input, NULL, NULL, &f, &chances)) < 0) goto out;
     for (int i = 0; i < m->n_output; i++) { /* losses and readers expect real numbers */
         const keel_symbol y = m->output[i];
         g->layer = m->layer[keel_model_maker(m, y)->layer].name;

@@ -84,10 +84,12 @@ keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int la
 
 /* Emits the calls of a finished model into a graph that has other values: *out and its masks
  * [m->n_output], in the type `real`. mask [m->n_input]. g->first_weight, g->training and
- * chances->first are the caller's. */
+ * chances->first are the caller's. wanted [m->n_output]: only calls that lead to these outputs are
+ * emitted, and the others are -1; NULL: all. KEEL_EARG: an input is -1, and a call needs it. */
 keel_status keel_model_emit_into(const keel_model *m, keel_graph *g, const keel_value *in,
-                                 const keel_value *mask, keel_model_chances *chances,
-                                 keel_value *out, keel_value *out_mask);
+                                 const keel_value *mask, const bool *wanted,
+                                 keel_model_chances *chances, keel_value *out,
+                                 keel_value *out_mask);
 
 /* order.c: puts layers in the order of Keras's model.layers, and sets the turns in which Keras runs
  * them. KEEL_EARG names a layer that leads to no output. */

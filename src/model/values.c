@@ -41,7 +41,7 @@ keel_status keel_model_emit_values(const keel_model *program, keel_graph *g, kee
     if (!(chances.drew = keel_calloc(KEEL_MODEL_LAYERS_MAX, sizeof *chances.drew)))
         return KEEL_ENOMEM;
     const int carried = g->n_carried;
-    keel_status s = keel_model_emit_into(program, g, in, mask, &chances, out, &gone);
+    keel_status s = keel_model_emit_into(program, g, in, mask, NULL, &chances, out, &gone);
     if (s >= 0 && g->n_carried > carried)
         s = keel_fail(KEEL_EUNSUP, "the program of a loss has stateful layers");
     keel_free(chances.drew);

@@ -31,7 +31,7 @@ static keel_status room(void *list, int count, int more, size_t size)
 
 static bool is_value(const keel_trace *t, keel_traced v)
 {
-    return v >= 0 && v < t->n_value;
+    return v >= 0 && v < t->n_value && t->value[v].value >= 0;
 }
 
 static keel_status check_values(const keel_trace *t, const keel_traced *in, int n)
@@ -102,6 +102,21 @@ static keel_status take_inputs(const keel_trace *t, const keel_traced *in, int n
     return KEEL_OK;
 }
 
+/* The same for a part of a model, which does not need all of its inputs. */
+static keel_status take_some_inputs(const keel_trace *t, const keel_traced *in, int n,
+                                    keel_value **out)
+{
+    if (!(*out = keel_calloc(2 * (size_t)n, sizeof **out))) return KEEL_ENOMEM;
+    for (int i = 0; i < n; i++) {
+        const bool unused = in[i] == KEEL_UNUSED;
+        if (!unused && !is_value(t, in[i]))
+            return keel_fail(KEEL_EARG, "input %d is no value of this step", i);
+        (*out)[i] = unused ? -1 : t->value[in[i]].value;
+        (*out)[n + i] = unused ? KEEL_MASK_NONE : t->value[in[i]].mask;
+    }
+    return KEEL_OK;
+}
+
 static keel_status check_model(const keel_trace *t, const keel_model *m, int n_in)
 {
     if (!m->finished || !m->n_output)
@@ -153,13 +168,13 @@ static keel_status find_model(keel_trace *t, keel_model *m, keel_called **out)
 }
 
 static keel_status call_model(keel_trace *t, keel_model *m, bool training, const keel_traced *in,
-                              int n_in, keel_traced *out)
+                              int n_in, const bool *wanted, keel_traced *out)
 {
     keel_called *called = NULL;
     keel_value *given = NULL, *made = NULL;
     keel_status s = check_model(t, m, n_in);
     if (s >= 0) s = find_model(t, m, &called);
-    if (s >= 0) s = take_inputs(t, in, n_in, &given);
+    if (s >= 0) s = (wanted ? take_some_inputs : take_inputs)(t, in, n_in, &given);
     if (s < 0) goto out;
     if (!(made = keel_calloc(2 * (size_t)m->n_output, sizeof *made))) {
         s = KEEL_ENOMEM;
@@ -168,7 +183,8 @@ static keel_status call_model(keel_trace *t, keel_model *m, bool training, const
     t->g->training = training;
     t->g->first_weight = called->first;
     t->chances.first = called->stream;
-    s = keel_model_emit_into(m, t->g, given, given + n_in, &t->chances, made, made + m->n_output);
+    s = keel_model_emit_into(m, t->g, given, given + n_in, wanted, &t->chances, made,
+                             made + m->n_output);
     t->g->turn += 2 + (int)m->work;
     if (s >= 0 && t->g->n_carried)
         s = keel_fail(KEEL_EUNSUP, "it has stateful layers, which a function does not take");
@@ -184,7 +200,17 @@ keel_status keel_trace_model(keel_trace *t, keel_model *m, bool training, const 
                              int n_in, keel_traced *out)
 {
     BEGIN(t);
-    return end(t, call_model(t, m, training, in, n_in, out));
+    return end(t, call_model(t, m, training, in, n_in, NULL, out));
+}
+
+keel_status keel_trace_outputs(keel_trace *t, keel_model *m, bool training, const keel_traced *in,
+                               int n_in, const bool *wanted, keel_traced *out)
+{
+    BEGIN(t);
+    bool any = false;
+    for (int i = 0; i < m->n_output; i++) any = any || wanted[i];
+    if (!any) return end(t, keel_fail(KEEL_EARG, "no output of the model '%s' is wanted", m->name));
+    return end(t, call_model(t, m, training, in, n_in, wanted, out));
 }
 
 static keel_status call_layer(keel_trace *t, const char *name, const keel_arg *args,

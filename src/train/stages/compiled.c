@@ -69,7 +69,7 @@ static keel_status emit_into(const keel_compiled_rows *c, keel_graph *g, const k
     }
     if (!(chances.drew = keel_calloc(KEEL_MODEL_LAYERS_MAX, sizeof *chances.drew)))
         return KEEL_ENOMEM;
-    const keel_status s = keel_model_emit_into(m, g, value, mask, &chances, out, out_mask);
+    const keel_status s = keel_model_emit_into(m, g, value, mask, NULL, &chances, out, out_mask);
     keel_free(chances.drew);
     return s;
 }
