@@ -9,6 +9,7 @@ import numpy as np
 from . import _callbacks, _rows
 from . import _library as c
 from ._library import check, lib
+from ._loop import fit_by_steps, has_own_step
 from ._model import Model
 from ._sources import Dataset
 from ._twin import Twin, is_keras
@@ -185,6 +186,11 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
 
     Raises keel.Error, or what a callback or the data raised; then the model is as after the last step
     that was finished. Ctrl-C ends the run after its step, and raises KeyboardInterrupt."""
+    if is_keras(model) and has_own_step(model):
+        given = {"batch_size": batch_size, "epochs": epochs, "shuffle": shuffle, "initial_epoch": initial_epoch,
+                 "steps_per_epoch": steps_per_epoch, "devices": devices, "reproducible": reproducible,
+                 "recompute": recompute, "seed": seed}  # fmt: skip
+        return fit_by_steps(model, x, y, sample_weight, callbacks, verbose, given)
     if not isinstance(validation_freq, int):
         raise c.Unsupported("validation_freq is a list; Keel takes a number of epochs")
     options = {
@@ -280,7 +286,7 @@ def predict(model, x, batch_size=None, verbose="auto", steps=None, callbacks=Non
         out = (c.Tensor * len(job.model.outputs))()
         try:
             job.start(lib.keel_predict_outputs, data, out)
-            arrays = [copied(t) for t in out]
+            arrays = [_rows.copied(t) for t in out]
         finally:
             for t in out:
                 lib.keel_tensor_free(ctypes.byref(t))
@@ -288,10 +294,3 @@ def predict(model, x, batch_size=None, verbose="auto", steps=None, callbacks=Non
         if kind is dict:
             return dict(zip(job.model.outputs, arrays))
         return arrays if len(arrays) > 1 or kind in (list, tuple) else arrays[0]
-
-
-def copied(t):
-    kind = {v: k for k, v in _rows.DTYPES.items()}[t.dtype]
-    array = np.empty(t.shape.dim[: t.shape.rank], kind)
-    ctypes.memmove(array.ctypes.data, t.data, array.nbytes)
-    return array

@@ -344,9 +344,36 @@ DeviceInfo = struct(
     ("description", c_char * 160),
     ("memory", c_int64),
 )
+ARG_IS_JSON, DIM_OPEN = 5, -1  # keel_arg_kind, keel_shape
+Arg = struct(
+    "keel_arg",
+    ("key", c_char_p),
+    ("kind", c_int),
+    ("number", c_int64),
+    ("real", c_double),
+    ("text", c_char_p),
+    ("ints", c_int64 * 8),
+)
+Named = struct("keel_named", ("name", c_char_p), ("args", POINTER(Arg)), ("output", c_int))
+Term = struct("keel_term", ("scalar", c_int), ("factor", c_double))
+Watched = struct("keel_watched", ("model", c_void_p), ("weight", c_char_p))
+Apply = struct("keel_apply", ("optimizer", Named), ("when", c_void_p), ("context", c_void_p))
+Step = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p)
+FunctionOptions = struct(
+    "keel_function_options",
+    ("size", c_size_t),
+    ("name", c_char_p),
+    ("step", Step),
+    ("context", c_void_p),
+    ("dtype", c_int),
+    ("input", POINTER(DataField)),
+    ("n_input", c_int),
+    ("seed", c_uint64),
+    ("programs", c_int),
+)
 STRUCTS = (
     Shape, Tensor, String, Logs, DataField, ArrayField, Moment, Callback, FitOptions, History,
-    Generator, Sequence, DatasetOptions, DeviceInfo,
+    Generator, Sequence, DatasetOptions, DeviceInfo, Arg, Named, Term, Watched, Apply, FunctionOptions,
 )  # fmt: skip
 
 # ---- functions --------------------------------------------------------------------------------
@@ -404,6 +431,39 @@ FUNCTIONS = {  # name: (result, arguments); a result of None is nothing
     "fit": (c_int, c_void_p, c_void_p, c_void_p, POINTER(FitOptions), POINTER(History)),
     "history_free": (None, POINTER(History)),
     "evaluate": (c_int, c_void_p, c_void_p, c_void_p, POINTER(FitOptions), POINTER(Logs)),
+    "function_create": (c_int, OUT, POINTER(FunctionOptions)),
+    "function_destroy": (None, c_void_p),
+    "function_scalar": (c_int, c_void_p, c_char_p, POINTER(c_double)),
+    "function_set_learning_rate": (c_int, c_void_p, c_int, c_double),
+    "gather": (c_int, c_void_p, c_char_p, POINTER(Tensor)),
+    "strategy_run": (c_int, c_void_p, c_void_p, POINTER(Tensor), c_int),
+    "trace_input": (c_int, c_void_p, c_char_p, POINTER(c_int)),
+    "trace_outputs": (
+        c_int,
+        c_void_p,
+        c_void_p,
+        c_bool,
+        POINTER(c_int),
+        c_int,
+        POINTER(c_bool),
+        POINTER(c_int),
+    ),
+    "trace_call": (
+        c_int,
+        c_void_p,
+        c_char_p,
+        POINTER(Arg),
+        POINTER(Arg),
+        POINTER(c_int),
+        c_int,
+        POINTER(c_int),
+    ),
+    "trace_gradient_of": (c_int, c_void_p, c_int, c_int, POINTER(c_int)),
+    "trace_mean": (c_int, c_void_p, c_int, c_int, POINTER(c_int)),
+    "trace_gradients": (c_int, c_void_p, POINTER(Term), c_int, POINTER(Watched), c_int, POINTER(c_int)),
+    "trace_apply": (c_int, c_void_p, c_int, POINTER(Apply)),
+    "trace_return": (c_int, c_void_p, c_char_p, c_int),
+    "trace_return_scalar": (c_int, c_void_p, c_char_p, c_int),
     "predict_outputs": (c_int, c_void_p, c_void_p, c_void_p, POINTER(FitOptions), POINTER(Tensor)),
 }
 

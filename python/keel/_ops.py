@@ -5,7 +5,7 @@ import contextlib
 
 import numpy as np
 
-from ._folds import Factors, has_rows, places
+from ._folds import has_rows, places
 
 NAMES = ("broadcast_to", "repeat", "reshape", "shape", "tile", "transpose", "unstack")
 
@@ -35,9 +35,8 @@ def known(shape):
 class RowOps:
     """in_each_row(x, shape): x, whose first dim is 1, broadcast to this shape, whose first dim is the rows."""
 
-    def __init__(self, keras, in_each_row, refuse):
-        self.keras, self.in_each_row = keras, in_each_row
-        self.factors = Factors(keras, refuse)
+    def __init__(self, keras, in_each_row, factors):
+        self.keras, self.in_each_row, self.factors = keras, in_each_row, factors
         self.original = {name: getattr(keras.ops, name) for name in NAMES}
         self.item = keras.KerasTensor.__getitem__
         self.turned = {}  # by id: a tensor whose second dim is the rows, and the same with the rows first

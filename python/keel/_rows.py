@@ -57,6 +57,14 @@ def as_tensor(array, what, kept):
     return c.Tensor(DTYPES[array.dtype], as_shape(array.shape, what), array.ctypes.data)
 
 
+def copied(t):
+    """An array of its own of what a keel_tensor has."""
+    kind = {v: k for k, v in DTYPES.items()}[t.dtype]
+    array = np.empty(t.shape.dim[: t.shape.rank], kind)
+    ctypes.memmove(array.ctypes.data, t.data, array.nbytes)
+    return array
+
+
 def named(values, names, what):
     """Pairs of a name and a value: of a dict its keys, else the model's names in their order."""
     if values is None:

@@ -13,7 +13,7 @@ import numpy as np
 from . import _library as c
 from . import _added, _masks
 from ._branches import Branches, middles, node_of, nodes_behind
-from ._folds import without_folds
+from ._folds import Factors, without_folds
 from ._means import losses_give_means
 from ._ops import RowOps, known
 from ._rows import as_array, first_of
@@ -74,6 +74,7 @@ class Tracer:
         self.inside = 0  # of how many calls of Keras's layers
         self.read = {}  # by id: variables that are real numbers, whose value no `call` of the caller may read
         self.plain = {}  # by id: a layer whose activation is code of the caller, and the same without it
+        self.factors = Factors(keras, self.refuse_call)
         self.stand_ins = StandIns(keras, refuse)
         zeros = lambda shape, dtype: self.in_each_row(np.zeros((1, *shape[1:]), dtype), known(shape))
         self.branches = Branches(keras, zeros, refuse)
@@ -221,7 +222,7 @@ class Tracer:
         call = layer_class.__call__
         layer_class.__call__ = lambda layer, *args, **kwargs: tracer.call(call, layer, args, kwargs)
         try:
-            with RowOps(self.keras, self.in_each_row, self.refuse_call).open(), self.branches.open():
+            with RowOps(self.keras, self.in_each_row, self.factors).open(), self.branches.open():
                 with losses_give_means(self.keras), _added.collected(self.keras, self):
                     yield
         finally:

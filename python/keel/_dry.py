@@ -1,0 +1,182 @@
+"""A step of the caller's on numbers, without a change, beside its graph: both must give the same.
+
+Layers are called in inference, and random numbers are the middle of what they may be."""
+
+import contextlib
+import inspect
+
+import numpy as np
+
+from . import _library as c
+from ._branches import middles, nodes_behind
+from ._patches import DRAWS, open_patches
+from ._steps import Asked, Slope, Update, told
+from ._traced import one_line
+
+
+def middle(keras, function, shape, args, kwargs):
+    """What a draw may be, in the middle."""
+    given = inspect.signature(function).bind(shape, *args, **kwargs)
+    given.apply_defaults()
+    of = given.arguments
+    value = of["mean"] if "mean" in of else (of["minval"] + (1 if of["maxval"] is None else of["maxval"])) / 2
+    dtype = of.get("dtype") or ("int32" if function.__name__ == "randint" else keras.config.floatx())
+    return keras.ops.cast(keras.ops.zeros(shape) + value, dtype)
+
+
+class Dry:
+    """The hand of a step that runs on numbers."""
+
+    def __init__(self, keras):
+        self.keras, self.asked, self.updates, self.last = keras, [], [], None
+
+    def is_symbolic(self, values):
+        return False
+
+    def watch(self, tape, tensors):
+        tape.watch(tensors)
+
+    def gradient(self, target, sources, tape):
+        flat = self.keras.tree.flatten(sources)
+        if not any(isinstance(s, self.keras.Variable) or hasattr(s, "assign") for s in flat):
+            return tape.gradient(target, sources)
+        asked = Asked(target)
+        return self.keras.tree.pack_sequence_as(sources, [Slope(asked, s) for s in flat])
+
+    def of_loss(self, loss, variables):
+        return Asked(loss, variables)
+
+    def backward(self, loss):
+        self.last = Asked(loss)
+
+    def apply(self, optimizer, gradients, variables):
+        gradients = list(gradients)
+        self.asked.append(gradients[0].asked if isinstance(gradients[0], Slope) else self.last)
+
+    def updated(self, metric, *args, **kwargs):
+        self.updates.append(Update(metric, args, kwargs))
+
+    def result(self, metric):
+        return self.keras.ops.zeros(())
+
+    def losses(self, layer):
+        return []
+
+    def drawn(self, function, shape, args, kwargs):
+        return middle(self.keras, function, shape, args, kwargs)
+
+    @contextlib.contextmanager
+    def middles(self):
+        random, kept = self.keras.random, {name: getattr(self.keras.random, name) for name in DRAWS}
+        with middles(self.keras):
+            for name, function in kept.items():
+                setattr(
+                    random, name, lambda shape, *a, function=function, **k: self.drawn(function, shape, a, k)
+                )
+            yield
+
+    @contextlib.contextmanager
+    def in_inference(self):
+        layer_class, depth = self.keras.layers.Layer, [0]
+        original = layer_class.__call__
+
+        def call(layer, *args, **kwargs):
+            if not depth[0]:
+                _, args, kwargs = told(layer, args, kwargs)
+                if getattr(layer, "_call_has_training_arg", False):
+                    kwargs["training"] = False
+            depth[0] += 1
+            try:
+                return original(layer, *args, **kwargs)
+            finally:
+                depth[0] -= 1
+
+        layer_class.__call__ = call
+        try:
+            yield
+        finally:
+            layer_class.__call__ = original
+
+
+class Numbers:
+    """Of the graph of a step, for these data."""
+
+    def __init__(self, steps, data):
+        self.steps, self.keras, self.data = steps, steps.keras, data
+        self.known, self.tape = {}, None
+        stand_ins = steps.tracer.stand_ins
+        held = [*stand_ins.known.values(), *stand_ins.embeddings]
+        self.weights = {id(tensor): v for tensor, v, _ in held}
+
+    def of(self, t):
+        """Of a tensor of the graph."""
+        if id(t) not in self.known:
+            kind, *what = self.steps.kinds.get(id(t), (None,))
+            self.known[id(t)] = t, self.of_kind(t, kind, *what)
+        return self.known[id(t)][1]
+
+    def of_kind(self, t, kind, *what):
+        ops = self.keras.ops
+        if kind == "data":
+            return ops.convert_to_tensor(self.data[what[0]])
+        if kind == "drawn":
+            rows = len(self.data[0]) * self.steps.parts_of(t)
+            return middle(self.keras, what[0].function, (rows, *what[0].shape), what[0].args, what[0].kwargs)
+        if kind == "joined":
+            return ops.concatenate([self.of(part) for part in what[0]], axis=0)
+        if kind == "slope":
+            y, x = self.of(what[0]), self.of(what[1])
+            with self.tape.stop_recording():
+                return self.tape.gradient(y, x)
+        if kind == "group":
+            value = self.computed(what[0].outputs[what[1]])
+            if self.tape and self.keras.backend.is_float_dtype(t.dtype):
+                self.tape.watch(value)
+            return value
+        return self.computed(t)
+
+    def computed(self, t):
+        inputs = [n.outputs[0] for n in nodes_behind(self.keras, [t]).values() if n.is_input]
+        value = lambda i: self.weights[id(i)].value if id(i) in self.weights else self.of(i)
+        if any(t is i for i in inputs):
+            return value(t)
+        return self.keras.Function(inputs, [t])([value(i) for i in inputs])[0]
+
+
+def check(steps, data):
+    """data: arrays, as the step gets them."""
+    keras, numbers = steps.keras, lambda a: np.asarray(steps.keras.ops.convert_to_numpy(a), "float64")
+    dry, tensor = Dry(keras), keras.ops.convert_to_tensor
+    of_graph = Numbers(steps, data)
+    try:
+        with contextlib.ExitStack() as opened:
+            for patches in (dry.middles(), dry.in_inference(), open_patches(keras, dry)):
+                opened.enter_context(patches)
+            steps.function(keras.tree.pack_sequence_as(steps.data, list(map(tensor, data))), dry)
+    except c.Error:
+        raise
+    except Exception as error:
+        steps.refuse(one_line(error))
+    pairs = [(a.loss, b.loss) for a, b in zip(steps.asked, dry.asked)]
+    for a, b in zip(steps.updates, dry.updates):
+        is_tensor = lambda s: isinstance(s, keras.KerasTensor)
+        pairs += [
+            (s, t)
+            for s, t in zip(*map(keras.tree.flatten, ((a.args, a.kwargs), (b.args, b.kwargs))))
+            if is_tensor(s)
+        ]
+    if len(steps.asked) != len(dry.asked) or len(steps.updates) != len(dry.updates):
+        steps.refuse("it does not do the same in each step")
+    with dry.middles(), tape_of(keras) as of_graph.tape:
+        for mine, theirs in pairs:
+            a, b = numbers(of_graph.of(mine)), numbers(theirs)
+            if a.shape != b.shape or not np.allclose(a, b, 1e-3, 1e-4, equal_nan=True):
+                steps.refuse("its graph gives other values than it does on numbers")
+
+
+def tape_of(keras):
+    if keras.backend.backend() != "tensorflow":
+        return contextlib.nullcontext()
+    import tensorflow as tf
+
+    return tf.GradientTape(persistent=True)

@@ -1,0 +1,123 @@
+"""What is replaced while a step of the caller's runs: tapes, optimizers and metrics only note what is asked of them.
+
+A *hand* takes the notes. It has apply(optimizer, gradients, variables), updated(metric, *args, **kwargs),
+result(metric), losses(layer), drawn(function, shape, args, kwargs), is_symbolic(values), and of tapes
+gradient(target, sources, tape), watch(tape, tensors) and backward(loss)."""
+
+import contextlib
+
+DRAWS = ("normal", "uniform", "truncated_normal", "randint")
+
+
+class Patches(contextlib.ExitStack):
+    def put(self, where, name, value):
+        self.callback(setattr, where, name, vars(where)[name])
+        setattr(where, name, value)
+
+
+def kinds_of_metrics(kind):
+    """The classes of metrics, but for those of Keras that only hold others."""
+    found = [] if kind.__module__.endswith("compile_utils") else [kind]
+    for k in kind.__subclasses__():
+        found += kinds_of_metrics(k)
+    return list(dict.fromkeys(found))
+
+
+def open_patches(keras, hand):
+    """Until the Patches that it gives are closed."""
+    patches = Patches()
+    try:
+        optimizer = next(k for k in keras.optimizers.Optimizer.__mro__ if "apply" in vars(k))
+        patches.put(optimizer, "apply", lambda o, grads, variables=None: hand.apply(o, grads, variables))
+        pairs = lambda o, pairs: hand.apply(o, *zip(*pairs))
+        patches.put(optimizer, "apply_gradients", pairs)
+        for kind in kinds_of_metrics(keras.metrics.Metric):
+            functions = {
+                "update_state": lambda metric, *args, **kwargs: hand.updated(metric, *args, **kwargs),
+                "result": lambda metric: hand.result(metric),
+            }
+            for name, function in functions.items():
+                if name in vars(kind):
+                    patches.put(kind, name, function)
+        patches.put(keras.layers.Layer, "losses", property(lambda layer: hand.losses(layer)))
+        of_backend = {"tensorflow": of_tensorflow, "torch": of_torch}.get(keras.backend.backend())
+        if of_backend:
+            of_backend(keras, hand, patches)
+        return patches
+    except BaseException:
+        patches.close()
+        raise
+
+
+# ---- TensorFlow -----------------------------------------------------------------------------------
+
+
+class Tape:
+    """In place of tf.GradientTape, with one of its own for tensors that have numbers."""
+
+    hand = of_numbers = None
+
+    def __init__(self, persistent=False, watch_accessed_variables=True):
+        self.tape = self.of_numbers(persistent=True)
+
+    def __enter__(self):
+        self.tape.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        return self.tape.__exit__(*error)
+
+    def watch(self, tensors):
+        self.hand.watch(self.tape, tensors)
+
+    def stop_recording(self):
+        return contextlib.nullcontext()
+
+    def gradient(self, target, sources, *_, **__):
+        return self.hand.gradient(target, sources, self.tape)
+
+
+# Functions of TensorFlow that steps use beside keras.ops, and what is the same there.
+NAMES = {
+    "abs": "abs", "cast": "cast", "clip_by_value": "clip", "concat": "concatenate", "exp": "exp",
+    "expand_dims": "expand_dims", "maximum": "maximum", "minimum": "minimum", "ones": "ones",
+    "ones_like": "ones_like", "reduce_max": "max", "reduce_mean": "mean", "reduce_min": "min",
+    "reduce_sum": "sum", "reshape": "reshape", "shape": "shape", "sqrt": "sqrt", "square": "square",
+    "squeeze": "squeeze", "stop_gradient": "stop_gradient", "tanh": "tanh", "transpose": "transpose",
+    "where": "where", "zeros": "zeros", "zeros_like": "zeros_like",
+}  # fmt: skip
+
+
+def of_tensorflow(keras, hand, patches):
+    import tensorflow as tf
+
+    def put(where, name, ours):
+        original = getattr(where, name)
+        known = lambda a, k: hand.is_symbolic((a, k))
+        patches.put(where, name, lambda *a, **k: ours(original, a, k) if known(a, k) else original(*a, **k))
+
+    def of_ops(name):
+        return lambda _, args, kwargs: getattr(keras.ops, name)(*args, **kwargs)
+
+    patches.put(
+        tf, "GradientTape", type("GradientTape", (Tape,), {"hand": hand, "of_numbers": tf.GradientTape})
+    )
+    for name, same in NAMES.items():
+        put(tf, name, of_ops(same))
+    for where, name in ((tf, "sigmoid"), (tf.math, "log"), (tf.nn, "softmax"), (tf.nn, "relu")):
+        put(where, name, of_ops(name))
+    for name in ("normal", "uniform"):
+        original = getattr(tf.random, name)
+        drawn = lambda shape, *a, original=original, **k: hand.drawn(original, shape, a, k)
+        patches.put(tf.random, name, drawn)
+
+
+# ---- PyTorch --------------------------------------------------------------------------------------
+
+
+def of_torch(keras, hand, patches):
+    import torch
+
+    patches.put(torch.Tensor, "backward", lambda loss, *_, **__: hand.backward(loss))
+    keras.KerasTensor.backward = lambda loss, *_, **__: hand.backward(loss)
+    patches.callback(delattr, keras.KerasTensor, "backward")

@@ -1,0 +1,398 @@
+"""A `train_step` of the caller's, as groups of a graph and what it does with them.
+
+The step is made once on symbolic tensors. Each layer or model that it calls is a *group*: its results are
+inputs of what follows, so that libkeel's function (keel/function.h) can call groups one by one, again for a
+second gradient, or in another function. Where an optimizer has moved weights and a layer that has them is
+called after that, a new *stage* begins, which sees them; each stage is a function."""
+
+import contextlib
+import inspect
+
+from . import _library as c
+from ._branches import nodes_behind
+from ._folds import has_rows
+from ._ops import Rows, known
+from ._patches import DRAWS, open_patches
+from ._traced import Tracer, one_line
+
+
+class Group:
+    """Tensors that are computed together. layer: whose call it is; None: operations alone."""
+
+    def __init__(self, outputs, stage, training, layer=None):
+        self.outputs, self.stage, self.training, self.layer = outputs, stage, training, layer
+        self.variables = {id(v) for v in layer.variables} if layer else set()
+        self.inputs, self.parts = [], 1  # of the graph: those that it needs; see Steps.parts_of
+
+
+class Asked:
+    """Gradients of a loss for some variables; None: any."""
+
+    def __init__(self, loss, variables=None):
+        self.loss, self.variables, self.optimizer, self.stage = loss, variables, None, None
+
+
+class Slope:
+    """The gradient for one variable, which only an optimizer takes."""
+
+    def __init__(self, asked, variable):
+        self.asked, self.variable = asked, variable
+
+    def __array__(self, *_, **__):
+        raise c.Unsupported("gradients are changed before an optimizer takes them")
+
+
+class Value:
+    """What a step on PyTorch gets as the value of a variable: its gradient is all that can be asked for."""
+
+    def __init__(self, grad):
+        self.grad = grad
+
+
+class Result:
+    """What a metric will give."""
+
+    def __init__(self, metric):
+        self.metric = metric
+
+
+class Update:
+    """What a metric will get."""
+
+    def __init__(self, metric, args, kwargs):
+        self.metric, self.args, self.kwargs = metric, args, kwargs
+
+
+class Draw:
+    """Random numbers for some rows, by a function of Keras or TensorFlow."""
+
+    def __init__(self, function, shape, args, kwargs):
+        self.function, self.shape, self.args, self.kwargs = function, shape, args, kwargs
+
+    def __call__(self, rows):
+        return self.function((rows, *self.shape), *self.args, **self.kwargs)
+
+
+class StepTracer(Tracer):
+    """Layers that a step calls become groups."""
+
+    def __init__(self, keras, steps):
+        super().__init__(keras)
+        self.steps = steps
+
+    def is_step(self):
+        """Whether the step itself is what runs, not a layer that it calls."""
+        return not self.inside and len(self.within) == 1
+
+    def call(self, original, layer, args, kwargs):
+        traced = lambda *a, **k: super(StepTracer, self).call(original, layer, a, k)
+        return self.steps.call(traced, layer, args, kwargs) if self.is_step() else traced(*args, **kwargs)
+
+    def value_of(self, original, v):
+        if self.is_step() and self.steps.last is not None and id(v) in self.read:
+            return Value(Slope(self.steps.last, v))
+        return super().value_of(original, v)
+
+
+class Steps:
+    """What a step does, as a hand of its patches. function(data, hand): the step; data: arrays in its structure."""
+
+    def __init__(self, keras, model, function, data):
+        self.keras, self.model, self.function, self.data = keras, model, function, data
+        self.kinds = {}  # by id of an input of the graph: what it stands for, as input() is told
+        self.inputs, self.groups, self.asked, self.updates = [], [], [], []
+        self.stage, self.moved, self.last = 0, {}, None
+        self.cuts = {}  # by id of a tensor: the tensor, and the input that is in its place behind it
+        self.tracer = StepTracer(keras, self)
+        self.factors = self.tracer.factors
+        flat = keras.tree.flatten(data)
+        tensors = [self.input(a.shape, a.dtype.name, "data", i) for i, a in enumerate(flat)]
+        self.tracer.root = tensors[0]
+        self.result = self.record(keras.tree.pack_sequence_as(data, tensors))
+
+    def refuse(self, why):
+        raise c.Unsupported(f"'{self.model.name}' has a step of its own, which Keel cannot take: {why}")
+
+    def record(self, data):
+        tracer = self.tracer
+        tracer.within.append(self.model)
+        try:
+            with contextlib.ExitStack() as opened:
+                self.random = {name: getattr(self.keras.random, name) for name in DRAWS}
+                for patches in (
+                    tracer.watched(self.model),
+                    tracer.open(),
+                    open_patches(self.keras, self),
+                    self.rows(),
+                ):
+                    opened.enter_context(patches)
+                return self.function(data, self)
+        except c.Error:
+            raise
+        except Exception as error:
+            self.refuse(one_line(error))
+        finally:
+            tracer.within.pop()
+
+    def is_symbolic(self, values):
+        """Whether there are tensors without numbers among them, or the number of rows."""
+        symbolic = lambda a: isinstance(a, (self.keras.KerasTensor, Rows))
+        return any(map(symbolic, self.keras.tree.flatten(values)))
+
+    # ---- inputs of the graph ---------------------------------------------------------------------
+
+    def input(self, shape, dtype, *kind, parts=1):
+        """kind: "data", its number; "drawn", a Draw; "group", it, the number of its
+        output; "joined", tensors; "slope", y, x: the gradient of y with respect to x."""
+        t = self.keras.Input(
+            batch_shape=(None, *shape[1:]), dtype=dtype, name=f"{kind[0]}_{len(self.inputs)}"
+        )
+        self.inputs.append(t)
+        self.kinds[id(t)] = kind
+        if parts > 1:
+            self.factors.known[id(t)] = t, parts
+        return t
+
+    def parts_of(self, *tensors):
+        """How many times the rows of the batch they have: rows of several tensors are joined in one."""
+        found = {self.factors.of(t) for t in tensors} or {1}
+        if len(found) > 1:
+            self.refuse("rows that were joined with others meet some that were not")
+        return found.pop()
+
+    def given(self, t):
+        """The inputs of the graph that a tensor is computed of."""
+        inputs = [n.outputs[0] for n in nodes_behind(self.keras, [t]).values() if n.is_input]
+        return [i for i in inputs if id(i) in self.kinds]
+
+    def call(self, call, layer, args, kwargs):
+        """A layer that the step calls."""
+        if not self.tracer.symbolic((args, kwargs)):
+            self.refuse(f"it calls '{layer.name}' on numbers that no rows have")
+        training, args, kwargs = told(layer, args, kwargs)
+        if any(id(v) in self.moved for v in layer.variables):
+            self.stage, self.moved = self.stage + 1, {}
+        tree = self.keras.tree
+        args, kwargs = tree.map_structure(self.cut, (args, kwargs))
+        out = call(*args, **kwargs)
+        flat = tree.flatten(out)
+        if any(getattr(t, "_keras_mask", None) is not None for t in flat):
+            self.refuse(f"'{layer.name}' gives a mask on")
+        group = self.group(flat, training, layer)
+        return tree.pack_sequence_as(out, [self.of_group(group, k) for k in range(len(flat))])
+
+    def group(self, outputs, training=True, layer=None):
+        self.groups.append(Group(outputs, self.stage, training, layer))
+        return self.groups[-1]
+
+    def of_group(self, group, k):
+        t = group.outputs[k]
+        return self.input(t.shape, t.dtype, "group", group, k, parts=self.parts_of(*self.given(t)))
+
+    def cut(self, t):
+        """The input that stands for a tensor which the step has computed."""
+        if not isinstance(t, self.keras.KerasTensor) or id(t) in self.kinds:
+            return t
+        if id(t) not in self.cuts:
+            if not has_rows(t):
+                self.refuse("a layer is called on a number of the batch")
+            self.cuts[id(t)] = t, self.of_group(self.group([t]), 0)
+        return self.cuts[id(t)][1]
+
+    def joined(self, tensors):
+        """Rows of several tensors, which stay apart: what follows is called on each."""
+        tensors = list(map(self.cut, tensors))
+        if len({t.shape for t in tensors}) > 1:
+            self.refuse(f"rows of shapes {[t.shape for t in tensors]} are joined")
+        parts = sum(map(self.parts_of, tensors))
+        return self.input(tensors[0].shape, tensors[0].dtype, "joined", tensors, parts=parts)
+
+    def parted(self, t, first, count):
+        """Parts of rows that were joined."""
+        kind, *what = self.kinds[id(self.cut(t))]
+        if kind != "joined":
+            self.refuse("it takes rows of a batch apart")
+        at, found = 0, []
+        for tensor in what[0]:
+            if first <= at < first + count:
+                found.append(tensor)
+            at += self.parts_of(tensor)
+        if sum(map(self.parts_of, found)) != count:
+            self.refuse("it takes rows apart elsewhere than where they were joined")
+        return found[0] if len(found) == 1 else self.joined(found)
+
+    # ---- the hand --------------------------------------------------------------------------------
+
+    def watch(self, tape, tensors):
+        pass
+
+    def gradient(self, target, sources, _):
+        tree = self.keras.tree
+        flat = tree.flatten(sources)
+        if all(isinstance(s, self.keras.KerasTensor) for s in flat):
+            slope = lambda x: self.input(x.shape, x.dtype, "slope", self.cut(target), self.cut(x))
+            return tree.map_structure(slope, sources)
+        by_value = {id(getattr(v, "_value", v)): v for v in self.model.variables}
+        variables = [s if isinstance(s, self.keras.Variable) else by_value.get(id(s)) for s in flat]
+        if any(v is None for v in variables):
+            self.refuse("it takes the gradient for what is no weight of it")
+        asked = self.of_loss(target, variables)
+        return tree.pack_sequence_as(sources, [Slope(asked, v) for v in variables])
+
+    def of_loss(self, target, variables=None):
+        if not isinstance(target, self.keras.KerasTensor) or target.shape:
+            self.refuse("it takes the gradient of what is no loss: one number of the batch")
+        return Asked(target, variables)
+
+    def backward(self, loss):
+        """PyTorch's, before gradients are asked for."""
+        self.last = self.of_loss(loss)
+
+    def apply(self, optimizer, gradients, variables):
+        gradients = list(gradients)
+        variables = (
+            [getattr(g, "variable", None) for g in gradients] if variables is None else list(variables)
+        )
+        if not gradients or not all(isinstance(g, Slope) for g in gradients):
+            self.refuse("an optimizer gets other gradients than those of a tape")
+        asked = gradients[0].asked
+        if any(g.asked is not asked or g.variable is not v for g, v in zip(gradients, variables)):
+            self.refuse("an optimizer gets gradients of several losses, or of other variables")
+        if asked.optimizer is not None:
+            self.refuse("an optimizer gets gradients that another one has taken")
+        if hasattr(optimizer, "inner_optimizer"):
+            self.refuse("its optimizer scales the loss")
+        asked.optimizer, asked.stage, asked.variables = optimizer, self.stage, variables
+        self.asked.append(asked)
+        self.moved.update({id(v): v for v in variables})
+
+    def updated(self, metric, *args, **kwargs):
+        self.updates.append(Update(metric, args, kwargs))
+
+    def result(self, metric):
+        return Result(metric)
+
+    def losses(self, layer):
+        """Keras's compute_loss adds them: terms of weights, and of calls."""
+        terms = ("kernel_regularizer", "bias_regularizer", "embeddings_regularizer", "activity_regularizer")
+        for part in layer._flatten_layers():
+            own = [v for v in part._trainable_variables if v.regularizer is not None]
+            if own or any(getattr(part, name, None) is not None for name in terms):
+                self.refuse(f"it adds what the regularizers of '{part.name}' give to the loss")
+        if self.tracer.branches.added:
+            self.refuse("it adds losses of add_loss")
+        return []
+
+    def drawn(self, function, shape, args, kwargs):
+        """Random numbers of the step itself, which Keras draws in each step."""
+        rows = shape[0] if len(shape) and isinstance(shape[0], Rows) else None
+        if rows is None:
+            self.refuse("it draws random numbers that are not of its rows")
+        draw = Draw(function, shape[1:], args, kwargs)
+        whole = function is self.random["randint"]
+        dtype = inspect.signature(function).bind(shape, *args, **kwargs).arguments.get("dtype")
+        dtype = self.keras.backend.standardize_dtype(
+            dtype or ("int32" if whole else self.keras.config.floatx())
+        )
+        return self.input(shape, dtype, "drawn", draw, parts=rows.factor)
+
+    # ---- the number of rows ----------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def rows(self):
+        """What a step makes of the number of its rows, which is not known, and of rows themselves."""
+        random, ops, tensor, kept = self.keras.random, self.keras.ops, self.keras.KerasTensor, []
+
+        def put(where, name, function):
+            kept.append((where, name, getattr(where, name)))
+            setattr(where, name, function(getattr(where, name)))
+
+        def draw(original):
+            def of(of_layer):
+                own = lambda: self.tracer.is_step() and self.tracer.branches.layer is None
+                return lambda shape, *a, **k: (
+                    self.drawn(original, tuple(shape), a, k) if own() else of_layer(shape, *a, **k)
+                )
+
+            return of
+
+        def fill(original):
+            def filled(shape, *args, **kwargs):
+                dims = known(tuple(shape) if isinstance(shape, (list, tuple)) else (shape,))
+                if not dims or not isinstance(dims[0], Rows):
+                    return original(shape, *args, **kwargs)
+                rows = self.tracer.in_each_row(original((1, *dims[1:]), *args, **kwargs), dims)
+                return rows if dims[0].factor == 1 else self.joined([rows] * dims[0].factor)
+
+            return filled
+
+        def join(original):
+            def concatenate(xs, axis=-1):
+                of_rows = all(isinstance(t, self.keras.KerasTensor) and has_rows(t) for t in xs)
+                own = axis == 0 and of_rows and self.tracer.is_step()
+                return self.joined(list(xs)) if own else original(xs, axis)
+
+            return concatenate
+
+        def split(original):
+            def of(x, parts, axis=0):
+                own = (
+                    axis == 0
+                    and isinstance(x, self.keras.KerasTensor)
+                    and has_rows(x)
+                    and self.tracer.is_step()
+                )
+                if not own or not isinstance(parts, int):
+                    return original(x, parts, axis)
+                each = self.parts_of(self.cut(x)) // parts
+                return [self.parted(x, k * each, each) for k in range(parts)]
+
+            return of
+
+        def item(original):
+            def of(t, key):
+                ends = (key.start, key.stop) if isinstance(key, slice) and key.step is None else ()
+                if not any(isinstance(e, Rows) for e in ends):
+                    return original(t, key)
+                first = ends[0].factor if isinstance(ends[0], Rows) else 0
+                stop = ends[1].factor if isinstance(ends[1], Rows) else self.parts_of(self.cut(t))
+                return self.parted(t, first, stop - first)
+
+            return of
+
+        def told_rows(original):
+            def of(x, *args, **kwargs):
+                if isinstance(x, Rows):
+                    self.refuse("it computes with the number of its rows, which devices do not have")
+                return original(x, *args, **kwargs)
+
+            return of
+
+        for name, original in self.random.items():
+            put(random, name, draw(original))
+        for name in ("zeros", "ones", "full"):
+            put(ops, name, fill)
+        for name in ("cast", "convert_to_tensor"):
+            put(ops, name, told_rows)
+        put(ops, "concatenate", join)
+        put(ops, "split", split)
+        put(tensor, "__getitem__", item)
+        try:
+            yield
+        finally:
+            for where, name, value in kept[::-1]:
+                setattr(where, name, value)
+
+
+def told(layer, args, kwargs):
+    """Whether a layer is called for training, and its arguments without that."""
+    training = kwargs.get("training")
+    kwargs = {k: v for k, v in kwargs.items() if k != "training"}
+    parameters = inspect.signature(layer.call).parameters
+    at = list(parameters).index("training") if "training" in parameters else len(args)
+    if at < len(args):
+        training, args = args[at], (*args[:at], *args[at + 1 :])
+    if training is None and "training" in parameters:
+        default = parameters["training"].default
+        training = default is True
+    return bool(training), args, kwargs
