@@ -9,7 +9,7 @@ import numpy as np
 from . import _callbacks, _rows
 from . import _library as c
 from ._library import check, lib
-from ._loop import fit_by_steps, has_own_step
+from ._loop import evaluate_by_steps, fit_by_steps, has_own_step, has_own_test, is_own
 from ._model import Model
 from ._sources import Dataset
 from ._twin import Twin, is_keras
@@ -186,11 +186,6 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
 
     Raises keel.Error, or what a callback or the data raised; then the model is as after the last step
     that was finished. Ctrl-C ends the run after its step, and raises KeyboardInterrupt."""
-    if is_keras(model) and has_own_step(model):
-        given = {"batch_size": batch_size, "epochs": epochs, "shuffle": shuffle, "initial_epoch": initial_epoch,
-                 "steps_per_epoch": steps_per_epoch, "devices": devices, "reproducible": reproducible,
-                 "recompute": recompute, "seed": seed}  # fmt: skip
-        return fit_by_steps(model, x, y, sample_weight, callbacks, verbose, given)
     if not isinstance(validation_freq, int):
         raise c.Unsupported("validation_freq is a list; Keel takes a number of epochs")
     options = {
@@ -202,6 +197,13 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         "end": c.place("end", end, c.ENDS),
         "float32": c.place("float32", float32, c.FLOAT32_WAYS),
     }  # fmt: skip
+    if is_keras(model) and has_own_step(model):
+        given = {
+            **options, "shuffle": shuffle, "devices": devices, "reproducible": reproducible, "recompute": recompute,
+            "validation_data": validation_data, "validation_split": validation_split, "class_weight": class_weight,
+            "micro_batch": micro_batch, "end": end, "float32": float32, "seed": seed,
+        }  # fmt: skip
+        return fit_by_steps(model, x, y, sample_weight, callbacks, verbose, given)
     machine = {
         "devices": devices,
         "reproducible": reproducible,
@@ -266,6 +268,13 @@ def inference(what, model, x, y, weight, callbacks, verbose, steps, batch_size, 
 def evaluate(model, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, callbacks=None,
              return_dict=False, *, devices=None, reproducible=False, threads=None, float32="exact"):  # fmt: skip
     """Loss and metrics, as keras.Model.evaluate: a number, a list in Keras's order, or a dict."""
+    if is_keras(model) and has_own_test(model):
+        given = {
+            **counts(batch_size=batch_size, steps=steps),
+            "devices": devices,
+            "reproducible": reproducible,
+        }
+        return evaluate_by_steps(model, x, y, sample_weight, callbacks, verbose, return_dict, given)
     job, data = inference("evaluate", model, x, y, sample_weight, callbacks, verbose, steps, batch_size, threads,
                           float32, devices=devices, reproducible=reproducible)  # fmt: skip
     with job:
@@ -280,6 +289,8 @@ def evaluate(model, x=None, y=None, batch_size=None, verbose="auto", sample_weig
 def predict(model, x, batch_size=None, verbose="auto", steps=None, callbacks=None, *, devices=None,
             reproducible=False, threads=None, float32="exact"):  # fmt: skip
     """The outputs for each row, as keras.Model.predict: an array, or a list or dict of them."""
+    if is_keras(model) and is_own(model, "predict_step"):
+        raise c.Unsupported(f"'{model.name}' has a predict_step of its own")
     job, data = inference("predict", model, x, None, None, callbacks, verbose, steps, batch_size, threads,
                           float32, devices=devices, reproducible=reproducible)  # fmt: skip
     with job:

@@ -115,7 +115,7 @@ class Folds:
             return ops.reshape(args[0], (-1, *within, *node.outputs[0].shape[1:]))
         if isinstance(operation, self.keras.layers.Layer):
             return self.layer(operation, args, kwargs)
-        if name in EACH or name == "Matmul":
+        if name in EACH or name == "Matmul" or (name == "OneHot" and operation.axis == -1):
             return operation(*args, **kwargs)
         config = operation.get_config()
         config.pop("name", None)

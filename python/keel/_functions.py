@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _library as c
 from . import _rows
-from ._branches import nodes_behind
+from ._branches import made_of, node_of, nodes_behind, same_operations, same_values
 from ._folds import without_folds
 from ._library import check, lib
 from ._means import values_of_rows
@@ -67,8 +67,13 @@ class Network:
             path = os.path.join(self.folder, "step.keras")
             with plain_initializers(keras, self.form):
                 self.form.save(path)
-        self.model = Model(path, False)
-        os.remove(path)
+        try:
+            self.model = Model(path, False)
+        except c.Error as error:
+            error.args = (str(error).replace(f"{path}: config.json", f"the step of '{steps.model.name}'"),)
+            raise
+        finally:
+            os.remove(path)
         self.names = self.weight_names()
 
     def inputs_of(self, t):
@@ -82,7 +87,8 @@ class Network:
         real = self.steps.keras.backend.is_float_dtype
         variables = [v for v in self.form.weights if real(v.dtype)]
         last = lambda path: path.rpartition("/")[2]
-        if [last(n) for n in names] != [last(v.path) for v in variables]:
+        same = lambda name, v: last(name) == last(v.path) or "own_" in name  # a layer that has the caller's
+        if len(names) != len(variables) or not all(map(same, names, variables)):
             self.steps.refuse("the order of its weights is not understood")
         return {id(v): name for v, name in zip(variables, names)}
 
@@ -103,7 +109,11 @@ class Stage:
             asked,
             seed,
         )
-        self.inputs, self.returned = [], []  # inputs: tensors, one for each part
+        self.inputs, self.returned = [], []  # inputs: tensors, each with all of its parts
+        self.like, self.inputs_of = (
+            self,
+            {},
+        )  # the stage whose function it runs, and by id of its inputs the own
         self.handle, self.raised, self.known_ways = ctypes.c_void_p(), None, {}
 
     # ---- the plan --------------------------------------------------------------------------------
@@ -180,7 +190,8 @@ class Stage:
         terms = [(scalar, 1 / len(scalars)) for scalar in scalars]
         lists = (c.Term * len(terms))(*terms), len(terms), (c.Watched * len(watched))(*watched), len(watched)
         check(lib.keel_trace_gradients(self.t, *lists, ctypes.byref(g)))
-        config = {**asked.optimizer.get_config(), "learning_rate": rate_of(asked.optimizer)}
+        self.rates[i] = rate_of(asked.optimizer)
+        config = {**asked.optimizer.get_config(), "learning_rate": self.rates[i]}
         kept = arguments(config)
         apply = c.Apply(c.Named(type(asked.optimizer).__name__.encode(), kept))
         check(lib.keel_trace_apply(self.t, g, ctypes.byref(apply)))
@@ -254,7 +265,7 @@ class Stage:
         )
         o.input, o.n_input, o.seed = fields, len(each), self.seed
         check(lib.keel_function_create(ctypes.byref(self.handle), ctypes.byref(o)))
-        self.rates = [rate_of(a.optimizer) for a in self.asked]
+        self.rates = [None] * len(self.asked)  # as the trace is told
 
     def run(self, strategy, values):
         """values: by id of an input its arrays, one for each part."""
@@ -262,7 +273,7 @@ class Stage:
         tensors = [_rows.as_tensor(a, t.name, kept) for t in self.inputs for a in values[id(t)]]
         for k, asked in enumerate(self.asked):
             rate = rate_of(asked.optimizer)
-            if rate != self.rates[k]:
+            if self.rates[k] is not None and rate != self.rates[k]:
                 check(lib.keel_function_set_learning_rate(self.handle, k, rate))
                 self.rates[k] = rate
         array = (c.Tensor * len(tensors))(*tensors)
@@ -299,6 +310,59 @@ def rate_of(optimizer):
     return float(rate(optimizer.iterations) if callable(rate) and not hasattr(rate, "assign") else rate)
 
 
+class Same:
+    """Whether two stages do the same, of other draws. inputs: by id of an input of the first, that of the second."""
+
+    def __init__(self, steps, first, second):
+        self.steps, self.keras, self.first, self.second = steps, steps.keras, first, second
+        self.inputs, self.known = {}, {}
+
+    def found(self):
+        of = lambda stage: [(id(a.optimizer), list(map(id, a.variables))) for a in stage.asked]
+        pairs = zip(self.first.asked, self.second.asked)
+        return of(self.first) == of(self.second) and all(self.groups(a.group, b.group) for a, b in pairs)
+
+    def groups(self, a, b):
+        return (
+            a.layer is b.layer and a.training == b.training and all(map(self.tensors, a.outputs, b.outputs))
+        )
+
+    def tensors(self, s, t):
+        if (id(s), id(t)) not in self.known:
+            self.known[id(s), id(t)] = self.are_same(s, t)
+        return self.known[id(s), id(t)]
+
+    def are_same(self, s, t):
+        tree, is_tensor = self.keras.tree, lambda a: isinstance(a, self.keras.KerasTensor)
+        if not is_tensor(s) or not is_tensor(t):
+            return same_values(s, t)
+        kinds = [self.steps.kinds.get(id(a)) for a in (s, t)]
+        if all(kinds):
+            return self.inputs.setdefault(id(s), t) is t and self.are_same_kinds(*kinds)
+        if any(kinds) or s._keras_history.tensor_index != t._keras_history.tensor_index:
+            return False
+        n, m = node_of(s), node_of(t)
+        if n.is_input or m.is_input:
+            return s is t
+        args = [tree.flatten(made_of(node)) for node in (n, m)]
+        same = same_operations(self.keras, n.operation, m.operation) and len(args[0]) == len(args[1])
+        return same and all(map(self.tensors, *args))
+
+    def are_same_kinds(self, a, b):
+        kind, *what = a
+        if kind != b[0]:
+            return False
+        if kind == "drawn":
+            of = lambda draw: (draw.function, draw.shape, draw.args, draw.kwargs)
+            return all(map(same_values, *(self.keras.tree.flatten(of(d)) for d in (what[0], b[1]))))
+        if kind == "group":
+            return what[1] == b[2] and self.groups(what[0], b[1])
+        if kind == "data":
+            return what[0] == b[1]
+        given = (what[0], b[1]) if kind == "joined" else (what, b[1:])
+        return len(given[0]) == len(given[1]) and all(map(self.tensors, *given))
+
+
 class Program:
     """All stages of a step, made for a strategy. run(data) gives what the step does with its numbers."""
 
@@ -317,17 +381,16 @@ class Program:
             g.inputs = [by_id[i] for i in set().union(*(self.network.needs[h] for h in heads)) if i in by_id]
         for g in groups:
             g.parts = steps.parts_of(*g.inputs)
-        for g in self.values.values():
-            g.stage = max([self.stage_of(t) for t in g.inputs], default=0)
-        for asked in steps.asked:
-            self.check_asked(asked)
+        self.put_late()
         count = 1 + max([a.stage for a in steps.asked] + [g.stage for g in self.values.values()])
         self.stages = [
             Stage(self.network, s, [a for a in steps.asked if a.stage == s], seed) for s in range(count)
         ]
         self.plan()
         for stage in self.stages:
-            stage.create()
+            self.find_same(stage)
+            if stage.like is stage:
+                stage.create()
 
     def tensors_given(self):
         """Those that metrics or the result take."""
@@ -350,10 +413,50 @@ class Program:
         given = what[0] if kind == "joined" else what if kind == "slope" else []
         return what[0].stage if kind == "group" else max(map(self.stage_of, given), default=0)
 
-    def check_asked(self, asked):
-        if asked.group.stage > asked.stage:
+    def put_late(self):
+        """Groups are computed where they are first needed, if their weights stay the same until then."""
+        users = {}
+        for asked in self.steps.asked:
+            self.used(asked.group, asked.stage, users)
+        for g in self.values.values():
+            if id(g) not in users:
+                self.used(g, max([self.stage_of(t) for t in g.inputs], default=0), users)
+        for g in self.steps.groups[::-1]:
+            last = min(users.get(id(g), [g.stage]))
+            moves = [a.stage for a in self.steps.asked if g.variables & {id(v) for v in a.variables}]
+            self.used(g, min([last, *(m for m in moves if m >= g.stage)]), users)
+
+    def used(self, group, stage, users):
+        """A group is computed in this stage, and what it needs must be there."""
+        if any(self.stage_of(t) > stage for t in group.inputs):
             self.steps.refuse("an optimizer gets the gradient of a loss that is computed later")
-        asked.group.stage = asked.stage
+        group.stage = stage
+        users.setdefault(id(group), []).append(stage)
+        for t in group.inputs:
+            for g in self.groups_of(t):
+                users.setdefault(id(g), []).append(stage)
+
+    def groups_of(self, t):
+        kind, *what = self.steps.kinds[id(t)]
+        given = what[0] if kind == "joined" else what if kind == "slope" else []
+        return [what[0]] if kind == "group" else [g for s in given for g in self.groups_of(s)]
+
+    def find_same(self, stage):
+        """An optimizer that moves weights in several stages has one state: they are one function."""
+        mine = {id(a.optimizer) for a in stage.asked}
+        for other in self.stages[: stage.number]:
+            if other.like is not other or not mine & {id(a.optimizer) for a in other.asked}:
+                continue
+            same = Same(self.steps, other, stage)
+            if not same.found():
+                self.steps.refuse("an optimizer moves weights several times, by losses that are not alike")
+            stage.like, stage.inputs_of = other, same.inputs
+            for g in self.values.values():
+                if g.stage == stage.number:
+                    twins = [h for h in self.values.values() if h.stage == other.number and same.groups(h, g)]
+                    if not twins:
+                        self.steps.refuse("one of several steps that are alike gives something else on")
+                    g.name = twins[0].name
 
     def plan(self):
         """Which inputs each stage needs, and what it gives to others and to metrics."""
@@ -385,17 +488,17 @@ class Program:
             elif kind == "drawn":
                 parts = self.steps.parts_of(t)
                 values[id(t)] = np.split(np.asarray(numbers(what[0](len(data[0]) * parts))), parts)
+        given = {}
         for stage in self.stages:
-            stage.run(self.strategy, values)
+            of = stage.like
+            of.run(self.strategy, {id(t): values[id(stage.inputs_of.get(id(t), t))] for t in of.inputs})
             for number, t in self.crossing:
                 if number == stage.number:
-                    values[id(t)] = stage.rows_of(t.name, self.steps.parts_of(t))
-        given = {}
-        for key, g in self.values.items():
-            of = self.stages[g.stage]
-            given[key] = (
-                of.scalar_of(g.name, g.parts) if g.is_scalar else np.concatenate(of.rows_of(g.name, g.parts))
-            )
+                    values[id(t)] = of.rows_of(t.name, self.steps.parts_of(t))
+            for key, g in self.values.items():
+                if g.stage == stage.number:
+                    read = of.scalar_of if g.is_scalar else lambda *a: np.concatenate(of.rows_of(*a))
+                    given[key] = read(g.name, g.parts)
         return given
 
     def take_back(self):

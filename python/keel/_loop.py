@@ -2,11 +2,13 @@
 
 import ctypes
 import sys
+import time
 
 import numpy as np
 
 from . import _dry, _rows
 from . import _library as c
+from ._callbacks import hook_of, sees_logs_only
 from ._functions import Program
 from ._library import check, lib
 from ._ops import Rows
@@ -249,7 +251,8 @@ class Runs:
 def build_metrics(keras, model, batches):
     """Keras makes the metrics of compile() from the first batch."""
     metrics = model._compile_metrics
-    if metrics is not None and not metrics.built:
+    own = metrics is not None and (metrics._user_metrics or metrics._user_weighted_metrics)
+    if own and not metrics.built:
         with_batch = keras.tree.pack_sequence_as(batches.structure, [a[:1] for a in batches.first])
         x, y, _ = keras.utils.unpack_x_y_sample_weight(with_batch)
         if y is not None:
@@ -266,41 +269,189 @@ def strategy_of(devices, reproducible, recompute=False):
     return strategy
 
 
-def fit_by_steps(model, x, y, sample_weight, callbacks, verbose, o):
-    """o: what fit was given besides, by name."""
-    keras = sys.modules["keras"]
-    seed = int(np.random.randint(2**31)) if o["seed"] is None else o["seed"]
-    batches = Batches(keras, x, y, sample_weight, o["batch_size"], o["shuffle"], seed)
-    strategy, runs = strategy_of(o["devices"], o["reproducible"], o["recompute"]), None
-    try:
-        runs = Runs(keras, model, batches, True, strategy, seed)
-        per_epoch = o["steps_per_epoch"] or batches.steps()
-        calls = keras.callbacks.CallbackList(
+NOT_OF_STEPS = {"class_weight": None, "end": "keep", "float32": "exact", "micro_batch": 0, "threads": None,
+                "input_memory": None}  # fmt: skip
+
+
+class Fit:
+    """A fit of a model with a step of its own. o: the options of fit, by name."""
+
+    def __init__(self, model, o):
+        self.keras, self.model, self.o = sys.modules["keras"], model, o
+        for name, default in NOT_OF_STEPS.items():
+            if o[name] != default:
+                raise c.Unsupported(f"{name}, of a model with a step of its own")
+        self.seed = int(np.random.randint(2**31)) if o["seed"] is None else o["seed"]
+        self.tests = self.runs = None
+        self.strategy = strategy_of(o["devices"], o["reproducible"], o["recompute"])
+
+    def batches(self, data, weight, batch_size, shuffle):
+        x, y, *more = data if isinstance(data, (list, tuple)) else (data, None)
+        return Batches(self.keras, x, y, *(more or [weight]), batch_size, shuffle, self.seed)
+
+    def open(self, x, y, sample_weight):
+        o, validation = self.o, self.o["validation_data"]
+        if o["validation_split"] and validation is None:
+            (x, y, sample_weight), validation = split(
+                self.keras, (x, y, sample_weight), o["validation_split"]
+            )
+        self.rows = self.batches((x, y), sample_weight, o["batch_size"], o["shuffle"])
+        self.runs = Runs(self.keras, self.model, self.rows, True, self.strategy, self.seed)
+        if validation is not None:
+            rows = self.batches(validation, None, o["validation_batch_size"] or o["batch_size"], False)
+            self.tests = Tests(self.keras, self.model, rows, self.strategy, self.seed)
+
+    def open_callbacks(self, callbacks, verbose):
+        callbacks = [] if callbacks is None else callbacks if isinstance(callbacks, list) else [callbacks]
+        if any(isinstance(x, str) for x in callbacks):
+            raise c.Unsupported("Keel's own callbacks, of a model with a step of its own: give Keras's")
+        self.per_batch = [x for x in callbacks if looks(x, "batch")]
+        self.looking = [x for x in callbacks if looks(x, "epoch")]
+        if self.per_batch:
+            names = ", ".join(type(x).__name__ for x in self.per_batch)
+            c.tell(f"{names} may look at the weights in each step, so they are copied each time: slow")
+        self.per_epoch = self.o["steps_per_epoch"] or self.rows.steps()
+        self.calls = self.keras.callbacks.CallbackList(
             callbacks, add_history=True, add_progbar=verbose != 0, verbose=1 if verbose == "auto" else verbose,
-            epochs=o["epochs"], steps=per_epoch, model=model,
+            epochs=self.o["epochs"], steps=self.per_epoch, model=self.model,
         )  # fmt: skip
-        model.stop_training = False
+
+    def run(self):
+        o, model, calls = self.o, self.model, self.calls
+        model.stop_training, logs = False, {}
+        began, steps, rows = time.monotonic(), 0, 0
+        self.of_all = self.rows.passes(o["steps_per_epoch"])
         calls.on_train_begin()
-        logs, rows = {}, batches.passes(o["steps_per_epoch"])
         for epoch in range(o["initial_epoch"], o["epochs"]):
-            runs.metrics.reset()
+            self.runs.metrics.reset()
             calls.on_epoch_begin(epoch)
             step = 0
-            for data in rows if o["steps_per_epoch"] else batches.passes(None):
+            for data in self.of_all if o["steps_per_epoch"] else self.rows.passes(None):
                 calls.on_train_batch_begin(step)
-                logs = runs.step(data)
-                calls.on_train_batch_end(step, logs)
-                step += 1
+                logs = self.runs.step(data)
+                if self.per_batch:
+                    self.look(lambda: calls.on_train_batch_end(step, logs))
+                else:
+                    calls.on_train_batch_end(step, logs)
+                step, rows = step + 1, rows + len(data[0])
                 if model.stop_training or step == o["steps_per_epoch"]:
                     break
-            runs.metrics.write()
-            runs.program.take_back()
-            calls.on_epoch_end(epoch, dict(logs))
+            steps += step
+            self.runs.metrics.write()
+            if self.tests or self.looking or self.per_batch:
+                self.runs.program.take_back()
+            logs = {**logs, **self.tested(epoch)}
+            self.look(lambda: calls.on_epoch_end(epoch, logs))
             if model.stop_training:
                 break
+        self.runs.program.take_back()
         calls.on_train_end(logs)
+        model.history.report = {"steps": steps, "rows": rows, "seconds": time.monotonic() - began}
+        model.history.note = None
         return model.history
+
+    def tested(self, epoch):
+        o = self.o
+        if not self.tests or (epoch + 1) % o["validation_freq"]:
+            return {}
+        return {f"val_{k}": v for k, v in self.tests.run(self.calls, o["validation_steps"]).items()}
+
+    def look(self, call):
+        """Callbacks may look at weights, and set others."""
+        if not self.looking and not self.per_batch:
+            return call()
+        if self.per_batch:
+            self.runs.program.take_back()
+        before = [np.array(w) for w in self.model.get_weights()]
+        call()
+        same = lambda a, b: np.array_equal(a, b, equal_nan=True)
+        if not all(map(same, before, self.model.get_weights())):
+            self.runs.program.give()
+
+    def close(self):
+        for runs in (self.runs, self.tests and self.tests.runs):
+            if runs:
+                runs.program.close()
+        lib.keel_strategy_destroy(self.strategy)
+
+
+class Tests:
+    """Passes over rows that are not trained on."""
+
+    def __init__(self, keras, model, rows, strategy, seed):
+        self.rows, self.runs = rows, Runs(keras, model, rows, False, strategy, seed)
+
+    def run(self, calls, steps):
+        """The logs at the end."""
+        logs, step = {}, 0
+        self.runs.program.give()
+        self.runs.metrics.reset()
+        calls.on_test_begin()
+        for data in self.rows.passes(steps):
+            calls.on_test_batch_begin(step)
+            logs = self.runs.step(data)
+            calls.on_test_batch_end(step, logs)
+            step += 1
+            if step == steps:
+                break
+        self.runs.metrics.write()
+        calls.on_test_end(logs)
+        return logs
+
+
+def split(keras, data, share):
+    """The rows to train on, and the last ones to validate with, as Keras parts them."""
+    flat = [a for a in keras.tree.flatten(data) if a is not None]
+    if any(not hasattr(a, "__getitem__") or not hasattr(a, "shape") for a in flat):
+        raise c.ArgumentError("validation_split takes arrays")
+    rows = len(flat[0])
+    at = int(np.floor(rows * (1 - share)))
+    if not 0 < at < rows:
+        raise c.ArgumentError(f"validation_split={share} of {rows} rows leaves none for one of the parts")
+    part = lambda rows: keras.tree.map_structure(lambda a: None if a is None else a[rows], data)
+    return part(slice(0, at)), part(slice(at, None))
+
+
+def looks(callback, when):
+    """Whether a callback may look at weights in functions of batches, or of epochs."""
+    hooks = [h for h in c.HOOKS if "train" in h or "epoch" in h]
+    return any(
+        hook_of(callback, h) and not sees_logs_only(callback, h)
+        for h in hooks
+        if ("batch" in h) == (when == "batch")
+    )
+
+
+def fit_by_steps(model, x, y, sample_weight, callbacks, verbose, o):
+    fit = Fit(model, o)
+    try:
+        fit.open(x, y, sample_weight)
+        fit.open_callbacks(callbacks, verbose)
+        try:
+            return fit.run()
+        except BaseException:
+            fit.runs.program.take_back()  # the model is as after the last function that was finished
+            raise
     finally:
-        if runs:
-            runs.program.close()
+        fit.close()
+
+
+def evaluate_by_steps(model, x, y, sample_weight, callbacks, verbose, return_dict, o):
+    keras = sys.modules["keras"]
+    strategy, tests = strategy_of(o["devices"], o["reproducible"]), None
+    try:
+        rows = Batches(keras, x, y, sample_weight, o["batch_size"], False, 0)
+        tests = Tests(keras, model, rows, strategy, int(np.random.randint(2**31)))
+        calls = keras.callbacks.CallbackList(
+            callbacks, add_progbar=verbose != 0, verbose=1 if verbose == "auto" else verbose, epochs=1,
+            steps=o["steps"] or rows.steps(), model=model,
+        )  # fmt: skip
+        logs = tests.run(calls, o["steps"])
+        if return_dict:
+            return logs
+        values = [logs[name] for name in ("loss", *(n for n in logs if n != "loss")) if name in logs]
+        return values[0] if len(values) == 1 else values
+    finally:
+        if tests:
+            tests.runs.program.close()
         lib.keel_strategy_destroy(strategy)

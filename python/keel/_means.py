@@ -63,6 +63,16 @@ def is_mean(keras, number):
         return False
 
 
+def weighed(keras, values, weight):
+    """values [rows, ...] times weights, which have as many dims or fewer, or a last one of 1."""
+    ops, rank = keras.ops, len(values.shape)
+    if len(weight.shape) == rank + 1:
+        weight = ops.squeeze(weight, -1)
+    return values * ops.reshape(
+        ops.cast(weight, values.dtype), (-1, *weight.shape[1:], *(1,) * (rank - len(weight.shape)))
+    )
+
+
 @contextlib.contextmanager
 def losses_give_means(keras):
     """A loss that is called within a function gives its mean, in one operation."""
@@ -71,9 +81,12 @@ def losses_give_means(keras):
     def mean(loss, y_true, y_pred, sample_weight=None):
         if not isinstance(y_pred, keras.KerasTensor):
             return original(loss, y_true, y_pred, sample_weight)
-        if sample_weight is not None or loss.reduction not in REDUCTIONS:
-            raise ValueError(f"'{loss.name}' is called with weights, or without a mean")
-        return keras.ops.mean(loss.call(y_true, y_pred))
+        if loss.reduction not in REDUCTIONS or (
+            sample_weight is not None and loss.reduction == REDUCTIONS[2]
+        ):
+            raise ValueError(f"'{loss.name}' has reduction '{loss.reduction}', which is no mean over rows")
+        values = loss.call(y_true, y_pred)
+        return keras.ops.mean(values if sample_weight is None else weighed(keras, values, sample_weight))
 
     loss_class.__call__ = mean
     try:

@@ -1,7 +1,7 @@
 """What is replaced while a step of the caller's runs: tapes, optimizers and metrics only note what is asked of them.
 
 A *hand* takes the notes. It has apply(optimizer, gradients, variables), updated(metric, *args, **kwargs),
-result(metric), losses(layer), drawn(function, shape, args, kwargs), is_symbolic(values), and of tapes
+result(metric), losses(layer, original), drawn(function, shape, args, kwargs), is_symbolic(values), and of tapes
 gradient(target, sources, tape), watch(tape, tensors) and backward(loss)."""
 
 import contextlib
@@ -39,7 +39,8 @@ def open_patches(keras, hand):
             for name, function in functions.items():
                 if name in vars(kind):
                     patches.put(kind, name, function)
-        patches.put(keras.layers.Layer, "losses", property(lambda layer: hand.losses(layer)))
+        losses = keras.layers.Layer.losses.fget
+        patches.put(keras.layers.Layer, "losses", property(lambda layer: hand.losses(layer, losses)))
         of_backend = {"tensorflow": of_tensorflow, "torch": of_torch}.get(keras.backend.backend())
         if of_backend:
             of_backend(keras, hand, patches)

@@ -101,6 +101,7 @@ class Steps:
         self.keras, self.model, self.function, self.data = keras, model, function, data
         self.kinds = {}  # by id of an input of the graph: what it stands for, as input() is told
         self.inputs, self.groups, self.asked, self.updates = [], [], [], []
+        self.added = []  # a layer and the term that its call has added to the loss, for each row
         self.stage, self.moved, self.last = 0, {}, None
         self.cuts = {}  # by id of a tensor: the tensor, and the input that is in its place behind it
         self.tracer = StepTracer(keras, self)
@@ -174,20 +175,27 @@ class Steps:
             self.stage, self.moved = self.stage + 1, {}
         tree = self.keras.tree
         args, kwargs = tree.map_structure(self.cut, (args, kwargs))
+        self.tracer.branches.added = added = []
         out = call(*args, **kwargs)
         flat = tree.flatten(out)
         if any(getattr(t, "_keras_mask", None) is not None for t in flat):
             self.refuse(f"'{layer.name}' gives a mask on")
-        group = self.group(flat, training, layer)
-        return tree.pack_sequence_as(out, [self.of_group(group, k) for k in range(len(flat))])
+        group = self.group([*flat, *added], training, layer)
+        tensors = [self.of_group(group, k) for k in range(len(group.outputs))]
+        self.added += [(layer, t) for t in tensors[len(flat) :]]
+        return tree.pack_sequence_as(out, tensors[: len(flat)])
 
     def group(self, outputs, training=True, layer=None):
         self.groups.append(Group(outputs, self.stage, training, layer))
         return self.groups[-1]
 
     def of_group(self, group, k):
-        t = group.outputs[k]
-        return self.input(t.shape, t.dtype, "group", group, k, parts=self.parts_of(*self.given(t)))
+        """Its output. libkeel gives values on in float32, also those of layers that compute in a narrow type."""
+        t, real = group.outputs[k], self.keras.config.floatx()
+        narrow = self.keras.backend.is_float_dtype(t.dtype) and t.dtype != real
+        parts = self.parts_of(*self.given(t))
+        out = self.input(t.shape, real if narrow else t.dtype, "group", group, k, parts=parts)
+        return self.keras.ops.cast(out, t.dtype) if narrow else out
 
     def cut(self, t):
         """The input that stands for a tensor which the step has computed."""
@@ -272,16 +280,15 @@ class Steps:
     def result(self, metric):
         return Result(metric)
 
-    def losses(self, layer):
+    def losses(self, layer, _):
         """Keras's compute_loss adds them: terms of weights, and of calls."""
         terms = ("kernel_regularizer", "bias_regularizer", "embeddings_regularizer", "activity_regularizer")
         for part in layer._flatten_layers():
             own = [v for v in part._trainable_variables if v.regularizer is not None]
             if own or any(getattr(part, name, None) is not None for name in terms):
                 self.refuse(f"it adds what the regularizers of '{part.name}' give to the loss")
-        if self.tracer.branches.added:
-            self.refuse("it adds losses of add_loss")
-        return []
+        within = {id(part) for part in layer._flatten_layers()}
+        return [self.keras.ops.mean(t) for adds, t in self.added if id(adds) in within]
 
     def drawn(self, function, shape, args, kwargs):
         """Random numbers of the step itself, which Keras draws in each step."""

@@ -20,7 +20,6 @@ from ._rows import as_array, first_of
 from ._weights import StandIns, a_number_of_each_row, give_all, graph_with_rows
 
 STILL = ("BatchNormalization", "GaussianNoise", "GaussianDropout", "AlphaDropout", "SpectralNormalization")
-STEPS = ("train_step", "test_step", "predict_step", "compute_loss", "compute_metrics")
 OF_LIBRARIES = ("keras", "tensorflow", "jax", "torch")  # whose functions have Keras's names, as relu
 ACTIVATED = set("""Activation Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D Conv3DTranspose Dense
 DepthwiseConv1D DepthwiseConv2D EinsumDense SeparableConv1D SeparableConv2D""".split())
@@ -366,9 +365,6 @@ def functional(keras, model, data, say, at_end):
     x, *_ = first_of(data)
     if x is not None:
         x = keras.tree.map_structure(lambda a: as_array(a, "x"), x)
-    for name in STEPS:
-        if not getattr(type(model), name).__module__.startswith("keras."):
-            refuse(model, f"it has a {name} of its own")
     if not model.built and x is not None:
         model(keras.tree.map_structure(lambda a: a[:1], x))
     form, slow = trace(keras, model, x, at_end)

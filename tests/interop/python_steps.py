@@ -6,10 +6,11 @@ python_steps.py [NAME...]      needs Keras 3 on TensorFlow, and libkeel (KEEL_LI
 
 import sys
 
-from beside_keras import ALLOWED, case, close, labels, rows, run_cases
+from beside_keras import ALLOWED, ROWS, Batches, case, close, fails, labels, rows, run_cases
 import keras
+import numpy as np
 import tensorflow as tf
-from keras import layers, ops
+from keras import callbacks as kc, layers, ops
 
 import keel
 
@@ -175,6 +176,23 @@ class Penalized(Gan):
         return self.tracked(d_loss, g_loss)
 
 
+class Repeated(Penalized):
+    """The discriminator's step is made three times, and once all of their losses are shown."""
+
+    def train_step(self, data):
+        for _ in range(3):
+            fake = self.generator(self.noise(data))
+            with tf.GradientTape() as tape:
+                d_loss = ops.mean(self.discriminator(fake)) - ops.mean(self.discriminator(data))
+            grads = tape.gradient(d_loss, self.discriminator.trainable_weights)
+            self.d_optimizer.apply_gradients(zip(grads, self.discriminator.trainable_weights))
+        with tf.GradientTape() as tape:
+            g_loss = -ops.mean(self.discriminator(self.generator(self.noise(data))))
+        grads = tape.gradient(g_loss, self.generator.trainable_weights)
+        self.g_optimizer.apply_gradients(zip(grads, self.generator.trainable_weights))
+        return self.tracked(d_loss, g_loss)
+
+
 def compiled(kind, *args):
     def make():
         m = kind(*args)
@@ -197,6 +215,11 @@ def two_gradients_of_the_same_weights():
 @case
 def rows_of_two_kinds_in_one_batch():
     both(compiled(Gan, True), lambda: (rows(),))
+
+
+@case
+def a_step_that_is_made_three_times():
+    both(compiled(Repeated), lambda: (rows(),))
 
 
 @case
@@ -303,6 +326,255 @@ def a_student_learns_from_a_teacher():
         return m
 
     both(make, lambda: (rows(), labels()))
+
+
+class Quantizer(layers.Layer):
+    """The nearest of some vectors, which learn by terms of add_loss."""
+
+    def build(self, shape):
+        self.vectors = self.add_weight(shape=(3, 5), initializer="random_uniform", name="vectors")
+
+    def call(self, x):
+        apart = ops.sum(ops.square(x), axis=-1, keepdims=True) - 2 * ops.matmul(x, self.vectors)
+        nearest = ops.argmin(apart + ops.sum(ops.square(self.vectors), axis=0), axis=-1)
+        found = ops.matmul(ops.one_hot(nearest, 5), ops.transpose(self.vectors))
+        self.add_loss(ops.mean(ops.square(found - ops.stop_gradient(x))) + 0.25 * ops.mean(ops.square(x)))
+        return x + ops.stop_gradient(found - x)
+
+
+class Quantized(Tracked):
+    def __init__(self):
+        super().__init__("loss", "terms")
+        i = layers.Input((9,))
+        self.inner = keras.Model(i, layers.Dense(9)(Quantizer()(layers.Dense(3)(i))))
+
+    def build(self, shape):
+        self.built = True
+
+    def train_step(self, data):
+        with tf.GradientTape() as tape:
+            out = self.inner(data)
+            loss = ops.mean(ops.square(data - out)) / 0.5 + sum(self.inner.losses)
+        weights = self.inner.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
+        return self.tracked(loss, sum(self.inner.losses))
+
+
+@case
+def terms_that_layers_add_are_in_losses():
+    def make():
+        m = Quantized()
+        m.compile("sgd")
+        return m
+
+    both(make, lambda: (rows(),))
+
+
+def guide(**compile):
+    def make():
+        m = functional(Own)
+        m.compile("adam", "sparse_categorical_crossentropy", **compile)
+        return m
+
+    return make
+
+
+@case
+def rows_are_validated_by_keras_s_step_or_by_ones_own():
+    class Tested(Own):
+        def test_step(self, data):
+            x, y = data
+            loss = 3.0 * self.compute_loss(y=y, y_pred=self(x, training=False))
+            self.metrics[0].update_state(loss)
+            return {"loss": self.metrics[0].result()}
+
+    def tested():
+        m = functional(Tested)
+        m.compile("adam", "sparse_categorical_crossentropy")
+        return m
+
+    for make in guide(metrics=["accuracy"]), tested:
+        both(make, lambda: (rows(), labels()), validation_split=0.3)
+        mine, theirs = both(
+            make, lambda: (rows(), labels()), validation_data=(rows(1), labels()), validation_freq=2
+        )
+        close(
+            keel.evaluate(mine, rows(), labels(), verbose=0),
+            theirs.evaluate(rows(), labels(), verbose=0),
+            "evaluate",
+        )
+        close(keel.predict(mine, rows(), verbose=0), theirs.predict(rows(), verbose=0), "predict")
+
+
+@case
+def batches_come_from_what_keras_takes():
+    make = guide(metrics=["accuracy"])
+    both(make, lambda: (Batches(),), batch_size=None)
+    both(make, lambda: (tf.data.Dataset.from_tensor_slices((rows(), labels())).batch(7),), batch_size=None)
+    both(make, lambda: (rows().astype("float64"), labels().astype("int8")))
+    both(make, lambda: (Batches(),), batch_size=None, steps_per_epoch=7, epochs=1)
+
+
+@case
+def rows_have_weights():
+    weights = np.random.default_rng(1).random(ROWS).astype("float32")
+
+    class Weighed(Own):
+        def train_step(self, data):
+            x, y, weight = data
+            with tf.GradientTape() as tape:
+                y_pred = self(x, training=True)
+                loss = self.compute_loss(y=y, y_pred=y_pred, sample_weight=weight)
+            variables = self.trainable_variables
+            self.optimizer.apply(tape.gradient(loss, variables), variables)
+            self.metrics[1].update_state(y, y_pred, sample_weight=weight)
+            self.metrics[0].update_state(loss)
+            return {"loss": self.metrics[0].result(), **self.metrics[1].result()}
+
+    def make():
+        m = functional(Weighed)
+        m.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+        return m
+
+    both(make, lambda: (rows(), labels()), sample_weight=weights)
+
+
+@case
+def callbacks_see_and_set_weights_and_rates():
+    class Halves(kc.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            self.model.set_weights([w * 0.5 for w in self.model.get_weights()])
+
+    class Stops(kc.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            if batch == 3:
+                self.model.stop_training = True
+
+    for callbacks in [
+        lambda: [kc.LearningRateScheduler(lambda epoch: 0.01 / (epoch + 1))],
+        lambda: [Halves()],
+        lambda: [Stops()],
+        lambda: [kc.EarlyStopping("loss", patience=0, baseline=0.1, restore_best_weights=True)],
+    ]:
+        make = guide()
+        keras.utils.set_random_seed(3)
+        theirs, mine = make(), make()
+        mine.set_weights(theirs.get_weights())
+        options = {"batch_size": 8, "epochs": 4, "shuffle": False, "verbose": 0}
+        h = theirs.fit(rows(), labels(), callbacks=callbacks(), **options)
+        g = keel.fit(mine, rows(), labels(), callbacks=callbacks(), **options)
+        close(g.history["loss"], h.history["loss"], "loss")
+        for a, b in zip(mine.weights, theirs.weights):
+            close(a, b, a.path)
+
+
+@case
+def what_a_step_does_that_keel_cannot_is_refused():
+    def of(step):
+        kind = type("Odd", (Tracked,), {"train_step": step, "build": lambda self, shape: None})
+        m = kind("loss")
+        m.net, m.other = net(9, 4), net(9, 4)
+        m.compile(keras.optimizers.Adam())
+        m.built = True
+        return m
+
+    def learn(m, loss, tape, change=lambda g: g, weights=None):
+        weights = weights or m.net.trainable_variables
+        m.optimizer.apply_gradients(zip(change(tape.gradient(loss, weights)), weights))
+        return m.tracked(loss)
+
+    def step(loss, **options):
+        def train_step(m, data):
+            with tf.GradientTape() as tape:
+                value = loss(m, data)
+            return learn(m, value, tape, **options)
+
+        return train_step
+
+    square = lambda m, x: ops.mean(ops.square(m.net(x)))
+
+    def twice(m, data):
+        for k in range(2):
+            with tf.GradientTape() as tape:
+                loss = ops.mean(m.net(data) ** (2 + 2 * k))
+            logs = learn(m, loss, tape)
+        return logs
+
+    def moved(m, data):
+        with tf.GradientTape(persistent=True) as tape:
+            first = square(m, data)
+        learn(m, first, tape)
+        with tape:
+            second = first + ops.mean(m.net(data))
+        return learn(m, second, tape)
+
+    def draws(m, data):
+        return ops.mean(m.net(data + keras.random.normal((1, 9))))
+
+    sums = lambda m, x: ops.sum(ops.square(m.net(x)))
+    counts = lambda m, x: ops.sum(ops.square(m.net(x))) / ops.cast(ops.shape(x)[0], "float32")
+    reads = lambda m, x: square(m, x) + ops.sum(ops.abs(m.net.weights[0]))
+    mixes = lambda m, x: ops.mean(ops.matmul(m.net(x), ops.transpose(m.net(x))))
+    halves = lambda grads: [0.5 * g for g in grads]
+    no_step = lambda m, data: m.tracked(square(m, data))
+    for train_step, *parts in [
+        (step(sums), "Sum is no mean"),
+        (step(counts), "the number of its rows"),
+        (step(reads), "reads", "kernel'"),
+        (step(mixes), "the step of '", "the batch (0) must stay first"),
+        (step(draws), "not of its rows"),
+        (step(square, change=halves), "has a step of its own"),
+        (twice, "several times, by losses that are not alike"),
+        (moved, "before its weights were moved"),
+        (no_step, "no optimizer gets gradients"),
+        (lambda m, data: None, "no optimizer gets gradients"),
+    ]:
+        fails(keel.Unsupported, lambda: keel.fit(of(train_step), rows(), verbose=0), *parts)
+    for option in [{"end": "drop"}, {"class_weight": {0: 1.0}}, {"float32": "fast"}, {"micro_batch": 4}]:
+        fails(
+            keel.Unsupported,
+            lambda: keel.fit(of(step(square)), rows(), verbose=0, **option),
+            next(iter(option)),
+        )
+    fails(
+        keel.Unsupported,
+        lambda: keel.fit(of(step(square)), rows(), callbacks=["EarlyStopping()"], verbose=0),
+        "give Keras's",
+    )
+
+
+@case
+def a_failure_leaves_the_model_as_after_the_last_step():
+    class Fails(kc.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            if batch == 2:
+                raise RuntimeError("no more")
+
+    mine, theirs = guide()(), guide()()
+    mine.set_weights(theirs.get_weights())
+    options = {"batch_size": 8, "shuffle": False, "verbose": 0}
+    fails(RuntimeError, lambda: keel.fit(mine, rows(), labels(), callbacks=[Fails()], **options), "no more")
+    theirs.fit(rows()[:24], labels()[:24], **options)
+    for a, b in zip(mine.weights, theirs.weights):
+        close(a, b, a.path)
+    bad = rows()
+    bad[30] = np.nan
+    before = [np.array(w) for w in mine.get_weights()]
+    fails(keel.Error, lambda: keel.fit(mine, bad[24:32], labels()[24:32], **options), "not finite")
+    assert all(map(np.array_equal, before, mine.get_weights()))
+
+
+@case
+def layers_in_bfloat16():
+    def make():
+        policy = keras.config.dtype_policy()
+        keras.config.set_dtype_policy("mixed_bfloat16")
+        try:
+            return compiled(Gan)()
+        finally:
+            keras.config.set_dtype_policy(policy)
+
+    both(make, lambda: (rows(),), epochs=1, allowed=0.08)
 
 
 if __name__ == "__main__":
