@@ -39,6 +39,8 @@ def step_of(model, trains):
             raise c.Unsupported(
                 f"'{model.name}' has a {name} of its own, which Keel takes on TensorFlow and PyTorch"
             )
+        if hasattr(model, "zero_grad"):
+            model.zero_grad()  # PyTorch's list of its parameters is made at the first call
         return lambda data, hand: own(data)
     return lambda data, hand: of_keras(model, data, hand, trains)
 
