@@ -1,25 +1,13 @@
-"""The stages of a step (_steps.py) as functions of libkeel, over one model that has all of its groups."""
+"""A stage of a step (_steps.py) as a function of libkeel."""
 
-import contextlib
 import ctypes
 import json
-import os
-import shutil
-import tempfile
 
 import numpy as np
 
 from . import _library as c
 from . import _rows
-from ._branches import made_of, node_of, nodes_behind, same_operations, same_values
-from ._folds import without_folds
 from ._library import check, lib
-from ._means import values_of_rows
-from ._model import Model
-from ._steps import Group
-from ._traced import make_names_unique
-from ._unsaved import plain_initializers
-from ._weights import graph_with_rows
 
 UNUSED = UNWEIGHTED = -1
 
@@ -42,73 +30,13 @@ def arguments(config):
     return array
 
 
-class Network:
-    """The model of libkeel that has all groups, and its outputs. heads: by id of a tensor its number among them."""
-
-    def __init__(self, steps, heads):
-        keras, self.steps = steps.keras, steps
-        flat, self.head = [], {}
-        for t in heads:
-            if id(t) not in self.head:
-                self.head[id(t)] = len(flat)
-                flat.append(keras.layers.Identity()(t) if id(t) in steps.kinds else t)
-        self.kept = heads
-        with contextlib.ExitStack() as at_end:
-            make_names_unique(keras, flat, at_end)
-            flat = without_folds(keras, flat, steps.refuse)
-            if steps.tracer.stand_ins.used(flat):
-                flat, _ = graph_with_rows(keras, flat, steps.tracer.root, steps.tracer.stand_ins)
-            make_names_unique(keras, flat, at_end)
-            behind = [self.inputs_of(t) for t in flat]
-            self.needs = behind
-            self.inputs = [t for t in steps.inputs if any(id(t) in b for b in behind)]
-            self.form = keras.Model(self.inputs, flat, name=steps.model.name)
-            self.folder = tempfile.mkdtemp(prefix="keel-")
-            path = os.path.join(self.folder, "step.keras")
-            with plain_initializers(keras, self.form):
-                self.form.save(path)
-        try:
-            self.model = Model(path, False)
-        except c.Error as error:
-            error.args = (str(error).replace(f"{path}: config.json", f"the step of '{steps.model.name}'"),)
-            raise
-        finally:
-            os.remove(path)
-        self.names = self.weight_names()
-
-    def inputs_of(self, t):
-        found = nodes_behind(self.steps.keras, [t]).values()
-        return {id(n.outputs[0]) for n in found if n.is_input}
-
-    def weight_names(self):
-        """By id of a variable its name in libkeel."""
-        m = self.model.handle
-        names = [lib.keel_model_weight_name(m, i).decode() for i in range(lib.keel_model_weight_count(m))]
-        real = self.steps.keras.backend.is_float_dtype
-        variables = [v for v in self.form.weights if real(v.dtype)]
-        last = lambda path: path.rpartition("/")[2]
-        same = lambda name, v: last(name) == last(v.path) or "own_" in name  # a layer that has the caller's
-        if len(names) != len(variables) or not all(map(same, names, variables)):
-            self.steps.refuse("the order of its weights is not understood")
-        return {id(v): name for v, name in zip(variables, names)}
-
-    def close(self):
-        self.model.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
 class Stage:
     """A function of libkeel. asked: the gradients that it applies; returned: (name, group, the number of its
     output, or None: the mean of its only one)."""
 
-    def __init__(self, network, number, asked, seed):
-        self.network, self.steps, self.number, self.asked, self.seed = (
-            network,
-            network.steps,
-            number,
-            asked,
-            seed,
-        )
+    def __init__(self, network, number, asked, optimizers, seed):
+        self.network, self.steps, self.number, self.asked = network, network.steps, number, asked
+        self.optimizers, self.seed = optimizers, seed  # by id of a Keras optimizer: an Applied
         self.inputs, self.returned = [], []  # inputs: tensors, each with all of its parts
         self.like, self.inputs_of = (
             self,
@@ -190,7 +118,7 @@ class Stage:
         terms = [(scalar, 1 / len(scalars)) for scalar in scalars]
         lists = (c.Term * len(terms))(*terms), len(terms), (c.Watched * len(watched))(*watched), len(watched)
         check(lib.keel_trace_gradients(self.t, *lists, ctypes.byref(g)))
-        self.rates[i] = rate_of(asked.optimizer)
+        self.rates[i] = self.optimizers[id(asked.optimizer)].rate()
         config = {**asked.optimizer.get_config(), "learning_rate": self.rates[i]}
         kept = arguments(config)
         apply = c.Apply(c.Named(type(asked.optimizer).__name__.encode(), kept))
@@ -272,7 +200,7 @@ class Stage:
         kept = []
         tensors = [_rows.as_tensor(a, t.name, kept) for t in self.inputs for a in values[id(t)]]
         for k, asked in enumerate(self.asked):
-            rate = rate_of(asked.optimizer)
+            rate = self.optimizers[id(asked.optimizer)].rate()
             if self.rates[k] is not None and rate != self.rates[k]:
                 check(lib.keel_function_set_learning_rate(self.handle, k, rate))
                 self.rates[k] = rate
@@ -303,219 +231,3 @@ class Stage:
     def close(self):
         lib.keel_function_destroy(self.handle)
         self.handle = ctypes.c_void_p()
-
-
-def rate_of(optimizer):
-    rate = optimizer._learning_rate
-    return float(rate(optimizer.iterations) if callable(rate) and not hasattr(rate, "assign") else rate)
-
-
-class Same:
-    """Whether two stages do the same, of other draws. inputs: by id of an input of the first, that of the second."""
-
-    def __init__(self, steps, first, second):
-        self.steps, self.keras, self.first, self.second = steps, steps.keras, first, second
-        self.inputs, self.known = {}, {}
-
-    def found(self):
-        of = lambda stage: [(id(a.optimizer), list(map(id, a.variables))) for a in stage.asked]
-        pairs = zip(self.first.asked, self.second.asked)
-        return of(self.first) == of(self.second) and all(self.groups(a.group, b.group) for a, b in pairs)
-
-    def groups(self, a, b):
-        return (
-            a.layer is b.layer and a.training == b.training and all(map(self.tensors, a.outputs, b.outputs))
-        )
-
-    def tensors(self, s, t):
-        if (id(s), id(t)) not in self.known:
-            self.known[id(s), id(t)] = self.are_same(s, t)
-        return self.known[id(s), id(t)]
-
-    def are_same(self, s, t):
-        tree, is_tensor = self.keras.tree, lambda a: isinstance(a, self.keras.KerasTensor)
-        if not is_tensor(s) or not is_tensor(t):
-            return same_values(s, t)
-        kinds = [self.steps.kinds.get(id(a)) for a in (s, t)]
-        if all(kinds):
-            return self.inputs.setdefault(id(s), t) is t and self.are_same_kinds(*kinds)
-        if any(kinds) or s._keras_history.tensor_index != t._keras_history.tensor_index:
-            return False
-        n, m = node_of(s), node_of(t)
-        if n.is_input or m.is_input:
-            return s is t
-        args = [tree.flatten(made_of(node)) for node in (n, m)]
-        same = same_operations(self.keras, n.operation, m.operation) and len(args[0]) == len(args[1])
-        return same and all(map(self.tensors, *args))
-
-    def are_same_kinds(self, a, b):
-        kind, *what = a
-        if kind != b[0]:
-            return False
-        if kind == "drawn":
-            of = lambda draw: (draw.function, draw.shape, draw.args, draw.kwargs)
-            return all(map(same_values, *(self.keras.tree.flatten(of(d)) for d in (what[0], b[1]))))
-        if kind == "group":
-            return what[1] == b[2] and self.groups(what[0], b[1])
-        if kind == "data":
-            return what[0] == b[1]
-        given = (what[0], b[1]) if kind == "joined" else (what, b[1:])
-        return len(given[0]) == len(given[1]) and all(map(self.tensors, *given))
-
-
-class Program:
-    """All stages of a step, made for a strategy. run(data) gives what the step does with its numbers."""
-
-    def __init__(self, steps, strategy, seed):
-        self.steps, self.strategy = steps, strategy
-        self.values = {}  # by id of a tensor that the step gives on: the group of it
-        for asked in steps.asked:
-            asked.group = self.of_value(asked.loss)
-        for t in self.tensors_given():
-            self.of_value(t)
-        groups = [*steps.groups, *self.values.values()]
-        self.network = Network(steps, [t for g in groups for t in g.outputs])
-        by_id = {id(t): t for t in steps.inputs}
-        for g in groups:
-            heads = [self.network.head[id(t)] for t in g.outputs]
-            g.inputs = [by_id[i] for i in set().union(*(self.network.needs[h] for h in heads)) if i in by_id]
-        for g in groups:
-            g.parts = steps.parts_of(*g.inputs)
-        self.put_late()
-        count = 1 + max([a.stage for a in steps.asked] + [g.stage for g in self.values.values()])
-        self.stages = [
-            Stage(self.network, s, [a for a in steps.asked if a.stage == s], seed) for s in range(count)
-        ]
-        self.plan()
-        for stage in self.stages:
-            self.find_same(stage)
-            if stage.like is stage:
-                stage.create()
-
-    def tensors_given(self):
-        """Those that metrics or the result take."""
-        tree, is_tensor = self.steps.keras.tree, lambda t: isinstance(t, self.steps.keras.KerasTensor)
-        given = [(u.args, u.kwargs) for u in self.steps.updates]
-        return [t for t in tree.flatten([given, self.steps.result]) if is_tensor(t)]
-
-    def of_value(self, t):
-        """The group of a tensor: of a number of the batch, values of rows whose mean it is."""
-        if id(t) not in self.values:
-            values = values_of_rows(self.steps.keras, t, self.steps.refuse)
-            if not values.shape:
-                self.steps.refuse("a number that it gives on is not computed of its rows")
-            self.values[id(t)] = Group([values], 0, True)
-            self.values[id(t)].tensor = t
-        return self.values[id(t)]
-
-    def stage_of(self, t):
-        kind, *what = self.steps.kinds[id(t)]
-        given = what[0] if kind == "joined" else what if kind == "slope" else []
-        return what[0].stage if kind == "group" else max(map(self.stage_of, given), default=0)
-
-    def put_late(self):
-        """Groups are computed where they are first needed, if their weights stay the same until then."""
-        users = {}
-        for asked in self.steps.asked:
-            self.used(asked.group, asked.stage, users)
-        for g in self.values.values():
-            if id(g) not in users:
-                self.used(g, max([self.stage_of(t) for t in g.inputs], default=0), users)
-        for g in self.steps.groups[::-1]:
-            last = min(users.get(id(g), [g.stage]))
-            moves = [a.stage for a in self.steps.asked if g.variables & {id(v) for v in a.variables}]
-            self.used(g, min([last, *(m for m in moves if m >= g.stage)]), users)
-
-    def used(self, group, stage, users):
-        """A group is computed in this stage, and what it needs must be there."""
-        if any(self.stage_of(t) > stage for t in group.inputs):
-            self.steps.refuse("an optimizer gets the gradient of a loss that is computed later")
-        group.stage = stage
-        users.setdefault(id(group), []).append(stage)
-        for t in group.inputs:
-            for g in self.groups_of(t):
-                users.setdefault(id(g), []).append(stage)
-
-    def groups_of(self, t):
-        kind, *what = self.steps.kinds[id(t)]
-        given = what[0] if kind == "joined" else what if kind == "slope" else []
-        return [what[0]] if kind == "group" else [g for s in given for g in self.groups_of(s)]
-
-    def find_same(self, stage):
-        """An optimizer that moves weights in several stages has one state: they are one function."""
-        mine = {id(a.optimizer) for a in stage.asked}
-        for other in self.stages[: stage.number]:
-            if other.like is not other or not mine & {id(a.optimizer) for a in other.asked}:
-                continue
-            same = Same(self.steps, other, stage)
-            if not same.found():
-                self.steps.refuse("an optimizer moves weights several times, by losses that are not alike")
-            stage.like, stage.inputs_of = other, same.inputs
-            for g in self.values.values():
-                if g.stage == stage.number:
-                    twins = [h for h in self.values.values() if h.stage == other.number and same.groups(h, g)]
-                    if not twins:
-                        self.steps.refuse("one of several steps that are alike gives something else on")
-                    g.name = twins[0].name
-
-    def plan(self):
-        """Which inputs each stage needs, and what it gives to others and to metrics."""
-        for k, g in enumerate(self.values.values()):
-            stage = self.stages[g.stage]
-            g.name, g.is_scalar = f"value_{k}", not g.tensor.shape
-            stage.returned.append((g.name, g, None if g.is_scalar else 0))
-        self.crossing = []  # (from stage, name, input)
-        for stage in self.stages[::-1]:
-            found, stage.here = {}, {}
-            for a in stage.asked:
-                stage.needed(a.group, found)
-            for _, g, _ in stage.returned:
-                stage.needed(g, found)
-            stage.inputs = list(found.values())
-            for t in stage.inputs:
-                kind, *what = self.steps.kinds[id(t)]
-                if kind == "group" and all(t is not other for _, other in self.crossing):
-                    self.stages[what[0].stage].returned.append((t.name, *what))
-                    self.crossing.append((what[0].stage, t))
-
-    def run(self, data):
-        """data: arrays, as the step gets them. Gives numbers and arrays by id of a tensor."""
-        values, numbers = {}, self.steps.keras.ops.convert_to_numpy
-        for t in self.steps.inputs:
-            kind, *what = self.steps.kinds[id(t)]
-            if kind == "data":
-                values[id(t)] = [data[what[0]]]
-            elif kind == "drawn":
-                parts = self.steps.parts_of(t)
-                values[id(t)] = np.split(np.asarray(numbers(what[0](len(data[0]) * parts))), parts)
-        given = {}
-        for stage in self.stages:
-            of = stage.like
-            of.run(self.strategy, {id(t): values[id(stage.inputs_of.get(id(t), t))] for t in of.inputs})
-            for number, t in self.crossing:
-                if number == stage.number:
-                    values[id(t)] = of.rows_of(t.name, self.steps.parts_of(t))
-            for key, g in self.values.items():
-                if g.stage == stage.number:
-                    read = of.scalar_of if g.is_scalar else lambda *a: np.concatenate(of.rows_of(*a))
-                    given[key] = read(g.name, g.parts)
-        return given
-
-    def take_back(self):
-        """Weights of libkeel's model become those of the caller's."""
-        path = os.path.join(self.network.folder, "now.weights.h5")
-        self.network.model.save_weights(path)
-        self.network.form.load_weights(path)
-        os.remove(path)
-
-    def give(self):
-        """And the other way round."""
-        path = os.path.join(self.network.folder, "set.weights.h5")
-        self.network.form.save_weights(path)
-        self.network.model.load_weights(path)
-        os.remove(path)
-
-    def close(self):
-        for stage in self.stages:
-            stage.close()
-        self.network.close()

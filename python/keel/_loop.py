@@ -9,7 +9,7 @@ import numpy as np
 from . import _dry, _rows
 from . import _library as c
 from ._callbacks import hook_of, sees_logs_only
-from ._functions import Program
+from ._program import Program
 from ._library import check, lib
 from ._ops import Rows
 from ._steps import Result, Slope, Steps
@@ -234,18 +234,24 @@ class Runs:
         if hasattr(model, "_compile_metrics"):
             build_metrics(keras, model, batches)
         data = keras.tree.pack_sequence_as(batches.structure, batches.first)
+        self.trains = trains
         self.steps = Steps(keras, model, step_of(model, trains), data)
         if trains and not self.steps.asked:
             self.steps.refuse("no optimizer gets gradients in it")
         _dry.check(self.steps, batches.first)
         self.metrics = Metrics(keras, model, self.steps)
         self.program = Program(self.steps, strategy, seed)
-        self.optimizers = list({id(a.optimizer): a.optimizer for a in self.steps.asked}.values())
+
+    def write(self):
+        """Metrics, weights and optimizers of the caller's become what they are now."""
+        self.metrics.write()
+        if self.trains:
+            self.program.network.take_back()
+            for optimizer in self.program.optimizers.values():
+                optimizer.write()
 
     def step(self, data):
         given = self.program.run(data)
-        for optimizer in self.optimizers:
-            optimizer.iterations.assign_add(1)
         self.metrics.update(given, len(data[0]))
         return self.metrics.result()
 
@@ -341,12 +347,12 @@ class Fit:
             steps += step
             self.runs.metrics.write()
             if self.tests or self.looking or self.per_batch:
-                self.runs.program.take_back()
+                self.runs.write()
             logs = {**logs, **self.tested(epoch)}
             self.look(lambda: calls.on_epoch_end(epoch, logs))
             if model.stop_training:
                 break
-        self.runs.program.take_back()
+        self.runs.write()
         calls.on_train_end(logs)
         model.history.report = {"steps": steps, "rows": rows, "seconds": time.monotonic() - began}
         model.history.note = None
@@ -363,12 +369,12 @@ class Fit:
         if not self.looking and not self.per_batch:
             return call()
         if self.per_batch:
-            self.runs.program.take_back()
+            self.runs.write()
         before = [np.array(w) for w in self.model.get_weights()]
         call()
         same = lambda a, b: np.array_equal(a, b, equal_nan=True)
         if not all(map(same, before, self.model.get_weights())):
-            self.runs.program.give()
+            self.runs.program.network.give()
 
     def close(self):
         for runs in (self.runs, self.tests and self.tests.runs):
@@ -386,7 +392,7 @@ class Tests:
     def run(self, calls, steps):
         """The logs at the end."""
         logs, step = {}, 0
-        self.runs.program.give()
+        self.runs.program.network.give()
         self.runs.metrics.reset()
         calls.on_test_begin()
         for data in self.rows.passes(steps):
@@ -432,7 +438,7 @@ def fit_by_steps(model, x, y, sample_weight, callbacks, verbose, o):
         try:
             return fit.run()
         except BaseException:
-            fit.runs.program.take_back()  # the model is as after the last function that was finished
+            fit.runs.write()  # the model is as after the last function that was finished
             raise
     finally:
         fit.close()

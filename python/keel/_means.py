@@ -84,7 +84,9 @@ def losses_give_means(keras):
         if loss.reduction not in REDUCTIONS or (
             sample_weight is not None and loss.reduction == REDUCTIONS[2]
         ):
-            raise ValueError(f"'{loss.name}' is called without a mean over rows: its reduction is '{loss.reduction}'")
+            raise ValueError(
+                f"'{loss.name}' is called without a mean over rows: its reduction is '{loss.reduction}'"
+            )
         values = loss.call(y_true, y_pred)
         return keras.ops.mean(values if sample_weight is None else weighed(keras, values, sample_weight))
 

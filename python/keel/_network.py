@@ -1,0 +1,86 @@
+"""The groups of a step (_steps.py) as one model of libkeel, of which functions call parts."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+
+from . import _library as c
+from ._branches import nodes_behind
+from ._folds import without_folds
+from ._library import lib
+from ._model import Model
+from ._traced import make_names_unique
+from ._unsaved import plain_initializers
+from ._weights import graph_with_rows
+
+
+class Network:
+    """The model of libkeel that has all groups, and its outputs. heads: by id of a tensor its number among them."""
+
+    def __init__(self, steps, heads):
+        keras, self.steps = steps.keras, steps
+        flat, self.head = [], {}
+        for t in heads:
+            if id(t) not in self.head:
+                self.head[id(t)] = len(flat)
+                flat.append(keras.layers.Identity()(t) if id(t) in steps.kinds else t)
+        self.kept = heads
+        with contextlib.ExitStack() as at_end:
+            make_names_unique(keras, flat, at_end)
+            flat = without_folds(keras, flat, steps.refuse)
+            if steps.tracer.stand_ins.used(flat):
+                flat, _ = graph_with_rows(keras, flat, steps.tracer.root, steps.tracer.stand_ins)
+            make_names_unique(keras, flat, at_end)
+            behind = [self.inputs_of(t) for t in flat]
+            self.needs = behind
+            self.inputs = [t for t in steps.inputs if any(id(t) in b for b in behind)]
+            self.form = keras.Model(self.inputs, flat, name=steps.model.name)
+            self.folder = tempfile.mkdtemp(prefix="keel-")
+            path = os.path.join(self.folder, "step.keras")
+            with plain_initializers(keras, self.form):
+                self.form.save(path)
+        try:
+            self.model = Model(path, False)
+        except c.Error as error:
+            error.args = (str(error).replace(f"{path}: config.json", f"the step of '{steps.model.name}'"),)
+            raise
+        finally:
+            os.remove(path)
+        self.names = self.weight_names()
+
+    def inputs_of(self, t):
+        found = nodes_behind(self.steps.keras, [t]).values()
+        return {id(n.outputs[0]) for n in found if n.is_input}
+
+    def weight_names(self):
+        """By id of a variable its name in libkeel."""
+        m = self.model.handle
+        names = [lib.keel_model_weight_name(m, i).decode() for i in range(lib.keel_model_weight_count(m))]
+        real = self.steps.keras.backend.is_float_dtype
+        variables = [v for v in self.form.weights if real(v.dtype)]
+        last = lambda path: path.rpartition("/")[2]
+        same = lambda name, v: last(name) == last(v.path) or "own_" in name  # a layer that has the caller's
+        if len(names) != len(variables) or not all(map(same, names, variables)):
+            self.steps.refuse("the order of its weights is not understood")
+        return {id(v): name for v, name in zip(variables, names)}
+
+    def close(self):
+        self.model.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # ---- weights ---------------------------------------------------------------------------------
+
+    def take_back(self):
+        """Weights of libkeel's model become those of the caller's."""
+        path = os.path.join(self.folder, "now.weights.h5")
+        self.model.save_weights(path)
+        self.form.load_weights(path)
+        os.remove(path)
+
+    def give(self):
+        """And the other way round."""
+        path = os.path.join(self.folder, "set.weights.h5")
+        self.form.save_weights(path)
+        self.model.load_weights(path)
+        os.remove(path)
