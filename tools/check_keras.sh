@@ -75,6 +75,7 @@ export KEEL_LIBRARY=${keel%/*}/libkeel.so.0
 against 'package for Python' tests/interop/python_package.py
 against 'classes of the caller' tests/interop/python_classes.py
 against 'losses of the caller' tests/interop/python_losses.py
+against 'steps of the caller' tests/interop/python_steps.py
 wait
 [ "$models" = some ] || against keras.applications tests/interop/applications.py --keel "$keel" --only "$models"
 read -r passed failed < <(cat "$logs"/*.count | awk '{ p += $1; f += $2 } END { print p + 0, f + 0 }')

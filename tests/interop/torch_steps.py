@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """keel.fit of models with a train_step for PyTorch, beside Keras's own fit. By hand: it needs Keras on PyTorch.
 
-KERAS_BACKEND=torch python_steps_torch.py [NAME...]
+KERAS_BACKEND=torch torch_steps.py [NAME...]
 """
 
 import sys
