@@ -6,13 +6,14 @@ import time
 
 import numpy as np
 
-from . import _dry, _rows
+from . import _dry
 from . import _library as c
+from ._batches import Batches, split
 from ._callbacks import hook_of, sees_logs_only
 from ._program import Program
 from ._library import check, lib
-from ._ops import Rows
-from ._steps import Result, Slope, Steps
+from ._logs import Metrics
+from ._steps import Slope, Steps
 
 OF_BOTH = ("compute_loss", "compute_metrics")
 
@@ -58,173 +59,6 @@ def of_keras(model, data, hand, trains):
         asked = hand.of_loss(loss, weights)
         model.optimizer.apply([Slope(asked, v) for v in weights], weights)
     return model.compute_metrics(x, y, y_pred, sample_weight=weight)
-
-
-class Batches:
-    """Of arrays, of a PyDataset, or of anything that gives batches: what a step gets, as a list of arrays."""
-
-    def __init__(self, keras, x, y, weight, batch_size, shuffle, seed):
-        self.keras, self.source, self.arrays = keras, x, None
-        self.rng, self.shuffle, self.batch_size = np.random.default_rng(seed), shuffle, batch_size or 32
-        self.is_sequence = _rows.is_sequence(x)
-        if self.is_sequence or _rows.is_iterable(x):
-            if y is not None or weight is not None:
-                raise c.ArgumentError(
-                    f"{type(x).__name__} gives batches, so y and sample_weight must be None"
-                )
-            self.structure = x[0] if self.is_sequence else self.first_of(x)
-            self.first = self.flat(self.structure)
-            return
-        if x is None or isinstance(x, _rows.Rows) or hasattr(x, "handle"):
-            raise c.Unsupported("a step of one's own takes arrays, a PyDataset, or what gives batches")
-        self.structure = keras.utils.pack_x_y_sample_weight(x, y, weight)
-        self.arrays = self.flat(self.structure)
-        self.rows = len(self.arrays[0])
-        if not self.rows or any(len(a) != self.rows for a in self.arrays):
-            raise c.ArgumentError(f"arrays of {[len(a) for a in self.arrays]} rows")
-        self.first = [a[: self.batch_size] for a in self.arrays]
-
-    def first_of(self, source):
-        iterator = iter(source)
-        if iterator is source:
-            raise c.Unsupported("a step of one's own, of rows that can be had only once")
-        first = next(iterator, None)
-        if first is None:
-            raise c.ArgumentError(f"{type(source).__name__} yields nothing")
-        return first
-
-    def flat(self, batch):
-        arrays = [_rows.as_array(a, "a batch") for a in self.keras.tree.flatten(batch)]
-        if any(a.dtype.kind in "OUS" for a in arrays):
-            raise c.Unsupported("texts in a step of one's own")
-        real = self.keras.config.floatx()
-        return [np.ascontiguousarray(a, real) if a.dtype.kind == "f" else a for a in arrays]
-
-    def of_epoch(self):
-        if self.arrays:
-            order = self.rng.permutation(self.rows) if self.shuffle else None
-            for i in range(0, self.rows, self.batch_size):
-                at = slice(i, i + self.batch_size) if order is None else order[i : i + self.batch_size]
-                yield [a[at] for a in self.arrays]
-        elif self.is_sequence:
-            count = len(self.source)
-            for i in self.rng.permutation(count) if self.shuffle else range(count):
-                yield self.flat(self.source[int(i)])
-            self.source.on_epoch_end()
-        else:
-            yield from map(self.flat, self.source)
-
-    def passes(self, steps):
-        """Batches without an end if an epoch has a number of `steps`, else those of one pass."""
-        while True:
-            none = True
-            for batch in self.of_epoch():
-                none = False
-                yield batch
-            if none or steps is None:
-                return
-
-    def steps(self):
-        if self.arrays:
-            return -(-self.rows // self.batch_size)
-        if hasattr(self.source, "cardinality"):
-            n = int(self.source.cardinality())
-            return n if n >= 0 else None
-        return len(self.source) if hasattr(self.source, "__len__") else None
-
-
-class Mean:
-    """The running mean of a metric of Keras's that is only that, until the metric is looked at."""
-
-    def __init__(self, metric):
-        self.metric, self.total, self.count = metric, 0.0, 0.0
-
-    def reset(self):
-        self.total = self.count = 0.0
-
-    def add(self, value, weight):
-        self.total, self.count = self.total + value * weight, self.count + weight
-
-    def result(self):
-        return self.total / self.count if self.count else 0.0
-
-    def write(self):
-        self.metric.total.assign(self.total)
-        self.metric.count.assign(self.count)
-
-
-class Metrics:
-    """The metrics of the caller's, which get the numbers of each step."""
-
-    def __init__(self, keras, model, steps):
-        self.keras, self.model, self.steps, self.given = keras, model, steps, {}
-        self.means = {}  # by id of a metric
-        others = {id(u.metric) for u in steps.updates if not self.is_mean(u)}
-        for u in steps.updates:
-            if id(u.metric) not in others:
-                self.means[id(u.metric)] = Mean(u.metric)
-
-    def is_mean(self, update):
-        values = [*update.args, *update.kwargs.values()]
-        numbers = not values[0].shape if isinstance(values[0], self.keras.KerasTensor) else False
-        weight = values[1] if len(values) > 1 else None
-        plain = weight is None or isinstance(weight, (int, float))
-        return type(update.metric) is self.keras.metrics.Mean and numbers and plain and len(values) <= 2
-
-    def reset(self):
-        self.model.reset_metrics()
-        for mean in self.means.values():
-            mean.reset()
-
-    def update(self, given, rows):
-        self.given, tree = given, self.keras.tree
-
-        def now(a):
-            if isinstance(a, self.keras.KerasTensor):
-                return given[id(a)]
-            return rows if isinstance(a, Rows) else a
-
-        for u in self.steps.updates:
-            args, kwargs = tree.map_structure(now, (u.args, u.kwargs))
-            mean = self.means.get(id(u.metric))
-            if mean:
-                weight = [*args[1:], *(v for k, v in kwargs.items() if k == "sample_weight")]
-                mean.add(
-                    args[0] if args else kwargs["values"],
-                    1.0 if not weight or weight[0] is None else weight[0],
-                )
-            else:
-                u.metric.update_state(*tree.map_structure(self.tensor, args), **kwargs)
-
-    def tensor(self, a):
-        return self.keras.ops.convert_to_tensor(a) if isinstance(a, np.ndarray) else a
-
-    def result(self):
-        def of(r):
-            if isinstance(r, Result):
-                mean = self.means.get(id(r.metric))
-                r = mean.result() if mean else r.metric.result()
-            elif isinstance(r, self.keras.KerasTensor):
-                r = self.given[id(r)]
-            if isinstance(r, dict):
-                return {k: of(v) for k, v in r.items()}
-            return float(r) if np.ndim(r) == 0 else np.asarray(r)
-
-        if not isinstance(self.steps.result, dict):
-            self.steps.refuse("it returns no dict of logs")
-        return flat({name: of(r) for name, r in self.steps.result.items()})
-
-    def write(self):
-        for mean in self.means.values():
-            mean.write()
-
-
-def flat(logs):
-    """As Keras gives them to callbacks: what is in a dict within is there by its own name."""
-    found = {}
-    for name, value in sorted(logs.items()):
-        found.update(flat(value) if isinstance(value, dict) else {name: value})
-    return found
 
 
 class Runs:
@@ -286,6 +120,12 @@ class Fit:
 
     def __init__(self, model, o):
         self.keras, self.model, self.o = sys.modules["keras"], model, o
+        if not getattr(model, "compiled", True):
+            raise c.ArgumentError(f"model '{model.name}' is not compiled: call its compile() first")
+        if hasattr(getattr(model, "optimizer", None), "inner_optimizer"):
+            raise c.Unsupported(
+                "an optimizer that scales the loss (mixed_float16), of a model with a step of its own"
+            )
         for name, default in NOT_OF_STEPS.items():
             if o[name] != default:
                 raise c.Unsupported(f"{name}, of a model with a step of its own")
@@ -343,6 +183,13 @@ class Fit:
                     calls.on_train_batch_end(step, logs)
                 step, rows = step + 1, rows + len(data[0])
                 if model.stop_training or step == o["steps_per_epoch"]:
+                    break
+            if step < (o["steps_per_epoch"] or 1) and not model.stop_training:
+                c.tell(
+                    f"the data ended in epoch {epoch + 1}, so the fit ends: give more rows, or fewer steps_per_epoch"
+                )
+                model.stop_training = True
+                if not step:
                     break
             steps += step
             self.runs.metrics.write()
@@ -405,19 +252,6 @@ class Tests:
         self.runs.metrics.write()
         calls.on_test_end(logs)
         return logs
-
-
-def split(keras, data, share):
-    """The rows to train on, and the last ones to validate with, as Keras parts them."""
-    flat = [a for a in keras.tree.flatten(data) if a is not None]
-    if any(not hasattr(a, "__getitem__") or not hasattr(a, "shape") for a in flat):
-        raise c.ArgumentError("validation_split takes arrays")
-    rows = len(flat[0])
-    at = int(np.floor(rows * (1 - share)))
-    if not 0 < at < rows:
-        raise c.ArgumentError(f"validation_split={share} of {rows} rows leaves none for one of the parts")
-    part = lambda rows: keras.tree.map_structure(lambda a: None if a is None else a[rows], data)
-    return part(slice(0, at)), part(slice(at, None))
 
 
 def looks(callback, when):

@@ -85,6 +85,10 @@ class RowOps:
     def repeat(self, x, repeats, axis=None):
         if isinstance(repeats, int) and repeats == -1 and axis == 0:
             return self.in_each_row(x, (-1, *x.shape[1:]))
+        if axis is None and self.has_rows(x) and places(x.shape) and np.size(repeats) == 1:
+            times = int(np.ravel(repeats)[0])  # of the numbers of all rows, which stay with their rows
+            each = self.original["repeat"](self.reshape(x, (-1, places(x.shape))), times, 1)
+            return self.reshape(each, (-1,))
         return self.original["repeat"](x, repeats, axis)
 
     def transpose(self, x, axes=None):

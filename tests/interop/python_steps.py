@@ -5,6 +5,7 @@ python_steps.py [NAME...]      needs Keras 3 on TensorFlow, and libkeel (KEEL_LI
 """
 
 import sys
+import warnings
 
 from beside_keras import ALLOWED, ROWS, Batches, case, close, fails, labels, rows, run_cases
 import keras
@@ -413,6 +414,13 @@ def batches_come_from_what_keras_takes():
     both(make, lambda: (tf.data.Dataset.from_tensor_slices((rows(), labels())).batch(7),), batch_size=None)
     both(make, lambda: (rows().astype("float64"), labels().astype("int8")))
     both(make, lambda: (Batches(),), batch_size=None, steps_per_epoch=7, epochs=1)
+    once = lambda: ((rows()[i : i + 8], labels()[i : i + 8]) for i in range(0, 40, 8))
+    both(make, lambda: (once(),), batch_size=None, epochs=1)
+    m = make()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        h = keel.fit(m, once(), epochs=3, steps_per_epoch=4, verbose=0)
+    assert len(h.epoch) == 2 and any("the data ended in epoch 2" in str(w.message) for w in said), h.epoch
 
 
 @case

@@ -1,0 +1,94 @@
+"""The rows of a fit whose steps are the caller's, batch by batch."""
+
+import itertools
+
+import numpy as np
+
+from . import _library as c
+from . import _rows
+
+
+class Batches:
+    """Of arrays, of a PyDataset, or of anything that gives batches: what a step gets, as a list of arrays."""
+
+    def __init__(self, keras, x, y, weight, batch_size, shuffle, seed):
+        self.keras, self.source, self.arrays = keras, x, None
+        self.rng, self.shuffle, self.batch_size = np.random.default_rng(seed), shuffle, batch_size or 32
+        self.is_sequence = _rows.is_sequence(x)
+        if self.is_sequence or _rows.is_iterable(x):
+            if y is not None or weight is not None:
+                raise c.ArgumentError(
+                    f"{type(x).__name__} gives batches, so y and sample_weight must be None"
+                )
+            self.structure = x[0] if self.is_sequence else self.first_of(x)
+            self.first = self.flat(self.structure)
+            return
+        if x is None or isinstance(x, _rows.Rows) or hasattr(x, "handle"):
+            raise c.Unsupported("a step of one's own takes arrays, a PyDataset, or what gives batches")
+        self.structure = keras.utils.pack_x_y_sample_weight(x, y, weight)
+        self.arrays = self.flat(self.structure)
+        self.rows = len(self.arrays[0])
+        if not self.rows or any(len(a) != self.rows for a in self.arrays):
+            raise c.ArgumentError(f"arrays of {[len(a) for a in self.arrays]} rows")
+        self.first = [a[: self.batch_size] for a in self.arrays]
+
+    def first_of(self, source):
+        iterator = iter(source)
+        first = next(iterator, None)
+        if first is None:
+            raise c.ArgumentError(f"{type(source).__name__} yields nothing")
+        if iterator is source:  # these rows can be had once
+            self.source = itertools.chain([first], iterator)
+        return first
+
+    def flat(self, batch):
+        arrays = [_rows.as_array(a, "a batch") for a in self.keras.tree.flatten(batch)]
+        if any(a.dtype.kind in "OUS" for a in arrays):
+            raise c.Unsupported("texts in a step of one's own")
+        real = self.keras.config.floatx()
+        return [np.ascontiguousarray(a, real) if a.dtype.kind == "f" else a for a in arrays]
+
+    def of_epoch(self):
+        if self.arrays:
+            order = self.rng.permutation(self.rows) if self.shuffle else None
+            for i in range(0, self.rows, self.batch_size):
+                at = slice(i, i + self.batch_size) if order is None else order[i : i + self.batch_size]
+                yield [a[at] for a in self.arrays]
+        elif self.is_sequence:
+            count = len(self.source)
+            for i in self.rng.permutation(count) if self.shuffle else range(count):
+                yield self.flat(self.source[int(i)])
+            self.source.on_epoch_end()
+        else:
+            yield from map(self.flat, self.source)
+
+    def passes(self, steps):
+        """Batches without an end if an epoch has a number of `steps`, else those of one pass."""
+        while True:
+            none = True
+            for batch in self.of_epoch():
+                none = False
+                yield batch
+            if none or steps is None:
+                return
+
+    def steps(self):
+        if self.arrays:
+            return -(-self.rows // self.batch_size)
+        if hasattr(self.source, "cardinality"):
+            n = int(self.source.cardinality())
+            return n if n >= 0 else None
+        return len(self.source) if hasattr(self.source, "__len__") else None
+
+
+def split(keras, data, share):
+    """The rows to train on, and the last ones to validate with, as Keras parts them."""
+    flat = [a for a in keras.tree.flatten(data) if a is not None]
+    if any(not hasattr(a, "__getitem__") or not hasattr(a, "shape") for a in flat):
+        raise c.ArgumentError("validation_split takes arrays")
+    rows = len(flat[0])
+    at = int(np.floor(rows * (1 - share)))
+    if not 0 < at < rows:
+        raise c.ArgumentError(f"validation_split={share} of {rows} rows leaves none for one of the parts")
+    part = lambda rows: keras.tree.map_structure(lambda a: None if a is None else a[rows], data)
+    return part(slice(0, at)), part(slice(at, None))
