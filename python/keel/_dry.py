@@ -29,6 +29,7 @@ class Dry:
 
     def __init__(self, keras):
         self.keras, self.asked, self.updates, self.last = keras, [], [], None
+        self.assigned, self.depth = [], 0  # of how many calls of layers
 
     def is_symbolic(self, values):
         return False
@@ -62,6 +63,17 @@ class Dry:
     def losses(self, layer, original):
         return original(layer)
 
+    @contextlib.contextmanager
+    def unassigned(self):
+        """Weights stay as they are where the step itself assigns to them."""
+        base = next(k for k in self.keras.Variable.__mro__[::-1] if "assign" in vars(k))
+        original = base.assign
+        base.assign = lambda v, value: self.assigned.append(value) if self.depth == 0 else original(v, value)
+        try:
+            yield
+        finally:
+            base.assign = original
+
     def drawn(self, function, shape, args, kwargs):
         return middle(self.keras, function, shape, args, kwargs)
 
@@ -77,19 +89,19 @@ class Dry:
 
     @contextlib.contextmanager
     def in_inference(self):
-        layer_class, depth = self.keras.layers.Layer, [0]
+        layer_class = self.keras.layers.Layer
         original = layer_class.__call__
 
         def call(layer, *args, **kwargs):
-            if not depth[0]:
+            if not self.depth:
                 _, args, kwargs = told(layer, args, kwargs)
                 if getattr(layer, "_call_has_training_arg", False):
                     kwargs["training"] = False
-            depth[0] += 1
+            self.depth += 1
             try:
                 return original(layer, *args, **kwargs)
             finally:
-                depth[0] -= 1
+                self.depth -= 1
 
         layer_class.__call__ = call
         try:
@@ -122,6 +134,8 @@ class Numbers:
         if kind == "drawn":
             rows = len(self.data[0]) * self.steps.parts_of(t)
             return middle(self.keras, what[0].function, (rows, *what[0].shape), what[0].args, what[0].kwargs)
+        if kind == "weight":
+            return what[0].value
         if kind == "joined":
             return ops.concatenate([self.of(part) for part in what[0]], axis=0)
         if kind == "slope":
@@ -151,7 +165,7 @@ def check(steps, data):
     of_graph = Numbers(steps, data)
     try:
         with contextlib.ExitStack() as opened:
-            for patches in (dry.middles(), dry.in_inference(), open_patches(keras, dry)):
+            for patches in (dry.middles(), dry.in_inference(), dry.unassigned(), open_patches(keras, dry)):
                 opened.enter_context(patches)
             steps.function(keras.tree.pack_sequence_as(steps.data, list(map(tensor, data))), dry)
     except c.Error:
@@ -159,6 +173,7 @@ def check(steps, data):
     except Exception as error:
         steps.refuse(one_line(error))
     pairs = [(a.loss, b.loss) for a, b in zip(steps.asked, dry.asked)]
+    pairs += [(a.value, value) for a, value in zip(steps.assigned, dry.assigned)]
     for a, b in zip(steps.updates, dry.updates):
         is_tensor = lambda s: isinstance(s, keras.KerasTensor)
         pairs += [
@@ -166,7 +181,8 @@ def check(steps, data):
             for s, t in zip(*map(keras.tree.flatten, ((a.args, a.kwargs), (b.args, b.kwargs))))
             if is_tensor(s)
         ]
-    if len(steps.asked) != len(dry.asked) or len(steps.updates) != len(dry.updates):
+    noted = lambda hand: (len(hand.asked), len(hand.updates), len(hand.assigned))
+    if noted(steps) != noted(dry):
         steps.refuse("it does not do the same in each step")
     narrow = any(layer.compute_dtype != keras.config.floatx() for layer in steps.model._flatten_layers())
     apart = 5e-2 if narrow else 1e-3

@@ -392,6 +392,8 @@ FUNCTIONS = {  # name: (result, arguments); a result of None is nothing
     "model_save": (c_int, c_void_p, c_char_p),
     "model_save_weights": (c_int, c_void_p, c_char_p),
     "model_load_weights": (c_int, c_void_p, c_char_p),
+    "model_get_weight": (c_int, c_void_p, c_char_p, POINTER(Tensor)),
+    "model_set_weight": (c_int, c_void_p, c_char_p, POINTER(Tensor)),
     "model_name": (c_char_p, c_void_p),
     "model_summary": (c_int, c_void_p, POINTER(c_void_p)),
     "model_summary_free": (None, c_void_p),

@@ -81,6 +81,7 @@ class Runs:
         self.metrics.write()
         if self.trains:
             self.program.network.take_back()
+            self.program.averages.write()
             for optimizer in self.program.optimizers.values():
                 optimizer.write()
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ._branches import made_of, node_of, same_operations, same_values
+from ._assigned import Averages
+from ._branches import made_of, node_of, nodes_behind, same_operations, same_values
 from ._functions import Stage
 from ._means import values_of_rows
 from ._network import Network
@@ -126,6 +127,9 @@ class Program:
             g.inputs = [by_id[i] for i in set().union(*(self.network.needs[h] for h in heads)) if i in by_id]
         for g in groups:
             g.parts = steps.parts_of(*g.inputs)
+        for g in groups:
+            self.check_weights(g)
+        self.averages = Averages(steps, self.network)
         self.put_late()
         count = 1 + max([a.stage for a in steps.asked] + [g.stage for g in self.values.values()])
         self.stages = [
@@ -137,6 +141,13 @@ class Program:
             self.find_same(stage)
             if stage.like is stage:
                 stage.create()
+
+    def check_weights(self, group):
+        for t in group.outputs:
+            for n in nodes_behind(self.steps.keras, [t]).values():
+                kind, *what = self.steps.kinds.get(id(n.outputs[0]), (None,)) if n.is_input else (None,)
+                if kind == "weight":
+                    self.steps.refuse(f"it reads '{what[0].path}', outside of the layer that has it")
 
     def tensors_given(self):
         """Those that metrics or the result take."""
@@ -241,6 +252,7 @@ class Program:
                 if g.stage == stage.number:
                     read = of.scalar_of if g.is_scalar else lambda *a: np.concatenate(of.rows_of(*a))
                     given[key] = read(g.name, g.parts)
+            self.averages.run(stage.number)
             for a in stage.asked:
                 self.optimizers[id(a.optimizer)].count += 1
         return given

@@ -9,6 +9,7 @@ import contextlib
 import inspect
 
 from . import _library as c
+from ._assigned import Assigned, put_operators
 from ._branches import nodes_behind
 from ._folds import has_rows
 from ._ops import Rows, known
@@ -101,6 +102,7 @@ class Steps:
         self.keras, self.model, self.function, self.data = keras, model, function, data
         self.kinds = {}  # by id of an input of the graph: what it stands for, as input() is told
         self.inputs, self.groups, self.asked, self.updates = [], [], [], []
+        self.weights, self.assigned = {}, []  # see weight(); Assigned
         self.added = []  # a layer and the term that its call has added to the loss, for each row
         self.stage, self.moved, self.last = 0, {}, None
         self.cuts = {}  # by id of a tensor: the tensor, and the input that is in its place behind it
@@ -153,6 +155,16 @@ class Steps:
         if parts > 1:
             self.factors.known[id(t)] = t, parts
         return t
+
+    def weight(self, v):
+        """A tensor for a weight that the step itself reads, as it is when so many gradients were applied."""
+        if not self.tracer.is_step() or id(v) not in self.tracer.read:
+            return None
+        key = id(v), len(self.asked)
+        if key not in self.weights:
+            t = self.keras.Input(batch_shape=v.shape, dtype=v.dtype, name=f"weight_{len(self.weights)}")
+            self.weights[key], self.kinds[id(t)] = t, ("weight", v, len(self.asked))
+        return self.weights[key]
 
     def parts_of(self, *tensors):
         """How many times the rows of the batch they have: rows of several tensors are joined in one."""
@@ -290,6 +302,12 @@ class Steps:
         within = {id(part) for part in layer._flatten_layers()}
         return [self.keras.ops.mean(t) for adds, t in self.added if id(adds) in within]
 
+    def assign(self, variable, value, _):
+        if not isinstance(value, self.keras.KerasTensor):
+            self.refuse(f"it assigns to '{variable.path}' what is not made of weights alone")
+        self.assigned.append(Assigned(variable, value, len(self.asked)))
+        return value
+
     def drawn(self, function, shape, args, kwargs):
         """Random numbers of the step itself, which Keras draws in each step."""
         rows = shape[0] if len(shape) and isinstance(shape[0], Rows) else None
@@ -375,8 +393,17 @@ class Steps:
 
             return of
 
+        def assign(original):
+            def of(v, value):
+                return self.assign(v, value, original) if self.tracer.is_step() else original(v, value)
+
+            return of
+
         for name, original in self.random.items():
             put(random, name, draw(original))
+        operators = lambda where, name, function: put(where, name, lambda _: function)
+        variable = put_operators(self.keras, self.weight, operators)
+        put(variable, "assign", assign)
         for name in ("zeros", "ones", "full"):
             put(ops, name, fill)
         for name in ("cast", "convert_to_tensor"):

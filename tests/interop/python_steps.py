@@ -253,6 +253,38 @@ def functional(kind):
     return kind(i, layers.Dense(4, "softmax")(h))
 
 
+class Averaged(Tracked):
+    """A teacher whose weights are moving averages of the student's, and a copy that nobody calls."""
+
+    def __init__(self):
+        super().__init__("loss")
+        self.student, self.teacher, self.copy = net(9, 8, 4), net(9, 8, 4), net(9, 8, 4)
+
+    def build(self, shape):
+        self.built = True
+
+    def train_step(self, data):
+        with tf.GradientTape() as tape:
+            apart = self.student(data) - ops.stop_gradient(self.teacher(data + 0.5))
+            loss = ops.mean(ops.square(apart))
+        weights = self.student.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
+        for mine, its, copy in zip(self.student.weights, self.teacher.weights, self.copy.weights):
+            its.assign(0.9 * its + (1 - 0.9) * mine)
+            copy.assign(copy * 0.5 + mine / 2.0)
+        return self.tracked(loss)
+
+
+@case
+def weights_that_are_averages_of_others():
+    def make():
+        m = Averaged()
+        m.compile("adam")
+        return m
+
+    both(make, lambda: (rows(),))
+
+
 @case
 def the_step_of_keras_s_guide():
     def make():
