@@ -9,6 +9,7 @@
 #include <string.h>
 #include "base/memory.h"
 #include "loops.h"
+#include "optimizers/optimizer.h"
 
 /* ---- results --------------------------------------------------------------------------------- */
 
@@ -239,6 +240,42 @@ static void steps_are_clipped_added_up_and_left_out_alike_on_any_devices(void **
             assert_int_equal(a.asked, b.asked);
             for (int k = 0; k < a.asked; k++) assert_true(fabs(a.norm[k] - b.norm[k]) < 1e-12);
         }
+    }
+}
+
+/* The same steps by a fit. */
+static void fit_instead(const char *optimizer, const char *devices, double *out)
+{
+    loop l = { .dtype = KEEL_FLOAT64 };
+    keel_strategy *s;
+    keel_dataset *d;
+    square(&l);
+    must(keel_strategy_create(&s, devices));
+    must(keel_dataset_from_arrays(&d, &l.rows[0], &l.rows[1], NULL));
+    must(keel_model_compile(l.model[0], &(keel_compile){ KEEL_COMPILE, .optimizer = { optimizer },
+                                                         .loss = { { "mse" } } }));
+    must(keel_fit(l.model[0], s, d,
+                  &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = BATCH, .no_shuffle = true },
+                  NULL));
+    for (int64_t i = 0; i < KERNEL; i++) out[i] = kernel_at(l.model[0], i);
+    keel_dataset_destroy(d);
+    keel_strategy_destroy(s);
+    loop_free(&l);
+}
+
+static void every_optimizer_moves_as_in_a_fit(void **unused)
+{
+    (void)unused;
+    for (int i = 0; keel_optimizers[i]; i++) {
+        const struct apply_case c = { .apply = { { keel_optimizers[i]->type.name } } };
+        double own[KERNEL], of_fit[KERNEL];
+        applying a;
+        apply_on(&c, "cpu:0-1", own, &a);
+        fit_instead(keel_optimizers[i]->type.name, "cpu:0-1", of_fit);
+        for (int k = 0; k < KERNEL; k++)
+            if (fabs(own[k] - of_fit[k]) > 1e-12)
+                fail_msg("%s: %.17g, by a fit %.17g", keel_optimizers[i]->type.name, own[k],
+                         of_fit[k]);
     }
 }
 
@@ -655,6 +692,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_those_of_all_rows_on_unequal_and_empty_devices),
         cmocka_unit_test(steps_are_clipped_added_up_and_left_out_alike_on_any_devices),
+        cmocka_unit_test(every_optimizer_moves_as_in_a_fit),
         cmocka_unit_test(an_optimizer_without_weighted_rows_does_not_move),
         cmocka_unit_test(who_decides_knows_the_loss_and_how_often_it_was_applied),
         cmocka_unit_test(steps_that_cannot_be_exact_are_refused_by_name),

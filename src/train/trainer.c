@@ -242,7 +242,6 @@ keel_status keel_trainer_take(keel_trainer *t, keel_mover *x, const keel_model_o
     const keel_status s = keel_updater_create(&x->update, t->train.program, &o->optimizer, moves);
     if (s < 0) return s;
     x->update.schedule = o->rate;
-    x->update.number = o->number;
     x->update.learning_rate = o->learning_rate;
     const keel_optimizer_common *common = x->update.args;
     x->needs_norms = keel_clips(common->clipnorm) || keel_clips(common->global_clipnorm);
@@ -264,8 +263,10 @@ static keel_status take_one(keel_trainer *t, int k)
     for (int v = 0; v < t->store->n_weight; v++) moves[v] = t->trains[v] && c->moved_by[v] == k;
     const keel_status s = keel_trainer_take(t, &t->mover[k], o, moves);
     keel_free(moves);
+    if (s < 0) return s;
     t->mover[k].update.iterations = c->iterations;
-    return s;
+    t->mover[k].update.number = o->number;
+    return KEEL_OK;
 }
 
 static keel_status take_optimizer(keel_trainer *t)

@@ -124,7 +124,8 @@ keel_status keel_trainer_lay_out(keel_trainer *t, const keel_graph *g, keel_mode
                                  int n_model);
 /* Copy the model's weights to the store. */
 void keel_trainer_load(keel_trainer *t);
-/* An optimizer for the weights with moves [n_weight]; on failure keel_trainer_destroy frees it. */
+/* An optimizer for the weights with moves [n_weight], as before its first step; on failure
+ * keel_trainer_destroy frees it. */
 keel_status keel_trainer_take(keel_trainer *t, keel_mover *x, const keel_model_optimizer *o,
                               const bool *moves);
 /* Bytes of the optimizers' state as steps use it, */
