@@ -53,7 +53,7 @@ void keel_movers_ask(const keel_trainer *t, const keel_score *score)
         const keel_applying now = { .gradient_norm = norm_of(x, 0, x->update.n_tile),
                                     .loss = loss_of(t, x, score),
                                     .rows = t->bound->rows,
-                                    .applied = x->applied };
+                                    .applied = x->update.iterations };
         x->rests = x->when && !keel_mover_is_idle(x, score) && !x->when(x->when_context, &now);
     }
 }

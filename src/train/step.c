@@ -109,7 +109,6 @@ static void copy_output(const keel_trainer *t, const keel_program *p, int k, voi
 static void end_mover(keel_mover *x, double *loss)
 {
     if (!x->rests) keel_updater_end(&x->update);
-    x->applied += !x->rests;
     for (int i = 0; i < x->update.n_tile; i++) *loss += x->tile_penalty[i];
 }
 

@@ -42,7 +42,6 @@ typedef struct keel_mover {
     /* Asked at the commit point whether this step is applied; NULL: always. */
     bool (*when)(void *context, const keel_applying *now);
     void *when_context;
-    int64_t applied;
     bool rests; /* this step is not applied */
 } keel_mover;
 
