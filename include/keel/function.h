@@ -120,6 +120,16 @@ keel_status keel_trace_fact(keel_trace *t, keel_fact fact, keel_traced *out);
 keel_status keel_trace_model(keel_trace *t, keel_model *m, bool training, const keel_traced *in,
                              int n_in, keel_traced *out);
 
+/* How a model is called. */
+typedef enum keel_calling {
+    KEEL_INFERENCE, /* false and true are the first two */
+    KEEL_TRAINING,
+    /* As KEEL_TRAINING, of inputs that the step has called the model on before, as for a second
+     * gradient: moving statistics stay, which the first call moves, and numbers are drawn that it
+     * has drawn. A layer that the first call had no part in moves what is its own. */
+    KEEL_TRAINING_AGAIN,
+} keel_calling;
+
 /* Call a part of a model: what leads to the outputs that are wanted. The rest is not computed: it
  * draws no numbers, and moves no statistics.
  *
@@ -127,12 +137,17 @@ keel_status keel_trace_model(keel_trace *t, keel_model *m, bool training, const 
  * wanted    [outputs of m] whether it is
  * out       the first output, whether wanted or not; the others follow. Those that are not wanted
  *           are no values
- * Returns   as keel_trace_model; KEEL_EARG: no output is wanted, or an input is needed
+ * Returns   as keel_trace_model; KEEL_EARG: no output is wanted, or an input is needed, or again,
+ *           and the step has not called m with training before; KEEL_EUNSUP: again, and of several
+ *           calls with training none was of these values, so that it is not known which one drew
+ *           the numbers; or a layer reads statistics that several calls have moved (renorm); or it
+ *           has a SpectralNormalization
  * Owns      m must outlive the function
  * Threads   that of the trace
  * Source    Keras: keras.Model(model.input, model.outputs[k])(x, training=True) */
-keel_status keel_trace_outputs(keel_trace *t, keel_model *m, bool training, const keel_traced *in,
-                               int n_in, const bool *wanted, keel_traced *out);
+keel_status keel_trace_outputs(keel_trace *t, keel_model *m, keel_calling how,
+                               const keel_traced *in, int n_in, const bool *wanted,
+                               keel_traced *out);
 enum { KEEL_UNUSED = -1 };
 
 /* Call an operation of keras.ops ("ops.Square"), or any layer without weights ("Concatenate").

@@ -81,6 +81,9 @@ keel_status keel_graph_input(keel_graph *g, const keel_spec *spec, keel_value *o
 
 keel_status keel_graph_normalize(keel_graph *g, const keel_graph_spectral *s)
 {
+    if (g->repeats)
+        return keel_fail(KEEL_EUNSUP, "a call that is made again: its weight is divided by each "
+                                      "call in training, so it takes only one");
     for (int i = 0; i < g->n_spectral; i++)
         if (g->spectral[i].weight == s->weight)
             return keel_fail(KEEL_EUNSUP, "called twice in training: Keras would divide the weight "
@@ -196,6 +199,7 @@ static keel_status fill(const keel_graph *g, keel_graph_node *n, const keel_node
                            .n_weight = parts->n_weight,
                            .weight = n->weight_spec };
     n->turn = g->turn;
+    n->repeats = g->repeats;
     n->in = keel_calloc(n_in, sizeof *n->in);
     n->weight = keel_calloc(n_weight, sizeof *n->weight);
     if (!n->args || !n->layer || !n->in_spec || !n->weight_spec || !n->in || !n->weight)

@@ -40,6 +40,7 @@ typedef struct keel_graph_node {
     keel_variable *weight;  /* [node.n_weight] */
     int turn;               /* nodes that move the same state do so in this order */
     bool frozen;            /* its weights get no gradient from here, though others may use them */
+    int repeats;            /* as the graph's when it was added */
 } keel_graph_node;
 
 /* An input whose rows are computed from rows of other inputs, when rows are read. */
@@ -87,6 +88,8 @@ struct keel_graph {
     const char *layer;
     uint16_t stream;
     int turn;
+    int repeats; /* number of a call that is made again, of the same inputs: what an earlier call
+                    has moved stays; 0: it is none */
     keel_variable first_weight; /* of the model that is emitted: added to its own numbers */
 };
 
@@ -105,7 +108,7 @@ keel_status keel_graph_input(keel_graph *g, const keel_spec *spec, keel_value *o
 keel_status keel_graph_host_input(keel_graph *g, const keel_value *of, int n_of, keel_host_op op,
                                   const void *args, const keel_spec *spec, keel_value *out);
 
-/* KEEL_EUNSUP: the weight has been named before. */
+/* KEEL_EUNSUP: the weight has been named before, or the call is made again. */
 keel_status keel_graph_normalize(keel_graph *g, const keel_graph_spectral *s);
 
 /* Adds a value that goes on from step to step, the number-th of the layer that emits; *begin is

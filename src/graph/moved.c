@@ -12,11 +12,10 @@
  */
 static bool moves_for(const keel_graph_node *t, const keel_graph_node *n)
 {
-    if (t->node.op != n->node.op || !t->node.op->commit || t->node.partial == 0 ||
-        (n->node.partial != 0 && !n->node.reads_state) || t->node.n_weight != n->node.n_weight)
+    if (!t->node.op->commit || t->node.partial == 0 ||
+        (n->node.partial != 0 && !n->node.reads_state))
         return false;
-    return n->node.n_weight > 0 &&
-           !memcmp(t->weight, n->weight, (size_t)n->node.n_weight * sizeof *n->weight);
+    return keel_schedule_same_state(t, n);
 }
 
 /* The movers before node n, in their order. */
@@ -41,6 +40,23 @@ static keel_status find_movers(const keel_program *p, int n, keel_moved *m)
     return KEEL_OK;
 }
 
+/* A call that is made again sees what the call saw that it repeats. If that is the layer's only one
+ * before, it saw nothing moved; else it is not known which one it is. */
+static keel_status see_again(const keel_program *p, int n, keel_moved *m)
+{
+    const keel_graph_node *node = &p->graph->node[n];
+    const bool first = node->node.partial > 0 && m->n_mover == 1;
+    if (!node->repeats || m->n_mover == 0 || keel_schedule_moves(&p->schedule, n)) return KEEL_OK;
+    keel_free(m->mover);
+    *m = (keel_moved){ 0 };
+    if (first) return KEEL_OK;
+    return keel_fail(
+        KEEL_EUNSUP,
+        "layer '%s': a call that is made again, of a layer that reads statistics which "
+        "several calls in a step have moved: call the model once in training",
+        node->layer);
+}
+
 keel_status keel_moved_place(keel_program *p)
 {
     const keel_graph *g = p->graph;
@@ -52,6 +68,7 @@ keel_status keel_moved_place(keel_program *p)
         const keel_node *n = &g->node[i].node;
         if (!n->op->commit || (n->training && !n->reads_state)) continue;
         KEEL_TRY(find_movers(p, i, &m));
+        KEEL_TRY(see_again(p, i, &m));
         if (!m.n_mover) continue;
         keel_moved *own = keel_calloc(1, sizeof *own);
         if (!own) {

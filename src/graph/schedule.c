@@ -325,6 +325,30 @@ static int by_turn(const void *a, const void *b)
     return p->node < q->node ? -1 : p->node > q->node;
 }
 
+bool keel_schedule_same_state(const keel_graph_node *a, const keel_graph_node *b)
+{
+    const int n = a->node.n_weight;
+    return a->node.op == b->node.op && n > 0 && n == b->node.n_weight &&
+           !memcmp(a->weight, b->weight, (size_t)n * sizeof *a->weight);
+}
+
+bool keel_schedule_moves(const keel_schedule *s, int node)
+{
+    for (int k = 0; k < s->n_commit; k++)
+        if (s->commit[k].node == node) return true;
+    return false;
+}
+
+/* Whether a call that is made again finds its state moved, by an earlier call of the layer. */
+static bool is_moved(const maker *m, const keel_graph_node *n)
+{
+    for (int k = 0; n->repeats && k < m->s.n_commit; k++) {
+        const keel_graph_node *t = &m->g->node[m->s.commit[k].node];
+        if (t->repeats != n->repeats && keel_schedule_same_state(t, n)) return true;
+    }
+    return false;
+}
+
 /* If several nodes move the same state, each continues from the one before. */
 static keel_status order_commits(maker *m)
 {
@@ -334,9 +358,9 @@ static keel_status order_commits(maker *m)
     m->s.commit = keel_calloc((size_t)n, sizeof *m->s.commit);
     if (!m->s.commit) return KEEL_ENOMEM;
     for (int i = 0; i < g->n_node; i++)
-        if (g->node[i].node.op->commit && g->node[i].node.training)
+        if (g->node[i].node.op->commit && g->node[i].node.training && !is_moved(m, &g->node[i]))
             m->s.commit[m->s.n_commit++] = (keel_turn){ g->node[i].turn, i };
-    if (n) qsort(m->s.commit, (size_t)n, sizeof *m->s.commit, by_turn);
+    if (m->s.n_commit) qsort(m->s.commit, (size_t)m->s.n_commit, sizeof *m->s.commit, by_turn);
     return KEEL_OK;
 }
 

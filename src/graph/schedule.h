@@ -78,6 +78,10 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
  * never have; NULL: there is none. */
 const keel_graph_node *keel_schedule_waits(const keel_graph *g);
 void keel_schedule_free(keel_schedule *s, const keel_graph *g);
+/* Whether two nodes have the same state: they are of one op, with the same weights. */
+bool keel_schedule_same_state(const keel_graph_node *a, const keel_graph_node *b);
+/* Whether the node moves state after the commit point. */
+bool keel_schedule_moves(const keel_schedule *s, int node);
 
 /* ---- what an instruction reads --------------------------------------------------------------- */
 

@@ -147,6 +147,31 @@ static void default_masks(const keel_layer *kind, keel_emit *e)
     }
 }
 
+static keel_status log_stream(keel_model_draws *log, int own, int stream)
+{
+    void *more = keel_grow(log->of, (size_t)(log->n + 1), sizeof *log->of);
+    if (!more) return KEEL_ENOMEM;
+    log->of = more;
+    log->of[log->n].own = own;
+    log->of[log->n++].stream = stream;
+    return KEEL_OK;
+}
+
+/* In a call that is made again: the stream of the layer's call there that has the same number, if
+ * there was one. */
+static bool repeats_stream(const keel_model_chances *c, int own, int *stream)
+{
+    int before = 0;
+    if (!c->again) return false;
+    for (int i = 0; i < c->log->n; i++) before += c->log->of[i].own == own;
+    for (int i = 0; i < c->again->n; i++) {
+        if (c->again->of[i].own != own || before-- > 0) continue;
+        *stream = c->again->of[i].stream;
+        return true;
+    }
+    return false;
+}
+
 /* Layers with random draws get a stream of random numbers for each call: the layer's own in its
  * first call, then free ones after those of all layers. They are given in the order of the calls,
  * so every graph of the model draws the same numbers. */
@@ -156,13 +181,14 @@ static keel_status stream_of(keel_model_chances *c, const keel_model_layer *l, u
     if (c && stream >= KEEL_MODEL_LAYERS_MAX)
         return keel_fail(KEEL_EUNSUP, "more than %d layers", KEEL_MODEL_LAYERS_MAX);
     const int own = stream;
-    if (c && l->kind->by_chance && c->drew[own]) stream = c->next++;
+    if (c && l->kind->by_chance && !repeats_stream(c, own, &stream) && c->drew[own])
+        stream = c->next++;
     if (c) c->drew[own] = true;
     if (stream >= KEEL_STREAMS_MAX)
         return keel_fail(KEEL_EUNSUP, "more than %d calls of layers that draw numbers",
                          KEEL_STREAMS_MAX - KEEL_MODEL_LAYERS_MAX);
     *out = (uint16_t)stream;
-    return KEEL_OK;
+    return c && c->log && l->kind->by_chance ? log_stream(c->log, own, stream) : KEEL_OK;
 }
 
 static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer, keel_emit *e,

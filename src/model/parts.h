@@ -64,13 +64,23 @@ int keel_model_find_weight(const keel_model *m, const char *name);
 /* Replaces a list of symbols. */
 keel_status keel_model_put_symbols(keel_symbol **list, int *count, const keel_symbol *from, int n);
 
+/* The streams of random numbers that one call of a model uses. */
+typedef struct keel_model_draws {
+    int n;
+    struct {
+        int own, stream; /* of the layer; that which it uses */
+    } * of;
+} keel_model_draws;
+
 /* While a model is emitted: which streams of random numbers are taken, and the order of its calls.
  */
 typedef struct keel_model_chances {
-    bool *drew;   /* [KEEL_MODEL_LAYERS_MAX], by stream: the layer has been called before */
-    int next;     /* free for another call */
-    int first;    /* of the streams of this model, of several in a graph; else 0 */
-    bool alone;   /* layers without a model: they have no weights */
+    bool *drew; /* [KEEL_MODEL_LAYERS_MAX], by stream: the layer has been called before */
+    int next;   /* free for another call */
+    keel_model_draws *log;         /* what is drawn is added to it; NULL: nobody asks */
+    const keel_model_draws *again; /* a call that is made again: what that call drew, with a log */
+    int first;                     /* of the streams of this model, of several in a graph; else 0 */
+    bool alone;                    /* layers without a model: they have no weights */
     bool in_turn; /* in the order in which Keras runs them, so that each reads the state that
                      earlier calls moved; else in the order in which they were written */
 } keel_model_chances;

@@ -36,6 +36,7 @@ uint64_t keel_function_contents_of(const keel_graph *g)
     for (int i = 0; i < g->n_node; i++) {
         const keel_graph_node *n = &g->node[i];
         mix(&sum, n->node.op->name, strlen(n->node.op->name));
+        mix_number(&sum, n->repeats);
         for (int k = 0; k < n->node.n_in; k++) mix_number(&sum, n->in[k]);
         for (int k = 0; k < n->node.n_weight; k++) mix_number(&sum, n->weight[k]);
         for (int k = 0; k < n->node.n_out; k++) {

@@ -47,8 +47,9 @@ static keel_status put_values(keel_trace *t, const keel_value *value, const keel
 {
     KEEL_TRY(room(&t->value, t->n_value, n, sizeof *t->value));
     *out = t->n_value;
-    for (int i = 0; i < n; i++)
-        t->value[t->n_value++] = (keel_traced_value){ value[i], mask ? mask[i] : KEEL_MASK_NONE };
+    for (int i = 0; i < n; i++, t->n_value++)
+        t->value[t->n_value] =
+            (keel_traced_value){ value[i], mask ? mask[i] : KEEL_MASK_NONE, t->n_value };
     return KEEL_OK;
 }
 
@@ -167,28 +168,110 @@ static keel_status find_model(keel_trace *t, keel_model *m, keel_called **out)
     return KEEL_OK;
 }
 
-static keel_status call_model(keel_trace *t, keel_model *m, bool training, const keel_traced *in,
+/* Notes a call in training, the last of t->call. */
+static keel_status note_call(keel_trace *t, const keel_model *m, const keel_traced *in)
+{
+    KEEL_TRY(room(&t->call, t->n_call, 1, sizeof *t->call));
+    keel_traced_call *c = &t->call[t->n_call];
+    *c = (keel_traced_call){ .model = m };
+    if (!(c->in = keel_calloc((size_t)m->n_input, sizeof *c->in))) return KEEL_ENOMEM;
+    memcpy(c->in, in, (size_t)m->n_input * sizeof *in);
+    t->n_call++;
+    return KEEL_OK;
+}
+
+static bool same_values(const keel_trace *t, const keel_traced *a, const keel_traced *b, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const keel_traced x = a[i] < 0 ? a[i] : t->value[a[i]].first;
+        if (x != (b[i] < 0 ? b[i] : t->value[b[i]].first)) return false;
+    }
+    return true;
+}
+
+/* The call that is made again, *out of t->call: the last one of these values, else the only one;
+ * -1: one of several, of which none draws numbers. */
+static keel_status find_call(const keel_trace *t, const keel_model *m, const keel_traced *in,
+                             int *out)
+{
+    int n = 0, last = -1, same = -1;
+    bool draws = false;
+    for (int i = 0; i < t->n_call; i++) {
+        const keel_traced_call *c = &t->call[i];
+        if (c->model != m) continue;
+        n++;
+        last = i;
+        draws = draws || c->draws.n > 0;
+        if (same_values(t, c->in, in, m->n_input)) same = i;
+    }
+    if (n == 0)
+        return keel_fail(KEEL_EARG,
+                         "the step has not called the model '%s' in training before, so there is "
+                         "no call to make again",
+                         m->name);
+    if (n > 1 && same < 0 && draws)
+        return keel_fail(KEEL_EUNSUP,
+                         "the step has called the model '%s', which draws numbers, several times "
+                         "in training, but not on these values: which call is made again is not "
+                         "known",
+                         m->name);
+    *out = same >= 0 || n > 1 ? same : last;
+    return KEEL_OK;
+}
+
+/* Adds the model to the graph. call: of t->call, this one, or that which is made again. */
+static keel_status emit_model(keel_trace *t, const keel_called *called, keel_calling how, int call,
+                              const keel_value *given, const bool *wanted, keel_value *made)
+{
+    const keel_model *m = called->model;
+    const bool again = how == KEEL_TRAINING_AGAIN;
+    keel_model_draws own = { 0 }, *noted = call < 0 ? NULL : &t->call[call].draws;
+    t->g->training = how != KEEL_INFERENCE;
+    t->g->first_weight = called->first;
+    t->g->repeats = again ? ++t->n_again : 0;
+    t->chances.first = called->stream;
+    t->chances.again = again ? noted : NULL;
+    t->chances.log = again ? &own : noted;
+    const keel_status s = keel_model_emit_into(m, t->g, given, given + m->n_input, wanted,
+                                               &t->chances, made, made + m->n_output);
+    t->chances.again = NULL;
+    t->chances.log = NULL;
+    t->g->repeats = 0;
+    t->g->turn += 2 + (int)m->work;
+    keel_free(own.of);
+    return s;
+}
+
+/* Notes the outputs of a call: those of one that is made again are those of the first. */
+static void note_outputs(keel_trace *t, keel_calling how, int call, int n, keel_traced out)
+{
+    if (how == KEEL_TRAINING) t->call[call].out = out;
+    for (int i = 0; how == KEEL_TRAINING_AGAIN && call >= 0 && i < n; i++)
+        t->value[out + i].first = t->call[call].out + i;
+}
+
+static keel_status call_model(keel_trace *t, keel_model *m, keel_calling how, const keel_traced *in,
                               int n_in, const bool *wanted, keel_traced *out)
 {
     keel_called *called = NULL;
     keel_value *given = NULL, *made = NULL;
+    int call = -1;
     keel_status s = check_model(t, m, n_in);
     if (s >= 0) s = find_model(t, m, &called);
     if (s >= 0) s = (wanted ? take_some_inputs : take_inputs)(t, in, n_in, &given);
+    if (s >= 0 && how == KEEL_TRAINING_AGAIN) s = find_call(t, m, in, &call);
+    if (s >= 0 && how == KEEL_TRAINING) s = note_call(t, m, in);
     if (s < 0) goto out;
+    if (how == KEEL_TRAINING) call = t->n_call - 1;
     if (!(made = keel_calloc(2 * (size_t)m->n_output, sizeof *made))) {
         s = KEEL_ENOMEM;
         goto out;
     }
-    t->g->training = training;
-    t->g->first_weight = called->first;
-    t->chances.first = called->stream;
-    s = keel_model_emit_into(m, t->g, given, given + n_in, wanted, &t->chances, made,
-                             made + m->n_output);
-    t->g->turn += 2 + (int)m->work;
+    s = emit_model(t, called, how, call, given, wanted, made);
     if (s >= 0 && t->g->n_carried)
         s = keel_fail(KEEL_EUNSUP, "it has stateful layers, which a function does not take");
     if (s >= 0) s = put_values(t, made, made + m->n_output, m->n_output, out);
+    if (s >= 0) note_outputs(t, how, call, m->n_output, *out);
     if (s < 0 && s != KEEL_ENOMEM) s = keel_fail_within(s, "model '%s'", m->name);
 out:
     keel_free(given);
@@ -200,17 +283,21 @@ keel_status keel_trace_model(keel_trace *t, keel_model *m, bool training, const 
                              int n_in, keel_traced *out)
 {
     BEGIN(t);
-    return end(t, call_model(t, m, training, in, n_in, NULL, out));
+    const keel_calling how = training ? KEEL_TRAINING : KEEL_INFERENCE;
+    return end(t, call_model(t, m, how, in, n_in, NULL, out));
 }
 
-keel_status keel_trace_outputs(keel_trace *t, keel_model *m, bool training, const keel_traced *in,
-                               int n_in, const bool *wanted, keel_traced *out)
+keel_status keel_trace_outputs(keel_trace *t, keel_model *m, keel_calling how,
+                               const keel_traced *in, int n_in, const bool *wanted,
+                               keel_traced *out)
 {
     BEGIN(t);
     bool any = false;
+    if ((unsigned)how > KEEL_TRAINING_AGAIN)
+        return end(t, keel_fail(KEEL_EARG, "no way to call a model: %d", (int)how));
     for (int i = 0; i < m->n_output; i++) any = any || wanted[i];
     if (!any) return end(t, keel_fail(KEEL_EARG, "no output of the model '%s' is wanted", m->name));
-    return end(t, call_model(t, m, training, in, n_in, wanted, out));
+    return end(t, call_model(t, m, how, in, n_in, wanted, out));
 }
 
 static keel_status call_layer(keel_trace *t, const char *name, const keel_arg *args,
@@ -456,6 +543,11 @@ void keel_trace_free(keel_trace *t)
     }
     for (int i = 0; i < t->n_apply; i++) keel_compiled_free(&t->apply[i].chosen);
     for (int i = 0; i < t->n_return; i++) keel_free(t->ret[i].name);
+    for (int i = 0; i < t->n_call; i++) {
+        keel_free(t->call[i].in);
+        keel_free(t->call[i].draws.of);
+    }
+    keel_free(t->call);
     keel_free(t->value);
     keel_free(t->loss);
     keel_free(t->gradients);

@@ -24,8 +24,17 @@ typedef struct keel_called_models {
     bool sealed; /* the weights are laid out: there can be no others */
 } keel_called_models;
 
+/* A call of a model with training, which may be made again. */
+typedef struct keel_traced_call {
+    const keel_model *model;
+    keel_traced *in; /* [model->n_input] */
+    keel_traced out; /* the first */
+    keel_model_draws draws;
+} keel_traced_call;
+
 typedef struct keel_traced_value {
     keel_value value, mask; /* mask -1: none */
+    keel_traced first;      /* of a call that is made again: the value of the first; else itself */
 } keel_traced_value;
 
 typedef struct keel_traced_loss {
@@ -66,8 +75,10 @@ struct keel_trace {
     int next_stream;
     keel_failure failure; /* the first, which all later calls repeat */
     keel_traced field[KEEL_FIELDS_MAX + KEEL_FACT_COUNT]; /* -1: not asked for yet */
-    int n_value, n_loss, n_gradients, n_apply, n_return;
+    int n_value, n_call, n_loss, n_gradients, n_apply, n_return;
+    int n_again; /* calls that were made again */
     keel_traced_value *value;
+    keel_traced_call *call;
     keel_traced_loss *loss;
     keel_traced_gradients *gradients;
     keel_traced_apply *apply;
