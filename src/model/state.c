@@ -181,30 +181,33 @@ typedef struct place {
 static keel_status list_places(const keel_model *m, const keel_model_compiled *c, int optimizer,
                                bool scaled, place **out, int *n)
 {
-    keel_status s = KEEL_OK;
-    int made = 0;
-    place *list = keel_calloc((size_t)c->n_state, sizeof *list);
-    if (!list) return KEEL_ENOMEM;
-    for (int group = 0; group < c->n_slot && s >= 0; group++)
-        for (int w = 0, t = -1; w < m->n_weight && s >= 0; w++) {
-            keel_slots slots = { 0 };
-            if (!m->weight[w].trainable) continue;
-            t++;
-            if (c->moved_by[w] != optimizer) continue;
-            s = slots_of(m, &c->optimizer[optimizer], w, &slots);
-            for (int k = 0; k < slots.count && s >= 0; k++) {
-                const keel_slot *slot = &slots.at[k];
-                if (slot->group == group && slot->kind != KEEL_SLOT_NONE &&
-                    !(scaled && slot->kind == KEEL_SLOT_MARK))
-                    list[made++] =
-                        (place){ t * c->n_slot + k, slot->name, slot->kind == KEEL_SLOT_MARK,
-                                 slot->first_is_weight, w };
-            }
-        }
-    if (s < 0) {
-        keel_free(list);
-        return s;
+    const keel_model_optimizer *o = &c->optimizer[optimizer];
+    const size_t n_weight = (size_t)m->n_weight;
+    const keel_weight_info **info = keel_calloc(n_weight, sizeof *info);
+    int *first = keel_calloc(n_weight, sizeof *first), all = 0, made = 0; /* in compiled.state */
+    keel_slot_place *slots = NULL;
+    place *list = NULL;
+    keel_status s = info && first ? KEEL_OK : KEEL_ENOMEM;
+    for (int w = 0, at = 0; w < m->n_weight && s >= 0; w++) {
+        if (!m->weight[w].trainable) continue;
+        first[w] = at;
+        at += c->n_slot;
+        if (c->moved_by[w] == optimizer) info[w] = &m->weight[w].info;
     }
+    if (s >= 0)
+        s = keel_optimizer_places(type_of(o), o->optimizer.args, info, m->n_weight, &slots, &all);
+    if (s >= 0 && !(list = keel_calloc((size_t)all, sizeof *list))) s = KEEL_ENOMEM;
+    for (int i = 0; i < all && s >= 0; i++) {
+        const keel_slot_place *p = &slots[i];
+        const bool mark = p->what.kind == KEEL_SLOT_MARK;
+        if (scaled && mark) continue;
+        list[made++] = (place){ first[p->weight] + p->slot, p->what.name, mark,
+                                p->what.first_is_weight, p->weight };
+    }
+    keel_free(slots);
+    keel_free(first);
+    keel_free(info);
+    if (s < 0) return s;
     *out = list;
     *n = made;
     return KEEL_OK;

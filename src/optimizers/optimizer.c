@@ -1,6 +1,7 @@
 /* What optimizers share: finding one by name (like Keras, without regard to case), slots, and
  * clipping. */
 #include "optimizers/optimizer.h"
+#include "base/memory.h"
 #include <math.h>
 #include <strings.h>
 
@@ -36,6 +37,31 @@ keel_status keel_optimizer_slots(const keel_optimizer *o, const void *args,
         out->at[out->count++] =
             (keel_slot){ .name = names[e], .kind = KEEL_SLOT_ALIKE, .group = before++ };
     }
+    return KEEL_OK;
+}
+
+keel_status keel_optimizer_places(const keel_optimizer *o, const void *args,
+                                  const keel_weight_info *const *info, int n_weight,
+                                  keel_slot_place **out, int *n)
+{
+    keel_slot_place *list = keel_calloc((size_t)n_weight * KEEL_SLOTS_MAX, sizeof *list);
+    int made = 0;
+    if (!list) return KEEL_ENOMEM;
+    for (int group = 0; group < KEEL_SLOTS_MAX; group++)
+        for (int w = 0; w < n_weight; w++) {
+            keel_slots slots = { 0 };
+            const keel_status s =
+                info[w] ? keel_optimizer_slots(o, args, info[w], &slots) : KEEL_OK;
+            if (s < 0) {
+                keel_free(list);
+                return s;
+            }
+            for (int k = 0; k < slots.count; k++)
+                if (slots.at[k].group == group && slots.at[k].kind != KEEL_SLOT_NONE)
+                    list[made++] = (keel_slot_place){ w, k, slots.at[k] };
+        }
+    *out = list;
+    *n = made;
     return KEEL_OK;
 }
 

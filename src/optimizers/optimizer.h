@@ -202,6 +202,19 @@ keel_status keel_optimizer_slots(const keel_optimizer *o, const void *args,
 /* The shape of a slot of this kind. false: it has no memory. */
 bool keel_slot_shape(keel_slot_kind kind, const keel_shape *weight, keel_shape *out);
 
+/* A slot of one of several weights. */
+typedef struct keel_slot_place {
+    int weight, slot;
+    keel_slot what;
+} keel_slot_place;
+
+/* What an optimizer keeps for some weights, in the order of Keras's optimizer.variables, with slots
+ * that have no memory: *out [*n], to free by keel_free. info [n_weight]: NULL for a weight that it
+ * does not move. */
+keel_status keel_optimizer_places(const keel_optimizer *o, const void *args,
+                                  const keel_weight_info *const *info, int n_weight,
+                                  keel_slot_place **out, int *n);
+
 /* For optimizers that keep `count` slots with these names, alike, in one group, zero at first. */
 keel_status keel_slots_alike(keel_slots *out, int count, const char *const *names);
 
