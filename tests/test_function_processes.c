@@ -25,7 +25,19 @@ typedef struct process {
     seen step[STEPS];
     keel_tensor rows; /* gathered after the last step */
     /* what is wrong with it, from step `from` on */
-    enum { NOTHING, OTHER_ROWS, OTHER_RATE, OTHER_WEIGHTS, OTHER_ANSWER, OTHER_TYPE, FAILS } wrong;
+    enum {
+        NOTHING,
+        OTHER_ROWS,
+        OTHER_RATE,
+        OTHER_COUNT,
+        OTHER_STATE,
+        SET_STATE,
+        OTHER_WEIGHTS,
+        OTHER_BEGIN,
+        OTHER_ANSWER,
+        OTHER_TYPE,
+        FAILS
+    } wrong;
     int from, at;
     keel_status status;
     char error[1024];
@@ -37,6 +49,17 @@ static keel_status look(void *context, keel_trace *t)
     const loop *l = context;
     const keel_traced x = loop_input(t, l->input[0].path);
     return keel_trace_return(t, "rows", loop_with(t, "ops.Multiply", x, 0.25));
+}
+
+/* Sets the first state of an optimizer, to what it is or to something else. */
+static void set_state(keel_function *f, bool other)
+{
+    keel_tensor t;
+    if (keel_function_state_count(f, 0) < 1) return;
+    must(keel_function_state(f, 0, 0, &t));
+    if (other) loop_put(&t, 0, loop_number(&t, 0) + 0.125);
+    must(keel_function_set_state(f, 0, 0, &t));
+    keel_tensor_free(&t);
 }
 
 static keel_status run_step(process *p, keel_strategy *s, int step)
@@ -52,8 +75,18 @@ static keel_status run_step(process *p, keel_strategy *s, int step)
     if (step >= p->from && p->wrong == OTHER_ROWS) loop_put(&in[0], n - 1, 3);
     if (step == p->from && p->wrong == OTHER_RATE)
         keel_function_set_learning_rate(p->f[0], 0, 0.125);
+    if (step == 0 && p->wrong == OTHER_BEGIN)
+        keel_model_set_weight(p->l.model[0], "dense/bias", &bias);
+    for (int k = 0; step == 0 && p->f[k]; k++) {
+        const keel_status st = keel_strategy_prepare(s, p->f[k], in, p->l.n_input);
+        if (st < 0) return st;
+    }
     if (step == p->from && p->wrong == OTHER_WEIGHTS)
         keel_model_set_weight(p->l.model[0], "dense/bias", &bias);
+    if (step == p->from && p->wrong == OTHER_COUNT) keel_function_set_iterations(p->f[0], 0, 7);
+    if (step == p->from && (p->wrong == OTHER_STATE || p->wrong == SET_STATE))
+        set_state(p->f[0], p->wrong == OTHER_STATE);
+    if (step == 3) set_state(p->f[0], false); /* by all alike */
     for (int k = 0; p->f[k]; k++) {
         const keel_status st = keel_strategy_run(s, p->f[k], in, p->l.n_input);
         if (st < 0) return st;
@@ -216,24 +249,33 @@ static keel_status descend(void *context, keel_trace *t)
     if (p->wrong == FAILS) return keel_error_set(KEEL_EDATA, "the test ends it");
     keel_trace_mean(t, loop_model(t, l->model[0], true, loop_input(t, "a")), KEEL_UNWEIGHTED,
                     &loss);
-    loop_learn(t, &(keel_term){ loss, 1 }, 1, l->model[0],
-               &(keel_apply){ { "SGD" }, answer, context });
+    loop_learn(
+        t, &(keel_term){ loss, 1 }, 1, l->model[0],
+        &(keel_apply){ { "SGD", KEEL_ARGS(KEEL_ARG_FLOAT("momentum", 0.5)) }, answer, context });
     return keel_trace_return_scalar(t, "loss", loss);
 }
 
 static void what_differs_between_processes_is_refused_by_all(void **unused)
 {
     static const struct {
-        int wrong;
+        int wrong, from;
         keel_status status;
         const char *says;
     } rows[] = {
-        { OTHER_ROWS, KEEL_EDATA, "function: run 3 of 12 rows: process" },
-        { OTHER_RATE, KEEL_EDATA, "other inputs, weights or learning rates" },
-        { OTHER_WEIGHTS, KEEL_EDATA, "all must run the same on the same" },
-        { OTHER_ANSWER, KEEL_ECALLBACK, "`when` of an optimizer says something else" },
-        { OTHER_TYPE, KEEL_EDATA, "or sends gradients in another type" },
-        { FAILS, KEEL_EDATA, "the test ends it" },
+        { OTHER_ROWS, 2, KEEL_EDATA, "function: run 3 of 12 rows: process" },
+        { OTHER_RATE, 2, KEEL_EDATA, "other inputs, weights or learning rates" },
+        { OTHER_COUNT, 2, KEEL_EDATA, "or another state of its optimizers" },
+        { OTHER_COUNT, 0, KEEL_EDATA, "function: run 1 of 12 rows: process" },
+        { OTHER_STATE, 2, KEEL_EDATA, "or another state of its optimizers" },
+        { OTHER_STATE, 0, KEEL_EDATA, "function: run 1 of 12 rows: process" },
+        { OTHER_STATE, 3, KEEL_EDATA, "function: run 4 of 12 rows: process" }, /* all set one */
+        { SET_STATE, 2, KEEL_EDATA, "function: run 3 of 12 rows: process" },
+        { OTHER_WEIGHTS, 2, KEEL_EDATA, "all must run the same on the same" },
+        { OTHER_WEIGHTS, 0, KEEL_EDATA, "function: run 1 of 12 rows: process" },
+        { OTHER_BEGIN, 0, KEEL_EDATA, "function: run 1 of 12 rows: process" },
+        { OTHER_ANSWER, 2, KEEL_ECALLBACK, "`when` of an optimizer says something else" },
+        { OTHER_TYPE, 2, KEEL_EDATA, "or sends gradients in another type" },
+        { FAILS, 2, KEEL_EDATA, "the test ends it" },
     };
     static const loop_case descent = { "descent", loop_create_siamese, { .loss = { { "loss" } } } };
     (void)unused;
@@ -244,7 +286,7 @@ static void what_differs_between_processes_is_refused_by_all(void **unused)
         for (int i = 0; i < TROUBLED; i++) {
             p[i].wrong = i == 1 ? rows[r].wrong : NOTHING;
             begin(&p[i], &descent, 4);
-            p[i].from = 2;
+            p[i].from = rows[r].from;
             p[i].rounds = p[i].wrong == OTHER_TYPE;
             p[i].group = thread_group_of(&group, i);
             must(keel_function_create(

@@ -22,9 +22,9 @@
  * last call must be looked at.
  *
  * With a strategy of several processes (keel/process_group.h) each process makes the same calls of
- * keel_strategy_run, keel_reduce and keel_gather in the same order, with the same inputs: all rows
- * of the step, of which it computes its own. If steps, rows that were looked at, weights or
- * learning rates differ, the step is refused. */
+ * keel_strategy_prepare, keel_strategy_run, keel_reduce and keel_gather in the same order, with the
+ * same inputs: all rows of the step, of which it computes its own. If steps, rows that were looked
+ * at, weights, learning rates or states of optimizers that were set differ, the step is refused. */
 #ifndef KEEL_FUNCTION_H
 #define KEEL_FUNCTION_H
 #include <keel/dataset.h>
@@ -324,6 +324,18 @@ keel_status keel_reduce(const keel_function *f, const char *name, keel_rows_op h
  * Source   tf.distribute: strategy.gather(axis=0) */
 keel_status keel_gather(const keel_function *f, const char *name, keel_tensor *out);
 
+/* What keel_strategy_run does before its first step of such inputs, without a step: it traces and
+ * compiles, looks whether there is memory, and makes the optimizers, whose learning rates and
+ * states can then be set. Results of the last run are gone.
+ *
+ * inputs   as for keel_strategy_run, with data, which no step sees
+ * Returns  as keel_strategy_run; nothing is computed, so never KEEL_ENUMERIC
+ * Owns     the inputs are borrowed during the call
+ * Threads  one at a time on f, its models and the strategy; all processes together
+ * Source   Keras: optimizer.build */
+keel_status keel_strategy_prepare(keel_strategy *s, keel_function *f, const keel_tensor *inputs,
+                                  int n);
+
 /* The learning rate of the k-th optimizer that the step applies, from 0; for the steps to come.
  *
  * Returns  KEEL_OK; KEEL_EARG: no such optimizer, not traced yet, negative or not finite
@@ -331,6 +343,39 @@ keel_status keel_gather(const keel_function *f, const char *name, keel_tensor *o
  * Threads  one at a time on f */
 keel_status keel_function_learning_rate(const keel_function *f, int optimizer, double *out);
 keel_status keel_function_set_learning_rate(keel_function *f, int optimizer, double rate);
+
+/* How often the k-th optimizer has been applied; for the steps to come. A step that its `when` has
+ * left out does not count, one that only adds up gradients does.
+ *
+ * Returns  the number, -1: no such optimizer, or not traced yet; set: KEEL_OK; KEEL_EARG: that, or
+ *          n is negative or above 10^15
+ * Owns     nothing changes hands
+ * Threads  one at a time on f; what is set must be the same in all processes
+ * Source   Keras: optimizer.iterations */
+int64_t keel_function_iterations(const keel_function *f, int optimizer);
+keel_status keel_function_set_iterations(keel_function *f, int optimizer, int64_t n);
+
+/* What the k-th optimizer keeps of its steps, as Keras's optimizer.variables has it behind
+ * iterations and learning_rate, and in that order: slots, group by group, of the weights that it
+ * moves, in the order of the models as the step calls them first. For Adam of a kernel and a bias
+ * these are momentum and velocity of the kernel, then both of the bias; SGD without momentum has
+ * none. The last state of Nadam is a number. A function that goes on with the states and iterations
+ * of another takes the same steps as that one, if weights and inputs are the same, and nothing in
+ * it is drawn.
+ *
+ * Shapes   a slot: mostly that of its weight; Nadam's number: (). The dtype is the function's, but
+ *          int32 for what Keras has in the place of a slot that is not kept: (), always 0
+ * Returns  count: the number of states, -1: no such optimizer, not traced yet, or no memory;
+ *          KEEL_OK; KEEL_EARG: no such optimizer or state, not traced yet, another dtype, no data;
+ *          KEEL_ESHAPE: another shape; KEEL_ENOMEM. After a failure nothing has changed
+ * Owns     *out is a copy, which the caller frees with keel_tensor_free; value is copied
+ * Threads  one at a time on f; what is set must be the same in all processes, whose next step is
+ *          refused otherwise
+ * Source   Keras: optimizer.variables, variable.assign */
+int64_t keel_function_state_count(const keel_function *f, int optimizer);
+keel_status keel_function_state(const keel_function *f, int optimizer, int64_t i, keel_tensor *out);
+keel_status keel_function_set_state(keel_function *f, int optimizer, int64_t i,
+                                    const keel_tensor *value);
 
 /* How often the step was traced and compiled so far.
  *

@@ -204,12 +204,13 @@ bool keel_function_take_weights(keel_function *f, bool all)
     return any;
 }
 
-/* Reads the weights of models that somebody else has changed; false: there were none. */
-static bool load_weights(keel_function *f)
+void keel_function_load_weights(keel_function *f)
 {
-    if (!keel_function_take_weights(f, false)) return false;
-    keel_store_refresh(f->trainer->store, 0, 1, NULL);
-    return true;
+    const keel_trainer *t = f->trainer;
+    if (!keel_function_take_weights(f, false)) return;
+    keel_store_refresh(t->store, 0, 1, NULL);
+    for (int k = 0; k < t->n_mover; k++) keel_updater_begin_slots(&t->mover[k].update);
+    f->anew = true;
 }
 
 /* Gives models the weights that the step has changed, those it trains, and states, where they are
@@ -266,22 +267,29 @@ static keel_status step(keel_function *f, const keel_batch *b)
     return KEEL_OK;
 }
 
-static keel_status run(keel_function *f, keel_strategy *s, const keel_tensor *inputs, int n)
+/* All that comes before the first step of such inputs. */
+static keel_status prepare(keel_function *f, keel_strategy *s, const keel_tensor *inputs, int n,
+                           int64_t *rows)
 {
-    keel_batch b = { .n_field = n + KEEL_FACT_COUNT, .first_row = f->first_row, .step = f->step };
     double weights = 0;
-    const bool first = !f->trainer;
     if (f->trainer && f->trainer->strategy != s)
         return keel_fail(KEEL_EARG, "it was compiled for other devices: use the strategy of its "
                                     "first run, or another function");
-    KEEL_TRY(check_inputs(f, inputs, n, &b.rows, &weights));
+    KEEL_TRY(check_inputs(f, inputs, n, rows, &weights));
     KEEL_TRY(check_models(f));
     f->ran = false;
-    KEEL_TRY(fill_facts(f, s, b.rows, weights));
-    KEEL_TRY(keel_function_plan(f, s, inputs, b.rows));
-    KEEL_TRY(check_memory(f, b.rows));
-    const bool loaded = load_weights(f) || first;
-    if (s->comm) b.contents = keel_function_contents(f, inputs, n, loaded);
+    f->anew = f->anew || !f->trainer;
+    KEEL_TRY(fill_facts(f, s, *rows, weights));
+    KEEL_TRY(keel_function_plan(f, s, inputs, *rows));
+    return check_memory(f, *rows);
+}
+
+static keel_status run(keel_function *f, keel_strategy *s, const keel_tensor *inputs, int n)
+{
+    keel_batch b = { .n_field = n + KEEL_FACT_COUNT, .first_row = f->first_row, .step = f->step };
+    KEEL_TRY(prepare(f, s, inputs, n, &b.rows));
+    keel_function_load_weights(f);
+    if (s->comm) b.contents = keel_function_contents(f, inputs, n);
     for (int i = 0; i < n; i++) b.field[i] = inputs[i].data;
     for (int i = 0; i < KEEL_FACT_COUNT; i++) b.field[n + i] = f->fact[i];
     KEEL_TRY(step(f, &b));
@@ -290,47 +298,29 @@ static keel_status run(keel_function *f, keel_strategy *s, const keel_tensor *in
     f->first_row += (uint64_t)b.rows;
     f->step++;
     f->ran = true;
+    f->anew = false;
     return KEEL_OK;
+}
+
+static keel_status end(keel_function *f, keel_strategy *s, keel_status st)
+{
+    st = keel_together_leave(s, st);
+    keel_team_leave(s->team);
+    return st < 0 && st != KEEL_ENOMEM ? keel_fail_within(st, "%s", f->name) : st;
+}
+
+keel_status keel_strategy_prepare(keel_strategy *s, keel_function *f, const keel_tensor *inputs,
+                                  int n)
+{
+    int64_t rows = 0;
+    keel_team_enter(s->team);
+    return end(f, s, prepare(f, s, inputs, n, &rows));
 }
 
 keel_status keel_strategy_run(keel_strategy *s, keel_function *f, const keel_tensor *inputs, int n)
 {
     keel_team_enter(s->team);
-    const keel_status st = keel_together_leave(s, run(f, s, inputs, n));
-    keel_team_leave(s->team);
-    return st < 0 && st != KEEL_ENOMEM ? keel_fail_within(st, "%s", f->name) : st;
-}
-
-/* ---- optimizers ------------------------------------------------------------------------------ */
-
-static keel_status find_optimizer(const keel_function *f, int optimizer, keel_updater **out)
-{
-    const int n = f->trainer ? f->trainer->n_mover : 0;
-    if (optimizer < 0 || optimizer >= n)
-        return keel_fail(KEEL_EARG, "%s: optimizer %d of %d%s", f->name, optimizer, n,
-                         n ? "" : "; there are none before the first run");
-    *out = &f->trainer->mover[optimizer].update;
-    return KEEL_OK;
-}
-
-keel_status keel_function_learning_rate(const keel_function *f, int optimizer, double *out)
-{
-    keel_updater *u = NULL;
-    KEEL_TRY(find_optimizer(f, optimizer, &u));
-    const keel_rate *rate = (const keel_rate *)u->schedule.type;
-    *out = rate ? rate->at(u->schedule.args, u->iterations) : u->learning_rate;
-    return KEEL_OK;
-}
-
-keel_status keel_function_set_learning_rate(keel_function *f, int optimizer, double rate)
-{
-    keel_updater *u = NULL;
-    KEEL_TRY(find_optimizer(f, optimizer, &u));
-    if (!(rate >= 0) || !isfinite(rate))
-        return keel_fail(KEEL_EARG, "%s: a learning rate of %g", f->name, rate);
-    u->schedule = (keel_object){ 0 };
-    u->learning_rate = rate;
-    return KEEL_OK;
+    return end(f, s, run(f, s, inputs, n));
 }
 
 int64_t keel_function_compiled(const keel_function *f)

@@ -31,6 +31,7 @@ struct keel_function {
     int64_t fact_rows;
     keel_score score; /* of the last run */
     bool ran;         /* it was successful */
+    bool anew;        /* weights or states were given since: processes compare them */
     int64_t arenas;   /* bytes of them for which there is memory, as was checked */
 };
 
@@ -42,11 +43,13 @@ void keel_function_forget(keel_function *f); /* frees all of that */
 /* function.c: from now on the weights of the models are in the store, and copies of it are old.
  * all: also those that have not changed since they were taken. Returns whether there were any. */
 bool keel_function_take_weights(keel_function *f, bool all);
+/* Reads the weights of models that somebody else has changed. */
+void keel_function_load_weights(keel_function *f);
 
 /* function_contents.c: a number that says what a run is about: the step, its inputs, the learning
- * rates, and if they were just read the weights. All processes must have the same. */
-uint64_t keel_function_contents(const keel_function *f, const keel_tensor *inputs, int n,
-                                bool loaded);
+ * rates and iterations, and if they are new the weights and the states that were set. All processes
+ * must have the same. */
+uint64_t keel_function_contents(const keel_function *f, const keel_tensor *inputs, int n);
 uint64_t keel_function_contents_of(const keel_graph *g);
 
 /* The program in use. */

@@ -48,8 +48,13 @@ uint64_t keel_function_contents_of(const keel_graph *g)
     return sum;
 }
 
-uint64_t keel_function_contents(const keel_function *f, const keel_tensor *inputs, int n,
-                                bool loaded)
+static void mix_states(uint64_t *sum, const keel_updater *u)
+{
+    mix(sum, &u->number, sizeof u->number);
+    for (int k = 0; k < u->n_slot; k++) mix(sum, u->memory[k], (size_t)u->held[k]);
+}
+
+uint64_t keel_function_contents(const keel_function *f, const keel_tensor *inputs, int n)
 {
     const keel_trainer *t = f->trainer;
     uint64_t sum = f->planned[f->at].contents;
@@ -61,8 +66,10 @@ uint64_t keel_function_contents(const keel_function *f, const keel_tensor *input
         double rate = 0;
         keel_function_learning_rate(f, k, &rate);
         mix(&sum, &rate, sizeof rate);
+        mix_number(&sum, t->mover[k].update.iterations);
+        if (f->anew && t->mover[k].update.given) mix_states(&sum, &t->mover[k].update);
     }
-    for (int v = 0; loaded && v < t->store->n_weight; v++)
+    for (int v = 0; f->anew && v < t->store->n_weight; v++)
         mix(&sum, keel_store_data(t->store, v),
             (size_t)t->store->weight[v].count * keel_dtype_size(t->store->real));
     return sum ? sum : 1; /* 0: nothing is compared */

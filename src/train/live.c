@@ -169,19 +169,11 @@ static void take_numbers(keel_trainer *t)
 /* Before the first step, slots that begin as the weight begin as the weight that was set. */
 static void begin_slots(keel_trainer *t)
 {
-    const size_t element = keel_dtype_size(t->store->real);
     if (t->sharded) {
         keel_sharded_begin_slots(t);
         return;
     }
-    for (int k = 0; k < t->n_mover; k++) {
-        const keel_updater *u = &t->mover[k].update;
-        for (int v = 0; u->iterations == 0 && v < t->store->n_weight; v++)
-            for (int i = 0; i < u->n_slot; i++)
-                if (u->first_is_weight[i] && u->slot_count[v * u->n_slot + i] > 0)
-                    memcpy(u->slot[v * u->n_slot + i], keel_store_data(t->store, v),
-                           (size_t)u->slot_count[v * u->n_slot + i] * element);
-    }
+    for (int k = 0; k < t->n_mover; k++) keel_updater_begin_slots(&t->mover[k].update);
 }
 
 void keel_live_take_over(keel_trainer *t)

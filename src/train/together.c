@@ -18,8 +18,8 @@ static keel_status differ(const keel_comm *c, int q, const int64_t *mine, const 
         return keel_fail(KEEL_EDATA,
                          "run %" PRId64 " of %" PRId64 " rows: %s, at its run %" PRId64
                          " of %" PRId64 " rows, has another step, other inputs, weights or "
-                         "learning rates than process %d, or sends gradients in another type; all "
-                         "must run the same on the same",
+                         "learning rates than process %d, or another state of its optimizers, or "
+                         "sends gradients in another type; all must run the same on the same",
                          mine[STEP] + 1, mine[ROWS], name, theirs[STEP] + 1, theirs[ROWS],
                          c->group.rank);
     if ((mine[ROWS] < 0) != (theirs[ROWS] < 0))

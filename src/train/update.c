@@ -251,6 +251,18 @@ keel_status keel_updater_create(keel_updater *u, keel_program *p, const keel_obj
     return KEEL_OK;
 }
 
+void keel_updater_begin_slots(const keel_updater *u)
+{
+    const keel_store *store = u->program->store;
+    const size_t element = keel_dtype_size(store->real);
+    if (u->given || u->iterations > 0) return;
+    for (int v = 0; v < store->n_weight; v++)
+        for (int i = 0; i < u->n_slot; i++)
+            if (u->first_is_weight[i] && u->slot_count[v * u->n_slot + i] > 0)
+                memcpy(u->slot[v * u->n_slot + i], keel_store_data(store, v),
+                       (size_t)u->slot_count[v * u->n_slot + i] * element);
+}
+
 void keel_updater_free(keel_updater *u)
 {
     for (int k = 0; k <= KEEL_SLOTS_MAX; k++) keel_free(u->memory[k]);

@@ -38,6 +38,7 @@ typedef struct keel_updater {
     char **slot;                          /* [n_weight * n_slot] NULL: no memory, or parts */
     int64_t *slot_count;                  /* [n_weight * n_slot] elements */
     bool first_is_weight[KEEL_SLOTS_MAX]; /* see keel_slot */
+    bool given;                           /* its state was set: such slots stay what they are */
     char *memory[KEEL_SLOTS_MAX + 1];     /* of each slot, for all weights; the last is scratch */
     int64_t held[KEEL_SLOTS_MAX + 1];     /* bytes of memory[] */
     int64_t bytes;                        /* their sum */
@@ -53,6 +54,8 @@ typedef struct keel_updater {
 keel_status keel_updater_create(keel_updater *u, keel_program *p, const keel_object *optimizer,
                                 const bool *moves);
 void keel_updater_free(keel_updater *u);
+/* Slots that begin as the weight begin as it is now, if no step was made and none was set. */
+void keel_updater_begin_slots(const keel_updater *u);
 
 /* Called by one thread: before the workers of a step begin, and after its commit. */
 keel_status keel_updater_begin(keel_updater *u); /* KEEL_ENUMERIC: no learning rate */
