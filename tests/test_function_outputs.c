@@ -442,6 +442,9 @@ static keel_status one_on_the_other(void *context, keel_trace *t)
     show(t, "real", call(t, p->second, KEEL_TRAINING, x));
     const keel_traced z = call(t, p->first, KEEL_TRAINING_AGAIN, x);
     show(t, "made again", call(t, p->second, KEEL_TRAINING_AGAIN, z));
+    keel_traced still = -1;
+    keel_trace_call(t, "ops.StopGradient", NULL, NULL, &z, 1, &still);
+    show(t, "made again, still", call(t, p->second, KEEL_TRAINING_AGAIN, still));
     show(t, "real again", call(t, p->second, KEEL_TRAINING_AGAIN, x));
     return KEEL_OK;
 }
@@ -468,10 +471,12 @@ static keel_status run_pair(const pair *p, keel_step step_of, double *out, const
 static void the_call_of_the_same_values_is_made_again(void **unused)
 {
     (void)unused;
-    static const char *const names[] = { "made", "real", "made again", "real again" };
-    double mean[4];
+    static const char *const names[] = { "made", "real", "made again", "real again",
+                                         "made again, still" };
+    double mean[5];
     const pair p = { drawing(), drawing() };
-    must(run_pair(&p, one_on_the_other, mean, names, 4));
+    must(run_pair(&p, one_on_the_other, mean, names, 5));
+    assert_true(mean[4] == mean[0]);
     assert_true(mean[0] == mean[2]);
     assert_true(mean[1] == mean[3]);
     assert_true(mean[0] != mean[1]);

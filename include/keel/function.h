@@ -125,8 +125,9 @@ typedef enum keel_calling {
     KEEL_INFERENCE, /* false and true are the first two */
     KEEL_TRAINING,
     /* As KEEL_TRAINING, of inputs that the step has called the model on before, as for a second
-     * gradient: moving statistics stay, which the first call moves, and numbers are drawn that it
-     * has drawn. A layer that the first call had no part in moves what is its own. */
+     * gradient, also behind ops.StopGradient: moving statistics stay, which the first call moves,
+     * and numbers are drawn that it has drawn. A layer that the first call had no part in moves
+     * what is its own. */
     KEEL_TRAINING_AGAIN,
 } keel_calling;
 

@@ -334,6 +334,7 @@ static keel_status call_layer(keel_trace *t, const char *name, const keel_arg *a
     s = keel_model_emit_layer(t->ops, NULL, layer, &e, &t->chances);
     t->chances.alone = false;
     if (s >= 0) s = put_values(t, e.out, e.out_mask, e.n_out, out);
+    if (s >= 0 && !strcmp(name, "ops.StopGradient")) t->value[*out].first = t->value[in[0]].first;
 out:
     keel_free(e.out);
     keel_free(e.out_mask);

@@ -34,7 +34,8 @@ typedef struct keel_traced_call {
 
 typedef struct keel_traced_value {
     keel_value value, mask; /* mask -1: none */
-    keel_traced first;      /* of a call that is made again: the value of the first; else itself */
+    keel_traced first; /* of a call that is made again: the value of the first; behind StopGradient
+                          that before it; else itself */
 } keel_traced_value;
 
 typedef struct keel_traced_loss {
