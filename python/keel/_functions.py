@@ -43,6 +43,7 @@ class Stage:
             {},
         )  # the stage whose function it runs, and by id of its inputs the own
         self.handle, self.raised, self.known_ways = ctypes.c_void_p(), None, {}
+        self.rates, self.is_ready = [None] * len(asked), False  # rates: as libkeel knows them
 
     # ---- the plan --------------------------------------------------------------------------------
 
@@ -96,6 +97,11 @@ class Stage:
     def trace(self, _, t):
         try:
             self.t, self.made, self.scalars = t, {}, {}
+            for (
+                group
+            ) in self.steps.groups:  # as the step calls them: one may read statistics that another moves
+                if id(group) in self.here:
+                    self.emitted(group, self.way(self.ways_of(group), None))
             for i, asked in enumerate(self.asked):
                 self.learn(i, asked)
             for name, group, k in self.returned:
@@ -175,9 +181,9 @@ class Stage:
         heads, count = {network.head[id(t)] for t in group.outputs}, len(network.model.outputs)
         wanted = (ctypes.c_bool * count)(*(i in heads for i in range(count)))
         given = (ctypes.c_int * len(values))(*values)
-        return made(
-            lib.keel_trace_outputs, self.t, network.model.handle, group.training, given, len(values), wanted
-        )
+        first = not any(key[0] == id(group) for key in self.made)
+        how = c.INFERENCE if not group.training else c.TRAINING if first else c.TRAINING_AGAIN
+        return made(lib.keel_trace_outputs, self.t, network.model.handle, how, given, len(values), wanted)
 
     # ---- running ---------------------------------------------------------------------------------
 
@@ -193,22 +199,33 @@ class Stage:
         )
         o.input, o.n_input, o.seed = fields, len(each), self.seed
         check(lib.keel_function_create(ctypes.byref(self.handle), ctypes.byref(o)))
-        self.rates = [None] * len(self.asked)  # as the trace is told
 
     def run(self, strategy, values):
         """values: by id of an input its arrays, one for each part."""
         kept = []
         tensors = [_rows.as_tensor(a, t.name, kept) for t in self.inputs for a in values[id(t)]]
+        given = strategy, self.handle, (c.Tensor * len(tensors))(*tensors), len(tensors)
+        if not self.is_ready:
+            self.check(lib.keel_strategy_prepare(*given))
+            for k, asked in enumerate(self.asked):
+                self.optimizers[id(asked.optimizer)].give(self.handle, k)
+            self.is_ready = True
         for k, asked in enumerate(self.asked):
             rate = self.optimizers[id(asked.optimizer)].rate()
-            if self.rates[k] is not None and rate != self.rates[k]:
+            if rate != self.rates[k]:
                 check(lib.keel_function_set_learning_rate(self.handle, k, rate))
                 self.rates[k] = rate
-        array = (c.Tensor * len(tensors))(*tensors)
-        status = lib.keel_strategy_run(strategy, self.handle, array, len(tensors))
+        self.check(lib.keel_strategy_run(*given))
+
+    def check(self, status):
         if self.raised is not None:
             raise self.raised
         check(status)
+
+    def write(self):
+        """The optimizers of the caller's become what libkeel's are."""
+        for k, asked in enumerate(self.asked if self.is_ready else ()):
+            self.optimizers[id(asked.optimizer)].take_back(self.handle, k)
 
     def scalar_of(self, name, parts):
         out, total = ctypes.c_double(), 0.0

@@ -345,6 +345,7 @@ DeviceInfo = struct(
     ("memory", c_int64),
 )
 ARG_IS_JSON, DIM_OPEN = 5, -1  # keel_arg_kind, keel_shape
+INFERENCE, TRAINING, TRAINING_AGAIN = range(3)  # keel_calling
 Arg = struct(
     "keel_arg",
     ("key", c_char_p),
@@ -437,14 +438,20 @@ FUNCTIONS = {  # name: (result, arguments); a result of None is nothing
     "function_destroy": (None, c_void_p),
     "function_scalar": (c_int, c_void_p, c_char_p, POINTER(c_double)),
     "function_set_learning_rate": (c_int, c_void_p, c_int, c_double),
+    "function_iterations": (c_int64, c_void_p, c_int),
+    "function_set_iterations": (c_int, c_void_p, c_int, c_int64),
+    "function_state_count": (c_int64, c_void_p, c_int),
+    "function_state": (c_int, c_void_p, c_int, c_int64, POINTER(Tensor)),
+    "function_set_state": (c_int, c_void_p, c_int, c_int64, POINTER(Tensor)),
     "gather": (c_int, c_void_p, c_char_p, POINTER(Tensor)),
+    "strategy_prepare": (c_int, c_void_p, c_void_p, POINTER(Tensor), c_int),
     "strategy_run": (c_int, c_void_p, c_void_p, POINTER(Tensor), c_int),
     "trace_input": (c_int, c_void_p, c_char_p, POINTER(c_int)),
     "trace_outputs": (
         c_int,
         c_void_p,
         c_void_p,
-        c_bool,
+        c_int,
         POINTER(c_int),
         c_int,
         POINTER(c_bool),

@@ -31,11 +31,21 @@ class Metrics:
 
     def __init__(self, keras, model, steps):
         self.keras, self.model, self.steps, self.given = keras, model, steps, {}
+        self.check_result()
         self.means = {}  # by id of a metric
         others = {id(u.metric) for u in steps.updates if not self.is_mean(u)}
         for u in steps.updates:
             if id(u.metric) not in others:
                 self.means[id(u.metric)] = Mean(u.metric)
+
+    def check_result(self):
+        keras, steps = self.keras, self.steps
+        if not isinstance(steps.result, dict):
+            steps.refuse("it returns no dict of logs")
+        for r in keras.tree.flatten(steps.result):
+            plain = isinstance(r, (Result, keras.KerasTensor, keras.Variable, int, float))
+            if keras.ops.is_tensor(r) or not (plain or np.isscalar(r)):
+                steps.refuse(f"its logs have a {type(r).__name__}, which would stay as it is")
 
     def is_mean(self, update):
         values = [*update.args, *update.kwargs.values()]
@@ -83,8 +93,6 @@ class Metrics:
                 return {k: of(v) for k, v in r.items()}
             return float(r) if np.ndim(r) == 0 else np.asarray(r)
 
-        if not isinstance(self.steps.result, dict):
-            self.steps.refuse("it returns no dict of logs")
         return flat({name: of(r) for name, r in self.steps.result.items()})
 
     def write(self):

@@ -80,10 +80,7 @@ class Runs:
         """Metrics, weights and optimizers of the caller's become what they are now."""
         self.metrics.write()
         if self.trains:
-            self.program.network.take_back()
-            self.program.averages.write()
-            for optimizer in self.program.optimizers.values():
-                optimizer.write()
+            self.program.write()
 
     def step(self, data):
         given = self.program.run(data)

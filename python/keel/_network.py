@@ -63,6 +63,7 @@ class Network:
         same = lambda name, v: last(name) == last(v.path) or "own_" in name  # a layer that has the caller's
         if len(names) != len(variables) or not all(map(same, names, variables)):
             self.steps.refuse("the order of its weights is not understood")
+        self.variables = variables
         return {id(v): name for v, name in zip(variables, names)}
 
     def close(self):

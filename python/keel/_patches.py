@@ -1,7 +1,7 @@
 """What is replaced while a step of the caller's runs: tapes, optimizers and metrics only note what is asked of them.
 
 A *hand* takes the notes. It has apply(optimizer, gradients, variables), updated(metric, *args, **kwargs),
-result(metric), losses(layer, original), drawn(function, shape, args, kwargs), is_symbolic(values), and of tapes
+result(metric), losses(layer, original), set(call), drawn(function, shape, args, kwargs), is_symbolic(values), and of tapes
 gradient(target, sources, tape), watch(tape, tensors) and backward(loss)."""
 
 import contextlib
@@ -107,6 +107,12 @@ def of_tensorflow(keras, hand, patches):
         put(tf, name, of_ops(same))
     for where, name in ((tf, "sigmoid"), (tf.math, "log"), (tf.nn, "softmax"), (tf.nn, "relu")):
         put(where, name, of_ops(name))
+    variable = type(tf.Variable(0.0))
+    for name in ("assign", "assign_add", "assign_sub"):
+        original = getattr(variable, name)
+        patches.put(
+            variable, name, lambda v, *a, original=original, **k: hand.set(lambda: original(v, *a, **k))
+        )
     for name in ("normal", "uniform"):
         original = getattr(tf.random, name)
         drawn = lambda shape, *a, original=original, **k: hand.drawn(original, shape, a, k)

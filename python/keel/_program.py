@@ -1,27 +1,72 @@
 """A step of the caller's on the devices of a strategy: its stages as functions, and what goes between them."""
 
+import ctypes
+
 import numpy as np
 
+from . import _library as c
+from . import _rows
 from ._assigned import Averages
 from ._branches import made_of, node_of, nodes_behind, same_operations, same_values
 from ._functions import Stage
+from ._library import check, lib
 from ._means import values_of_rows
 from ._network import Network
 from ._steps import Group
 
 
 class Applied:
-    """An optimizer of Keras's that libkeel applies. count: how often it has been."""
+    """An optimizer of Keras's that libkeel applies. count: how often it has been. variables: those that it moves, in
+    the order of libkeel's weights; known: in that of the step."""
 
-    def __init__(self, optimizer):
-        self.of, self.count = optimizer, int(optimizer.iterations)
+    def __init__(self, optimizer, variables, known):
+        self.of, self.count = optimizer, int(optimizer._iterations)  # steps that only add up gradients, too
+        if not optimizer.built:
+            optimizer.build(known)
+        like = type(optimizer).from_config(optimizer.get_config())
+        like.build(variables)
+        self.states = [self.counterpart(like, v) for v in like.variables]
+        self.states = [v for v in self.states if v is not None]
+
+    def counterpart(self, like, v):
+        """The caller's variable in place of one of an optimizer that was built in libkeel's order."""
+        at = {id(w): i for i, w in enumerate(self.of._trainable_variables)}
+        for name, held in vars(like).items():
+            if held is v:
+                return None if name in ("_iterations", "_learning_rate") else getattr(self.of, name)
+            if name.startswith(("_trainable_var", "_variables")) or not isinstance(held, (list, tuple)):
+                continue
+            for i, w in enumerate(held):
+                if w is v:
+                    return getattr(self.of, name)[at[id(like._trainable_variables[i])]]
+        raise c.Unsupported(f"the state of the optimizer '{self.of.name}' is not understood")
 
     def rate(self):
-        rate = self.of._learning_rate
-        return float(rate if hasattr(rate, "assign") else rate(self.count) if callable(rate) else rate)
+        rate, of = self.of._learning_rate, self.of.gradient_accumulation_steps or 1
+        return float(rate if hasattr(rate, "assign") else rate(self.count // of) if callable(rate) else rate)
 
-    def write(self):
-        self.of.iterations.assign(self.count)
+    def give(self, function, k):
+        """To a function of libkeel, as its k-th optimizer."""
+        if lib.keel_function_state_count(function, k) != len(self.states):
+            raise c.Unsupported(f"the state of the optimizer '{self.of.name}' is not understood")
+        if not self.count:
+            return
+        check(lib.keel_function_set_iterations(function, k, self.count))
+        for i, v in enumerate(self.states):
+            kept, value = [], np.asarray(v.numpy())
+            kind = np.float32 if np.issubdtype(value.dtype, np.floating) else np.int32
+            tensor = _rows.as_tensor(np.ascontiguousarray(value, kind).reshape(value.shape), v.path, kept)
+            check(lib.keel_function_set_state(function, k, i, ctypes.byref(tensor)))
+
+    def take_back(self, function, k):
+        self.of._iterations.assign(self.count)
+        for i, v in enumerate(self.states):
+            out = c.Tensor()
+            check(lib.keel_function_state(function, k, i, ctypes.byref(out)))
+            try:
+                v.assign(_rows.copied(out))
+            finally:
+                lib.keel_tensor_free(ctypes.byref(out))
 
 
 class Draws:
@@ -112,7 +157,6 @@ class Program:
 
     def __init__(self, steps, strategy, seed):
         self.steps, self.strategy = steps, strategy
-        self.optimizers = {id(a.optimizer): Applied(a.optimizer) for a in steps.asked}
         self.draws = Draws(steps)
         self.values = {}  # by id of a tensor that the step gives on: the group of it
         for asked in steps.asked:
@@ -121,6 +165,10 @@ class Program:
             self.of_value(t)
         groups = [*steps.groups, *self.values.values()]
         self.network = Network(steps, [t for g in groups for t in g.outputs])
+        self.optimizers = {}
+        for a in steps.asked:
+            moved = [v for v in self.network.variables if any(v is w for w in a.variables)]
+            self.optimizers[id(a.optimizer)] = Applied(a.optimizer, moved, a.variables)
         by_id = {id(t): t for t in steps.inputs}
         for g in groups:
             heads = [self.network.head[id(t)] for t in g.outputs]
@@ -256,6 +304,13 @@ class Program:
             for a in stage.asked:
                 self.optimizers[id(a.optimizer)].count += 1
         return given
+
+    def write(self):
+        """Weights and optimizers of the caller's become what libkeel's are."""
+        self.network.take_back()
+        self.averages.write()
+        for stage in self.stages:
+            stage.write()
 
     def close(self):
         for stage in self.stages:

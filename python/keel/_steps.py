@@ -282,6 +282,8 @@ class Steps:
             self.refuse("an optimizer gets gradients that another one has taken")
         if hasattr(optimizer, "inner_optimizer"):
             self.refuse("its optimizer scales the loss")
+        if optimizer.use_ema:
+            self.refuse("its optimizer keeps moving averages (use_ema)")
         asked.optimizer, asked.stage, asked.variables = optimizer, self.stage, variables
         self.asked.append(asked)
         self.moved.update({id(v): v for v in variables})
@@ -301,6 +303,12 @@ class Steps:
                 self.refuse(f"it adds what the regularizers of '{part.name}' give to the loss")
         within = {id(part) for part in layer._flatten_layers()}
         return [self.keras.ops.mean(t) for adds, t in self.added if id(adds) in within]
+
+    def set(self, call):
+        """A variable of TensorFlow's own gets a value by this call."""
+        if self.tracer.is_step():
+            self.refuse("it assigns to a variable of TensorFlow: use those of Keras")
+        return call()
 
     def assign(self, variable, value, _):
         if not isinstance(value, self.keras.KerasTensor):
