@@ -139,6 +139,8 @@ class Numbers:
             return middle(self.keras, what[0].function, (rows, *what[0].shape), what[0].args, what[0].kwargs)
         if kind == "weight":
             return what[0].value
+        if kind == "penalty":
+            return sum(v.regularizer(v.value) for v in what[0])
         if kind == "joined":
             return ops.concatenate([self.of(part) for part in what[0]], axis=0)
         if kind == "slope":

@@ -10,6 +10,7 @@ from ._branches import nodes_behind
 from ._folds import without_folds
 from ._library import lib
 from ._model import Model
+from ._penalties import only_of
 from ._traced import make_names_unique
 from ._unsaved import plain_initializers
 from ._weights import graph_with_rows
@@ -18,7 +19,7 @@ from ._weights import graph_with_rows
 class Network:
     """The model of libkeel that has all groups, and its outputs. heads: by id of a tensor its number among them."""
 
-    def __init__(self, steps, heads):
+    def __init__(self, steps, heads, regularized):
         keras, self.steps = steps.keras, steps
         flat, self.head = [], {}
         for t in heads:
@@ -38,7 +39,7 @@ class Network:
             self.form = keras.Model(self.inputs, flat, name=steps.model.name)
             self.folder = tempfile.mkdtemp(prefix="keel-")
             path = os.path.join(self.folder, "step.keras")
-            with plain_initializers(keras, self.form):
+            with plain_initializers(keras, self.form), only_of(self.form, regularized):
                 self.form.save(path)
         try:
             self.model = Model(path, False)

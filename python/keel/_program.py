@@ -12,6 +12,9 @@ from ._functions import Stage
 from ._library import check, lib
 from ._means import values_of_rows
 from ._network import Network
+from ._penalties import Parted
+from ._penalties import check as check_penalties
+from ._penalties import value_of as penalty_of
 from ._steps import Group
 
 
@@ -148,6 +151,8 @@ class Same:
             return what[1] == b[2] and self.groups(what[0], b[1])
         if kind == "data":
             return what[0] == b[1]
+        if kind == "penalty":
+            return list(map(id, what[0])) == list(map(id, b[1]))
         given = (what[0], b[1]) if kind == "joined" else (what, b[1:])
         return len(given[0]) == len(given[1]) and all(map(self.tensors, *given))
 
@@ -158,13 +163,16 @@ class Program:
     def __init__(self, steps, strategy, seed):
         self.steps, self.strategy = steps, strategy
         self.draws = Draws(steps)
+        self.numbers = {}  # by id of a tensor that is made of penalties alone: a number, and those
         self.values = {}  # by id of a tensor that the step gives on: the group of it
+        regularized = []  # variables whose regularizers are in losses
         for asked in steps.asked:
-            asked.group = self.of_value(asked.loss)
+            asked.group = self.of_value(asked.loss) or steps.refuse("a loss is not computed of its rows")
+            regularized += check_penalties(steps, asked, asked.group.penalties)
         for t in self.tensors_given():
             self.of_value(t)
         groups = [*steps.groups, *self.values.values()]
-        self.network = Network(steps, [t for g in groups for t in g.outputs])
+        self.network = Network(steps, [t for g in groups for t in g.outputs], regularized)
         self.optimizers = {}
         for a in steps.asked:
             moved = [v for v in self.network.variables if any(v is w for w in a.variables)]
@@ -185,6 +193,9 @@ class Program:
             for s in range(count)
         ]
         self.plan()
+        shown = [p for p, _ in [pair for g in self.values.values() for pair in g.penalties]]
+        shown += [p for _, penalties in self.numbers.values() for p, _ in penalties]
+        self.shown = list({id(p): p for p in shown}.values())
         for stage in self.stages:
             self.find_same(stage)
             if stage.like is stage:
@@ -206,11 +217,17 @@ class Program:
     def of_value(self, t):
         """The group of a tensor: of a number of the batch, values of rows whose mean it is."""
         if id(t) not in self.values:
-            values = values_of_rows(self.steps.keras, t, self.steps.refuse)
-            if not values.shape:
+            parted = Parted(self.steps, t)
+            penalties = [(p, parted.times[id(p)]) for p in self.steps.penalties if id(p) in parted.times]
+            if isinstance(parted.rest, float):
+                self.numbers[id(t)] = parted.rest, penalties
+                return None
+            values = values_of_rows(self.steps.keras, parted.rest, self.steps.refuse)
+            if not np.shape(values):
                 self.steps.refuse("a number that it gives on is not computed of its rows")
             self.values[id(t)] = Group([values], 0, True)
             self.values[id(t)].tensor = t
+            self.values[id(t)].penalties = penalties
         return self.values[id(t)]
 
     def stage_of(self, t):
@@ -290,7 +307,9 @@ class Program:
             kind, *what = self.steps.kinds[id(t)]
             if kind == "data":
                 values[id(t)] = [data[what[0]]]
+        penalties = {}
         for stage in self.stages:
+            self.penalize(stage, penalties)
             of = stage.like
             of.run(self.strategy, {id(t): values[id(stage.inputs_of.get(id(t), t))] for t in of.inputs})
             for number, t in self.crossing:
@@ -303,7 +322,21 @@ class Program:
             self.averages.run(stage.number)
             for a in stage.asked:
                 self.optimizers[id(a.optimizer)].count += 1
+        self.penalize(None, penalties)
+        for key, (number, of) in self.numbers.items():
+            given[key] = number + sum(times * penalties[id(t)] for t, times in of)
+        for key, g in self.values.items():
+            for t, times in g.penalties:
+                given[key] += times * penalties[id(t)]
         return given
+
+    def penalize(self, stage, found):
+        """What regularizers give for weights as they are before a stage; None: at the end."""
+        applied = [k for k, a in enumerate(self.steps.asked) if stage and a.stage == stage.number]
+        for t in self.shown:
+            _, variables, at = self.steps.kinds[id(t)]
+            if id(t) not in found and (not stage or (applied and at <= applied[0])):
+                found[id(t)] = sum(penalty_of(v.regularizer, self.averages.value(v)) for v in variables)
 
     def write(self):
         """Weights and optimizers of the caller's become what libkeel's are."""

@@ -9,6 +9,7 @@ import contextlib
 import inspect
 
 from . import _library as c
+from . import _penalties
 from ._assigned import Assigned, put_operators
 from ._branches import nodes_behind
 from ._folds import has_rows
@@ -103,6 +104,7 @@ class Steps:
         self.kinds = {}  # by id of an input of the graph: what it stands for, as input() is told
         self.inputs, self.groups, self.asked, self.updates = [], [], [], []
         self.weights, self.assigned = {}, []  # see weight(); Assigned
+        self.penalties = []  # symbolic numbers, see losses()
         self.added = []  # a layer and the term that its call has added to the loss, for each row
         self.stage, self.moved, self.last = 0, {}, None
         self.cuts = {}  # by id of a tensor: the tensor, and the input that is in its place behind it
@@ -121,6 +123,13 @@ class Steps:
         tracer.within.append(self.model)
         try:
             with contextlib.ExitStack() as opened:
+                keras_s = next(
+                    k for k in type(self.model).__mro__ if "compute_loss" in vars(k) and of_keras(k)
+                )
+                opened.callback(setattr, keras_s, "compute_loss", keras_s.compute_loss)
+                keras_s.compute_loss = lambda model, *args, **kwargs: self.compute_loss(
+                    model, *args, **kwargs
+                )
                 self.random = {name: getattr(self.keras.random, name) for name in DRAWS}
                 for patches in (
                     tracer.watched(self.model),
@@ -146,7 +155,8 @@ class Steps:
 
     def input(self, shape, dtype, *kind, parts=1):
         """kind: "data", its number; "drawn", a Draw; "group", it, the number of its
-        output; "joined", tensors; "slope", y, x: the gradient of y with respect to x."""
+        output; "joined", tensors; "slope", y, x: the gradient of y with respect to x. Others have no rows: "weight", a variable, and "penalty",
+        variables, each with how many gradients were applied before."""
         t = self.keras.Input(
             batch_shape=(None, *shape[1:]), dtype=dtype, name=f"{kind[0]}_{len(self.inputs)}"
         )
@@ -295,14 +305,27 @@ class Steps:
         return Result(metric)
 
     def losses(self, layer, _):
-        """Keras's compute_loss adds them: terms of weights, and of calls."""
-        terms = ("kernel_regularizer", "bias_regularizer", "embeddings_regularizer", "activity_regularizer")
+        """What calls have added by add_loss, and a number that stands for what the regularizers of weights give."""
         for part in layer._flatten_layers():
-            own = [v for v in part._trainable_variables if v.regularizer is not None]
-            if own or any(getattr(part, name, None) is not None for name in terms):
-                self.refuse(f"it adds what the regularizers of '{part.name}' give to the loss")
+            if getattr(part, "activity_regularizer", None) is not None:
+                self.refuse(f"it adds what the activity_regularizer of '{part.name}' gives to the loss")
         within = {id(part) for part in layer._flatten_layers()}
-        return [self.keras.ops.mean(t) for adds, t in self.added if id(adds) in within]
+        terms = [self.keras.ops.mean(t) for adds, t in self.added if id(adds) in within]
+        variables = _penalties.regularized(layer)
+        if variables:
+            t = self.keras.Input(batch_shape=(), name=f"penalty_{len(self.penalties)}")
+            self.kinds[id(t)] = "penalty", variables, len(self.asked)
+            self.penalties.append(t)
+            terms.append(t)
+        return terms
+
+    def compute_loss(self, model, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """Keras's own."""
+        loss = model._compile_loss and model._compile_loss(y, y_pred, sample_weight)
+        terms = [*([] if loss is None else [loss]), *self.losses(model, None)]
+        if not terms:
+            raise ValueError("No loss to compute. Provide a `loss` argument in `compile()`.")
+        return sum(terms[1:], terms[0])
 
     def set(self, call):
         """A variable of TensorFlow's own gets a value by this call."""
@@ -424,6 +447,10 @@ class Steps:
         finally:
             for where, name, value in kept[::-1]:
                 setattr(where, name, value)
+
+
+def of_keras(kind):
+    return kind.__module__.startswith("keras.")
 
 
 def told(layer, args, kwargs):

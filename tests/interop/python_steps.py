@@ -388,6 +388,54 @@ def a_student_learns_from_a_teacher():
     both(make, lambda: (rows(), labels()))
 
 
+def regularized(kind):
+    i = layers.Input((9,))
+    h = layers.Dense(16, "relu", kernel_regularizer="l2", activity_regularizer=kind.activity)(i)
+    return kind(i, layers.Dense(4, "softmax", bias_regularizer=keras.regularizers.L1L2(0.01, 0.02))(h))
+
+
+class Plain(Own):
+    """Its loss has nothing of the regularizers."""
+
+    activity = "l2"
+
+    def train_step(self, data):
+        x, y = data
+        with tf.GradientTape() as tape:
+            picked = ops.one_hot(ops.cast(y, "int32"), 4)
+            loss = ops.mean(ops.sum(ops.square(picked - self(x, training=True)), axis=-1))
+        variables = self.trainable_variables
+        self.optimizer.apply(tape.gradient(loss, variables), variables)
+        return {"apart": loss}
+
+
+class WithTerms(Plain):
+    """Its loss has them, and what it shows, too."""
+
+    activity = None
+
+    def train_step(self, data):
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = self.compute_loss(x=x, y=y, y_pred=self(x, training=True))
+        variables = self.trainable_variables
+        self.optimizer.apply(tape.gradient(loss, variables), variables)
+        self.metrics[0].update_state(loss)
+        return {"loss": self.metrics[0].result(), "terms": sum(self.losses)}
+
+
+@case
+def regularizers_count_where_a_loss_has_them():
+    for kind in Plain, WithTerms:
+
+        def make():
+            m = regularized(kind)
+            m.compile("adam", "sparse_categorical_crossentropy")
+            return m
+
+        both(make, lambda: (rows(), labels()))
+
+
 class Quantizer(layers.Layer):
     """The nearest of some vectors, which learn by terms of add_loss."""
 
@@ -620,6 +668,10 @@ def what_a_step_does_that_keel_cannot_is_refused():
         learn(m, loss, tape)
         return {"rate": keras.optimizers.schedules.CosineDecay(0.1, 10)(m.optimizer.iterations)}
 
+    def penalized(m, data):
+        m.net.layers[0].kernel.regularizer = keras.regularizers.L2(0.1)
+        return square(m, data) + 2.0 * sum(m.net.losses)
+
     no_step = lambda m, data: m.tracked(square(m, data))
     for train_step, *parts in [
         (step(sums), "Sum is no mean"),
@@ -631,6 +683,7 @@ def what_a_step_does_that_keel_cannot_is_refused():
         (twice, "several times, by losses that are not alike"),
         (moved, "before its weights were moved"),
         (no_step, "no optimizer gets gradients"),
+        (step(penalized), "times a number"),
         (step(counted), "a variable of TensorFlow"),
         (scheduled, "would stay as it is"),
         (lambda m, data: None, "no optimizer gets gradients"),
