@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import tempfile
 
 from . import _library as c
@@ -33,12 +32,12 @@ class Network:
             if steps.tracer.stand_ins.used(flat):
                 flat, _ = graph_with_rows(keras, flat, steps.tracer.root, steps.tracer.stand_ins)
             make_names_unique(keras, flat, at_end)
-            behind = [self.inputs_of(t) for t in flat]
-            self.needs = behind
-            self.inputs = [t for t in steps.inputs if any(id(t) in b for b in behind)]
+            # what each output is computed of: inputs by id, and ids of variables
+            self.needs, self.reached = [self.inputs_of(t) for t in flat], [self.variables_of(t) for t in flat]
+            self.inputs = [t for t in steps.inputs if any(id(t) in needs for needs in self.needs)]
             self.form = keras.Model(self.inputs, flat, name=steps.model.name)
-            self.folder = tempfile.mkdtemp(prefix="keel-")
-            path = os.path.join(self.folder, "step.keras")
+            self.folder = tempfile.TemporaryDirectory(prefix="keel-")
+            path = os.path.join(self.folder.name, "step.keras")
             with plain_initializers(keras, self.form), only_of(self.form, regularized):
                 self.form.save(path)
         try:
@@ -52,7 +51,12 @@ class Network:
 
     def inputs_of(self, t):
         found = nodes_behind(self.steps.keras, [t]).values()
-        return {id(n.outputs[0]) for n in found if n.is_input}
+        tensors = [n.outputs[0] for n in found if n.is_input]
+        return {id(t): t for t in tensors if id(t) in self.steps.kinds}
+
+    def variables_of(self, t):
+        found = nodes_behind(self.steps.keras, [t]).values()
+        return {id(v) for n in found for v in getattr(n.operation, "variables", ())}
 
     def weight_names(self):
         """By id of a variable its name in libkeel."""
@@ -69,20 +73,20 @@ class Network:
 
     def close(self):
         self.model.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.cleanup()
 
     # ---- weights ---------------------------------------------------------------------------------
 
     def take_back(self):
         """Weights of libkeel's model become those of the caller's."""
-        path = os.path.join(self.folder, "now.weights.h5")
+        path = os.path.join(self.folder.name, "now.weights.h5")
         self.model.save_weights(path)
         self.form.load_weights(path)
         os.remove(path)
 
     def give(self):
         """And the other way round."""
-        path = os.path.join(self.folder, "set.weights.h5")
+        path = os.path.join(self.folder.name, "set.weights.h5")
         self.form.save_weights(path)
         self.model.load_weights(path)
         os.remove(path)

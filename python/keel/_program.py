@@ -1,75 +1,17 @@
 """A step of the caller's on the devices of a strategy: its stages as functions, and what goes between them."""
 
-import ctypes
-
 import numpy as np
 
 from . import _library as c
-from . import _rows
+from . import _penalties
 from ._assigned import Averages
-from ._branches import made_of, node_of, nodes_behind, same_operations, same_values
+from ._branches import nodes_behind
 from ._functions import Stage
-from ._library import check, lib
 from ._means import values_of_rows
 from ._network import Network
-from ._penalties import Parted
-from ._penalties import check as check_penalties
-from ._penalties import value_of as penalty_of
+from ._optimizers import Applied
+from ._same import Same
 from ._steps import Group
-
-
-class Applied:
-    """An optimizer of Keras's that libkeel applies. count: how often it has been. variables: those that it moves, in
-    the order of libkeel's weights; known: in that of the step."""
-
-    def __init__(self, optimizer, variables, known):
-        self.of, self.count = optimizer, int(optimizer._iterations)  # steps that only add up gradients, too
-        if not optimizer.built:
-            optimizer.build(known)
-        like = type(optimizer).from_config(optimizer.get_config())
-        like.build(variables)
-        self.states = [self.counterpart(like, v) for v in like.variables]
-        self.states = [v for v in self.states if v is not None]
-
-    def counterpart(self, like, v):
-        """The caller's variable in place of one of an optimizer that was built in libkeel's order."""
-        at = {id(w): i for i, w in enumerate(self.of._trainable_variables)}
-        for name, held in vars(like).items():
-            if held is v:
-                return None if name in ("_iterations", "_learning_rate") else getattr(self.of, name)
-            if name.startswith(("_trainable_var", "_variables")) or not isinstance(held, (list, tuple)):
-                continue
-            for i, w in enumerate(held):
-                if w is v:
-                    return getattr(self.of, name)[at[id(like._trainable_variables[i])]]
-        raise c.Unsupported(f"the state of the optimizer '{self.of.name}' is not understood")
-
-    def rate(self):
-        rate, of = self.of._learning_rate, self.of.gradient_accumulation_steps or 1
-        return float(rate if hasattr(rate, "assign") else rate(self.count // of) if callable(rate) else rate)
-
-    def give(self, function, k):
-        """To a function of libkeel, as its k-th optimizer."""
-        if lib.keel_function_state_count(function, k) != len(self.states):
-            raise c.Unsupported(f"the state of the optimizer '{self.of.name}' is not understood")
-        if not self.count:
-            return
-        check(lib.keel_function_set_iterations(function, k, self.count))
-        for i, v in enumerate(self.states):
-            kept, value = [], np.asarray(v.numpy())
-            kind = np.float32 if np.issubdtype(value.dtype, np.floating) else np.int32
-            tensor = _rows.as_tensor(np.ascontiguousarray(value, kind).reshape(value.shape), v.path, kept)
-            check(lib.keel_function_set_state(function, k, i, ctypes.byref(tensor)))
-
-    def take_back(self, function, k):
-        self.of._iterations.assign(self.count)
-        for i, v in enumerate(self.states):
-            out = c.Tensor()
-            check(lib.keel_function_state(function, k, i, ctypes.byref(out)))
-            try:
-                v.assign(_rows.copied(out))
-            finally:
-                lib.keel_tensor_free(ctypes.byref(out))
 
 
 class Draws:
@@ -102,104 +44,80 @@ def at_once(keras, draw):
     return tf.function(draw)
 
 
-class Same:
-    """Whether two stages do the same, of other draws. inputs: by id of an input of the first, that of the second."""
-
-    def __init__(self, steps, first, second):
-        self.steps, self.keras, self.first, self.second = steps, steps.keras, first, second
-        self.inputs, self.known = {}, {}
-
-    def found(self):
-        of = lambda stage: [(id(a.optimizer), list(map(id, a.variables))) for a in stage.asked]
-        pairs = zip(self.first.asked, self.second.asked)
-        return of(self.first) == of(self.second) and all(self.groups(a.group, b.group) for a, b in pairs)
-
-    def groups(self, a, b):
-        return (
-            a.layer is b.layer and a.training == b.training and all(map(self.tensors, a.outputs, b.outputs))
-        )
-
-    def tensors(self, s, t):
-        if (id(s), id(t)) not in self.known:
-            self.known[id(s), id(t)] = self.are_same(s, t)
-        return self.known[id(s), id(t)]
-
-    def are_same(self, s, t):
-        tree, is_tensor = self.keras.tree, lambda a: isinstance(a, self.keras.KerasTensor)
-        if not is_tensor(s) or not is_tensor(t):
-            return same_values(s, t)
-        kinds = [self.steps.kinds.get(id(a)) for a in (s, t)]
-        if all(kinds):
-            return self.inputs.setdefault(id(s), t) is t and self.are_same_kinds(*kinds)
-        if any(kinds) or s._keras_history.tensor_index != t._keras_history.tensor_index:
-            return False
-        n, m = node_of(s), node_of(t)
-        if n.is_input or m.is_input:
-            return s is t
-        args = [tree.flatten(made_of(node)) for node in (n, m)]
-        same = same_operations(self.keras, n.operation, m.operation) and len(args[0]) == len(args[1])
-        return same and all(map(self.tensors, *args))
-
-    def are_same_kinds(self, a, b):
-        kind, *what = a
-        if kind != b[0]:
-            return False
-        if kind == "drawn":
-            of = lambda draw: (draw.function, draw.shape, draw.args, draw.kwargs)
-            return all(map(same_values, *(self.keras.tree.flatten(of(d)) for d in (what[0], b[1]))))
-        if kind == "group":
-            return what[1] == b[2] and self.groups(what[0], b[1])
-        if kind == "data":
-            return what[0] == b[1]
-        if kind == "penalty":
-            return list(map(id, what[0])) == list(map(id, b[1]))
-        given = (what[0], b[1]) if kind == "joined" else (what, b[1:])
-        return len(given[0]) == len(given[1]) and all(map(self.tensors, *given))
-
-
 class Program:
     """All stages of a step, made for a strategy. run(data) gives what the step does with its numbers."""
 
     def __init__(self, steps, strategy, seed):
-        self.steps, self.strategy = steps, strategy
-        self.draws = Draws(steps)
+        self.steps, self.strategy, self.draws = steps, strategy, Draws(steps)
         self.numbers = {}  # by id of a tensor that is made of penalties alone: a number, and those
         self.values = {}  # by id of a tensor that the step gives on: the group of it
-        regularized = []  # variables whose regularizers are in losses
-        for asked in steps.asked:
-            asked.group = self.of_value(asked.loss) or steps.refuse("a loss is not computed of its rows")
-            regularized += check_penalties(steps, asked, asked.group.penalties)
-        for t in self.tensors_given():
-            self.of_value(t)
+        self.stages, self.optimizers = [], {}
+        regularized = self.find_values()
         groups = [*steps.groups, *self.values.values()]
         self.network = Network(steps, [t for g in groups for t in g.outputs], regularized)
-        self.optimizers = {}
-        for a in steps.asked:
-            moved = [v for v in self.network.variables if any(v is w for w in a.variables)]
-            self.optimizers[id(a.optimizer)] = Applied(a.optimizer, moved, a.variables)
-        by_id = {id(t): t for t in steps.inputs}
-        for g in groups:
-            heads = [self.network.head[id(t)] for t in g.outputs]
-            g.inputs = [by_id[i] for i in set().union(*(self.network.needs[h] for h in heads)) if i in by_id]
-        for g in groups:
-            g.parts = steps.parts_of(*g.inputs)
-        for g in groups:
-            self.check_weights(g)
-        self.averages = Averages(steps, self.network)
-        self.put_late()
-        count = 1 + max([a.stage for a in steps.asked] + [g.stage for g in self.values.values()])
-        self.stages = [
-            Stage(self.network, s, [a for a in steps.asked if a.stage == s], self.optimizers, seed)
-            for s in range(count)
-        ]
+        try:
+            for g in groups:
+                self.find_inputs(g)
+            for a in steps.asked:
+                self.open_optimizer(a)
+            self.averages = Averages(steps, self.network)
+            self.put_late()
+            self.open_stages(seed)
+        except BaseException:
+            self.close()
+            raise
+
+    def find_values(self):
+        """Gives the variables whose regularizers are in losses."""
+        regularized, steps = [], self.steps
+        for asked in steps.asked:
+            asked.group = self.of_value(asked.loss) or steps.refuse("a loss is not computed of its rows")
+            regularized += _penalties.check(steps, asked, asked.group.penalties)
+        for t in self.tensors_given():
+            self.of_value(t)
+        shown = [pair for g in self.values.values() for pair in g.penalties]
+        shown += [pair for _, penalties in self.numbers.values() for pair in penalties]
+        self.shown = list({id(p): p for p, _ in shown}.values())
+        return regularized
+
+    def find_inputs(self, group):
+        self.check_weights(group)
+        needs = [self.network.needs[self.network.head[id(t)]] for t in group.outputs]
+        group.inputs = list({key: t for need in needs for key, t in need.items()}.values())
+        group.parts = self.steps.parts_of(*group.inputs)
+
+    def open_optimizer(self, asked):
+        self.leave_unreached(asked)
+        if id(asked.optimizer) not in self.optimizers:
+            moved = [v for v in self.network.variables if any(v is w for w in asked.variables)]
+            self.optimizers[id(asked.optimizer)] = Applied(asked.optimizer, moved, asked.variables)
+
+    def open_stages(self, seed):
+        asked = self.steps.asked
+        count = 1 + max([a.stage for a in asked] + [g.stage for g in self.values.values()])
+        of = lambda number: [a for a in asked if a.stage == number]
+        self.stages = [Stage(self.network, s, of(s), self.optimizers, seed) for s in range(count)]
         self.plan()
-        shown = [p for p, _ in [pair for g in self.values.values() for pair in g.penalties]]
-        shown += [p for _, penalties in self.numbers.values() for p, _ in penalties]
-        self.shown = list({id(p): p for p in shown}.values())
+        self.check_needed()
         for stage in self.stages:
             self.find_same(stage)
             if stage.like is stage:
                 stage.create()
+
+    def leave_unreached(self, asked):
+        """Keras moves no weight that has no gradient, not even by weight decay."""
+        reached, heads, todo = set(), set(), [(asked.group, 0)]
+        while todo:
+            group, k = todo.pop()
+            head = self.network.head[id(group.outputs[k])]
+            if head not in heads:
+                heads.add(head)
+                reached |= self.network.reached[head]
+                todo += [g for t in self.network.needs[head].values() for g in self.groups_of(t)]
+        left = [v.path for v in asked.variables if id(v) not in reached]
+        if left:
+            c.tell(f"a loss does not depend on {', '.join(left[:5])}, which stay as they are")
+        asked.variables = [v for v in asked.variables if id(v) in reached]
 
     def check_weights(self, group):
         for t in group.outputs:
@@ -217,7 +135,7 @@ class Program:
     def of_value(self, t):
         """The group of a tensor: of a number of the batch, values of rows whose mean it is."""
         if id(t) not in self.values:
-            parted = Parted(self.steps, t)
+            parted = _penalties.Parted(self.steps, t)
             penalties = [(p, parted.times[id(p)]) for p in self.steps.penalties if id(p) in parted.times]
             if isinstance(parted.rest, float):
                 self.numbers[id(t)] = parted.rest, penalties
@@ -255,13 +173,21 @@ class Program:
         group.stage = stage
         users.setdefault(id(group), []).append(stage)
         for t in group.inputs:
-            for g in self.groups_of(t):
+            for g, _ in self.groups_of(t):
                 users.setdefault(id(g), []).append(stage)
 
     def groups_of(self, t):
+        """The groups that an input of the graph is made of, each with the number of its output."""
         kind, *what = self.steps.kinds[id(t)]
         given = what[0] if kind == "joined" else what if kind == "slope" else []
-        return [what[0]] if kind == "group" else [g for s in given for g in self.groups_of(s)]
+        return [tuple(what)] if kind == "group" else [g for s in given for g in self.groups_of(s)]
+
+    def check_needed(self):
+        """A call whose results nobody needs would move its statistics in Keras, and is not made here."""
+        for g in self.steps.groups:
+            moves = g.layer is not None and g.training and learns_by_calls(self.steps.keras, g.layer)
+            if moves and not any(id(g) in stage.here for stage in self.stages):
+                self.steps.refuse(f"it calls '{g.layer.name}' in training, and takes nothing of it")
 
     def find_same(self, stage):
         """An optimizer that moves weights in several stages has one state: they are one function."""
@@ -273,6 +199,8 @@ class Program:
             if not same.found():
                 self.steps.refuse("an optimizer moves weights several times, by losses that are not alike")
             stage.like, stage.inputs_of = other, same.inputs
+            if any(number == stage.number for number, _ in self.crossing):
+                self.steps.refuse("one of several steps that are alike gives something else on")
             for g in self.values.values():
                 if g.stage == stage.number:
                     twins = [h for h in self.values.values() if h.stage == other.number and same.groups(h, g)]
@@ -336,7 +264,9 @@ class Program:
         for t in self.shown:
             _, variables, at = self.steps.kinds[id(t)]
             if id(t) not in found and (not stage or (applied and at <= applied[0])):
-                found[id(t)] = sum(penalty_of(v.regularizer, self.averages.value(v)) for v in variables)
+                found[id(t)] = sum(
+                    _penalties.value_of(v.regularizer, self.averages.value(v)) for v in variables
+                )
 
     def write(self):
         """Weights and optimizers of the caller's become what libkeel's are."""
@@ -349,3 +279,10 @@ class Program:
         for stage in self.stages:
             stage.close()
         self.network.close()
+
+
+def learns_by_calls(keras, layer):
+    """Whether it has numbers that each call in training moves."""
+    real = keras.backend.is_float_dtype
+    parts = layer._flatten_layers()
+    return any(real(v.dtype) for part in parts for v in part._non_trainable_variables)

@@ -357,6 +357,35 @@ def a_loss_of_its_own_in_keras_s_step():
     both(make, lambda: (rows(), labels()))
 
 
+class Partly(Tracked):
+    """An optimizer with weight decay gets weights that its loss does not depend on."""
+
+    def __init__(self):
+        super().__init__("loss")
+        self.net, self.spare = net(9, 8, 4), net(9, 5)
+
+    def build(self, shape):
+        self.built = True
+
+    def train_step(self, data):
+        with tf.GradientTape() as tape:
+            loss = ops.mean(ops.square(self.net(data)))
+        weights = self.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
+        self.means[0].update_state(loss + 0.0 * ops.mean(self.spare(data)))
+        return {"loss": self.means[0].result()}
+
+
+@case
+def weights_without_a_gradient_stay_as_they_are():
+    def make():
+        m = Partly()
+        m.compile(keras.optimizers.AdamW(0.01, weight_decay=0.1))
+        return m
+
+    both(make, lambda: (rows(),))
+
+
 class Distiller(keras.Model):
     def __init__(self):
         super().__init__()
