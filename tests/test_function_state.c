@@ -50,6 +50,7 @@ static keel_status learn(void *context, keel_trace *t)
     keel_trace_model(t, l->model, true, &x, 1, &z);
     keel_trace_loss(t, &(keel_named){ "mse" }, y, z, KEEL_UNWEIGHTED, &loss);
     keel_trace_gradients(t, &(keel_term){ loss, 1 }, 1, &(keel_watched){ l->model }, 1, &g);
+    keel_trace_return_scalar(t, "loss", loss);
     return keel_trace_apply(t, g, &(keel_apply){ l->optimizer });
 }
 
@@ -467,6 +468,92 @@ static void what_does_not_fit_is_refused_and_changes_nothing(void **unused)
     keel_strategy_destroy(s);
 }
 
+typedef struct meanwhile {
+    keel_function *f;
+    const keel_tensor *value;
+    keel_status status;
+    char text[256];
+} meanwhile;
+
+static keel_status set_in_a_fit(void *context, const keel_moment *unused)
+{
+    meanwhile *m = context;
+    keel_tensor t;
+    (void)unused;
+    must(keel_function_state(m->f, 0, 0, &t));
+    keel_tensor_free(&t);
+    m->status = keel_function_set_state(m->f, 0, 0, m->value);
+    snprintf(m->text, sizeof m->text, "%s", keel_error());
+    return KEEL_OK;
+}
+
+/* Before the first step a state may be a weight, which is looked for where it is. */
+static void no_state_is_set_first_while_the_model_is_elsewhere(void **unused)
+{
+    (void)unused;
+    keel_strategy *s, *others;
+    keel_function *f;
+    keel_dataset *d;
+    keel_tensor t, in[2];
+    learner l = { KEEL_FLOAT32, NULL, net(KEEL_FLOAT32), { "ScheduleFreeAdamW" } };
+    must(keel_strategy_create(&s, "cpu:0"));
+    must(keel_strategy_create(&others, "cpu:0"));
+    must(create(&l, &f));
+    prepare(s, f, &l);
+    must(keel_function_state(f, 0, 0, &t));
+    meanwhile m = { .f = f, .value = &t };
+    const keel_callback c = { KEEL_CALLBACK, .context = &m, .on_epoch_end = set_in_a_fit };
+    rows_of(KEEL_FLOAT32, 0, ROWS, in);
+    must(keel_dataset_from_arrays(&d, &in[0], &in[1], NULL));
+    must(keel_model_compile(
+        l.model, &(keel_compile){ KEEL_COMPILE, .optimizer = { "sgd" }, .loss = { { "mse" } } }));
+    must(keel_fit(l.model, others, d,
+                  &(keel_fit_options){ KEEL_FIT_OPTIONS, .callbacks = KEEL_CALLBACKS(&c) }, NULL));
+    assert_int_equal(m.status, KEEL_EARG);
+    assert_non_null(strstr(m.text, "learn: running a step: the model 'net' is in use by the fit"));
+    must(keel_model_set_dtype(l.model, KEEL_FLOAT64));
+    is_refused(keel_function_set_state(f, 0, 0, &t), KEEL_EARG, "has become float64");
+    keel_tensor_free(&t);
+    must(keel_function_state(f, 0, 0, &t));
+    must(keel_model_set_dtype(l.model, KEEL_FLOAT32));
+    must(keel_function_set_state(f, 0, 0, &t));
+    keel_tensor_free(&t);
+    run(s, f, &l, 0, 1);
+    keel_function_destroy(f);
+    keel_dataset_destroy(d);
+    keel_model_destroy(l.model);
+    keel_strategy_destroy(others);
+    keel_strategy_destroy(s);
+}
+
+/* A step by a rate of 0 that was set before it moves nothing; results come with the step. */
+static void a_rate_may_be_set_before_the_first_step(void **unused)
+{
+    (void)unused;
+    keel_strategy *s;
+    keel_function *f;
+    double rate;
+    learner l = { KEEL_FLOAT32, NULL, net(KEEL_FLOAT32), { "SGD" } };
+    keel_model *before = net(KEEL_FLOAT32);
+    must(keel_strategy_create(&s, "cpu:0-1"));
+    must(create(&l, &f));
+    prepare(s, f, &l);
+    must(keel_function_learning_rate(f, 0, &rate));
+    assert_true(fabs(rate - 0.01) < 1e-6);
+    must(keel_function_set_learning_rate(f, 0, 0));
+    is_refused(keel_function_scalar(f, "loss", &rate), KEEL_EARG, "there is no result 'loss'");
+    run(s, f, &l, 0, 1);
+    assert_true(same_weights(before, l.model));
+    must(keel_function_scalar(f, "loss", &rate));
+    prepare(s, f, &l);
+    is_refused(keel_function_scalar(f, "loss", &rate), KEEL_EARG, "there is no result 'loss'");
+    assert_int_equal(keel_function_compiled(f), 1);
+    keel_function_destroy(f);
+    keel_model_destroy(before);
+    keel_model_destroy(l.model);
+    keel_strategy_destroy(s);
+}
+
 /* What Keras has in the place of a slot that is not kept. */
 static void a_mark_is_read_and_set_as_a_whole_number(void **unused)
 {
@@ -547,6 +634,8 @@ int main(void)
         cmocka_unit_test(weights_may_be_set_after_a_function_was_prepared),
         cmocka_unit_test(nothing_is_there_before_the_first_run),
         cmocka_unit_test(what_does_not_fit_is_refused_and_changes_nothing),
+        cmocka_unit_test(no_state_is_set_first_while_the_model_is_elsewhere),
+        cmocka_unit_test(a_rate_may_be_set_before_the_first_step),
         cmocka_unit_test(a_mark_is_read_and_set_as_a_whole_number),
         cmocka_unit_test(each_failing_allocation_is_an_error_without_a_leak),
     };

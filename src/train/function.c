@@ -204,15 +204,6 @@ bool keel_function_take_weights(keel_function *f, bool all)
     return any;
 }
 
-void keel_function_load_weights(keel_function *f)
-{
-    const keel_trainer *t = f->trainer;
-    if (!keel_function_take_weights(f, false)) return;
-    keel_store_refresh(t->store, 0, 1, NULL);
-    for (int k = 0; k < t->n_mover; k++) keel_updater_begin_slots(&t->mover[k].update);
-    f->anew = true;
-}
-
 /* Gives models the weights that the step has changed, those it trains, and states, where they are
  * not in one place. */
 static void keep_weights(keel_function *f)
@@ -240,6 +231,17 @@ static keel_status check_models(const keel_function *f)
         if (f->model[i]->dtype != f->o.dtype)
             return keel_fail(KEEL_EARG, "the model '%s' has become %s since it was traced",
                              f->model[i]->name, keel_dtype_name(f->model[i]->dtype));
+    return KEEL_OK;
+}
+
+keel_status keel_function_load_weights(keel_function *f)
+{
+    const keel_trainer *t = f->trainer;
+    KEEL_TRY(check_models(f));
+    if (!keel_function_take_weights(f, false)) return KEEL_OK;
+    keel_store_refresh(t->store, 0, 1, NULL);
+    for (int k = 0; k < t->n_mover; k++) keel_updater_begin_slots(&t->mover[k].update);
+    f->anew = true;
     return KEEL_OK;
 }
 
@@ -288,7 +290,7 @@ static keel_status run(keel_function *f, keel_strategy *s, const keel_tensor *in
 {
     keel_batch b = { .n_field = n + KEEL_FACT_COUNT, .first_row = f->first_row, .step = f->step };
     KEEL_TRY(prepare(f, s, inputs, n, &b.rows));
-    keel_function_load_weights(f);
+    KEEL_TRY(keel_function_load_weights(f));
     if (s->comm) b.contents = keel_function_contents(f, inputs, n);
     for (int i = 0; i < n; i++) b.field[i] = inputs[i].data;
     for (int i = 0; i < KEEL_FACT_COUNT; i++) b.field[n + i] = f->fact[i];

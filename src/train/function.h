@@ -43,8 +43,8 @@ void keel_function_forget(keel_function *f); /* frees all of that */
 /* function.c: from now on the weights of the models are in the store, and copies of it are old.
  * all: also those that have not changed since they were taken. Returns whether there were any. */
 bool keel_function_take_weights(keel_function *f, bool all);
-/* Reads the weights of models that somebody else has changed. */
-void keel_function_load_weights(keel_function *f);
+/* Reads the weights of models that somebody else has changed. KEEL_EARG: a model is in use. */
+keel_status keel_function_load_weights(keel_function *f);
 
 /* function_contents.c: a number that says what a run is about: the step, its inputs, the learning
  * rates and iterations, and if they are new the weights and the states that were set. All processes

@@ -24,10 +24,14 @@ static keel_status find_optimizer(const keel_function *f, int optimizer, keel_up
 }
 
 /* From now on slots that begin as the weight are no longer what the weight becomes. */
-static void settle(keel_function *f, keel_updater *u)
+static keel_status settle(keel_function *f, keel_updater *u)
 {
-    if (!u->given && u->iterations == 0) keel_function_load_weights(f);
+    if (!u->given && u->iterations == 0) {
+        const keel_status s = keel_function_load_weights(f);
+        if (s < 0) return keel_fail_within(s, "%s", f->name);
+    }
     u->given = true;
+    return KEEL_OK;
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -65,7 +69,7 @@ keel_status keel_function_set_iterations(keel_function *f, int optimizer, int64_
     if (n < 0 || n > ITERATIONS_MAX)
         return keel_fail(KEEL_EARG, "%s: %" PRId64 " iterations of optimizer %d", f->name, n,
                          optimizer);
-    if (n != u->iterations) settle(f, u);
+    if (n != u->iterations) KEEL_TRY(settle(f, u));
     u->iterations = n;
     return KEEL_OK;
 }
@@ -154,7 +158,9 @@ static const void *slot_data(const keel_function *f, const keel_state_place *p)
     for (int i = 0; begins && i < f->models.n; i++) {
         const keel_called *c = &f->models.model[i];
         const int w = p->weight - c->first;
-        if (w >= 0 && w < c->model->n_weight) return c->model->weight[w].data;
+        if (w < 0 || w >= c->model->n_weight) continue;
+        const bool away = c->model->dtype != f->o.dtype || keel_model_outermost(c->model)->live;
+        if (!away) return c->model->weight[w].data;
     }
     return keel_updater_slot(p->of, p->weight, p->slot, 0);
 }
@@ -205,7 +211,7 @@ keel_status keel_function_set_state(keel_function *f, int optimizer, int64_t i,
     keel_state_place p;
     KEEL_TRY(find_state(f, optimizer, i, &p));
     KEEL_TRY(check_value(f, &p, i, value));
-    settle(f, p.of);
+    KEEL_TRY(settle(f, p.of));
     if (p.number)
         p.of->number = p.dtype == KEEL_FLOAT64 ? *(const double *)value->data
                                                : (double)*(const float *)value->data;
