@@ -3,7 +3,8 @@
  * them, of models of all layers and steps of any number of rows. Whatever the devices, results,
  * what is asked before a step is applied, and weights are those of one: to the bit where steps are
  * reproducible, else those of a core. A step that fails, since a call of a device does or memory is
- * missing, changes nothing, and works when it is made again.
+ * missing, changes nothing, and works when it is made again. A call of a model that a step makes
+ * again gives what the call gave.
  *
  * `test_random_loops FROM COUNT` tries that many from one number on (random_seeds.h). */
 #include <unistd.h>
@@ -48,6 +49,20 @@ static void keep(trail *o, double x)
     if (o->n < KEPT) o->kept[o->n++] = x;
 }
 
+/* What an optimizer counts, and of what it keeps the first number and the last. */
+static void keep_states(const keel_function *f, int optimizer, trail *o)
+{
+    keep(o, (double)keel_function_iterations(f, optimizer));
+    for (int64_t i = 0; i < keel_function_state_count(f, optimizer); i++) {
+        keel_tensor t;
+        must(keel_function_state(f, optimizer, i, &t));
+        const int64_t n = keel_shape_count(&t.shape);
+        if (t.dtype != KEEL_INT32) keep(o, at(t.data, t.dtype, 0));
+        if (t.dtype != KEEL_INT32) keep(o, at(t.data, t.dtype, n - 1));
+        keel_tensor_free(&t);
+    }
+}
+
 static void keep_results(loops *x, run_kind kind, trail *o)
 {
     const looping *l = x->l;
@@ -70,6 +85,7 @@ static void keep_results(loops *x, run_kind kind, trail *o)
             for (int64_t i = 0; i < n; i++) keep(o, at(t.data, t.dtype, i));
             keel_tensor_free(&t);
         }
+    for (int i = 0; keel_function_iterations(f, i) >= 0; i++) keep_states(f, i, o);
     for (int i = 0; i < 2; i++) {
         const asked *a = &x->asked[kind][i];
         if (!a->rule) continue;
@@ -275,6 +291,98 @@ static bool same(const trail *a, const trail *b, const looping *l)
     return same_weights(a, b, l->f.dtype, bits);
 }
 
+static bool wrong(const looping *l, const machine *m, const breaking *b, const char *how);
+
+/* ---- calls that are made again --------------------------------------------------------------- */
+
+typedef struct repeating {
+    const looping *l;
+    keel_model *model;
+    bool again;
+} repeating;
+
+static keel_status call_again(void *context, keel_trace *t)
+{
+    const repeating *r = context;
+    const int n = r->l->f.g.n_out;
+    keel_traced in[STEPS_MAX], out = -1, again = -1;
+    bool wanted[OUTS_MAX];
+    char name[16];
+    for (int k = 0; k < n; k++) wanted[k] = true;
+    for (int i = 0; i < r->l->n_input; i++) in[i] = input_at(t, "x", i);
+    keel_trace_outputs(t, r->model, KEEL_TRAINING, in, r->l->n_input, wanted, &out);
+    if (r->again)
+        keel_trace_outputs(t, r->model, KEEL_TRAINING_AGAIN, in, r->l->n_input, wanted, &again);
+    for (int k = 0; k < n; k++) {
+        snprintf(name, sizeof name, "out%d", k);
+        keel_trace_return(t, name, out + k);
+        snprintf(name, sizeof name, "again%d", k);
+        if (r->again) keel_trace_return(t, name, again + k);
+    }
+    return KEEL_OK;
+}
+
+static bool same_rows(const keel_function *f, int out)
+{
+    keel_tensor a, b;
+    char name[2][16];
+    snprintf(name[0], sizeof name[0], "out%d", out);
+    snprintf(name[1], sizeof name[1], "again%d", out);
+    must(keel_gather(f, name[0], &a));
+    must(keel_gather(f, name[1], &b));
+    const bool same =
+        !memcmp(a.data, b.data, (size_t)keel_shape_count(&a.shape) * keel_dtype_size(a.dtype));
+    keel_tensor_free(&a);
+    keel_tensor_free(&b);
+    return same;
+}
+
+static int n_repeated;
+
+/* Whether a call that is made again gives what the call gave, and moves nothing more. */
+static bool repeats(looping *l, const machine *m)
+{
+    keel_data_field field[FIELDS] = { 0 };
+    char name[FIELDS][16];
+    const int n = fields_of(l, field, name);
+    void *weight = numbers(l->f.dtype, l->f.g.rows);
+    trail o[2] = { { 0 } };
+    opened on;
+    bool fine = true;
+    if (!open_machine(m, &l->f, &on)) fail_msg("%s", keel_error());
+    for (int k = 0; k < 2; k++) {
+        repeating r = { .l = l, .again = k == 1 };
+        keel_function *f;
+        keel_tensor in[FIELDS];
+        must(make_model(&l->f, &o[k].model[0]));
+        must(make_model(&l->f, &o[k].model[1]));
+        r.model = o[k].model[0];
+        inputs_of(l, 0, field, n - 1, in, weight);
+        must(keel_function_create(&f, &(keel_function_options){ KEEL_FUNCTION_OPTIONS,
+                                                                .step = call_again, .context = &r,
+                                                                .dtype = l->f.dtype, .input = field,
+                                                                .n_input = n, .seed = 7 }));
+        o[k].status = keel_strategy_run(on.strategy, f, in, n);
+        if (o[k].status < 0) snprintf(o[k].text, sizeof o[k].text, "%s", keel_error());
+        for (int i = 0; r.again && o[k].status >= 0 && i < l->f.g.n_out; i++)
+            if (!same_rows(f, i)) fine = false;
+        keel_function_destroy(f);
+    }
+    close_opened(&on, m, true);
+    const bool refused = o[1].status == KEEL_EUNSUP && strstr(o[1].text, "made again");
+    why = "other outputs";
+    if (o[0].status != o[1].status && !refused) {
+        why = o[1].text;
+        fine = false;
+    }
+    n_repeated += o[1].status >= 0;
+    if (fine && !refused) fine = same_weights(&o[0], &o[1], l->f.dtype, true);
+    if (!fine) wrong(l, m, NULL, "a call that is made again");
+    for (int k = 0; k < 2; k++) forget(&o[k]);
+    free(weight);
+    return fine;
+}
+
 static bool wrong(const looping *l, const machine *m, const breaking *b, const char *how)
 {
     char runs[2 * TEXT], on[TEXT];
@@ -363,6 +471,7 @@ static bool try(uint64_t seed)
         forget(&many);
     }
     if (fine && percent(30)) fine = breaks(&l, first, &one);
+    if (fine && one.status >= 0) fine = repeats(&l, first);
     if (fine && *fault) {
         why = fault;
         fine = wrong(&l, &host, NULL, "what a device has told of");
@@ -422,6 +531,6 @@ int main(int argc, char **argv)
     if (argc < 3) return cmocka_run_group_tests(test, NULL, NULL);
     prints = true;
     const int bad = try_seeds(argv, try, trouble);
-    printf("%d were refused\n", n_refused);
+    printf("%d were refused, %d calls made again\n", n_refused, n_repeated);
     return bad > 0;
 }
