@@ -74,6 +74,8 @@ against 'random fits' tests/interop/random_fits.py "$keel" --seed "$fit" --fits 
 export KEEL_LIBRARY=${keel%/*}/libkeel.so.0
 against 'package for Python' tests/interop/python_package.py
 against 'classes of the caller' tests/interop/python_classes.py
+against 'calls of the caller' tests/interop/python_calls.py
+against 'weights of the caller' tests/interop/python_weights.py
 against 'losses of the caller' tests/interop/python_losses.py
 against 'steps of the caller' tests/interop/python_steps.py
 wait

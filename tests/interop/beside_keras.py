@@ -111,6 +111,22 @@ class Batches(keras.utils.PyDataset):
         self.ended += 1
 
 
+class Weighs(layers.Layer):
+    """A layer with weights of its own, and how it uses them."""
+
+    def __init__(self, shapes, use, **options):
+        super().__init__()
+        self.shapes, self.use, self.options = shapes, use, options
+
+    def build(self, shape):
+        for name, dims in self.shapes.items():
+            normal = keras.initializers.RandomNormal(0.0, 0.5, seed=len(name) + sum(dims))
+            setattr(self, name, self.add_weight(shape=dims, initializer=normal, name=name, **self.options))
+
+    def call(self, x):
+        return self.use(self, x)
+
+
 class Seen(kc.Callback):
     """What a callback sees at the ends of epochs and batches."""
 
