@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include "emulator.h"
 #include "device/device.h"
+#include "norm_of_one.h"
 #include "ops/op.h"
 #include "reproducible_works.h"
 #include "sweep.h"
@@ -256,11 +257,26 @@ static void weights_that_move_on_the_gpu_have_the_bits_of_the_hosts_moves(void *
     }
 }
 
+static void a_norm_of_one_number_behind_a_sum_moves_no_gamma(void **unused)
+{
+    keel_device gpu = { .type = &emulated, .name = "cuda:0", .memory = (int64_t)1 << 40 };
+    keel_strategy *s;
+    (void)unused;
+    choose_kernels();
+    must(keel_strategy_create_devices(&s, (keel_device *[]){ &gpu }, 1));
+    const int64_t before = emu_launches();
+    norm_of_one_check(s, "on a GPU");
+    assert_true(emu_launches() > before);
+    keel_strategy_destroy(s);
+    emu_release_all();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(predictions_are_those_of_the_host),
         cmocka_unit_test(weights_that_move_on_the_gpu_have_the_bits_of_the_hosts_moves),
+        cmocka_unit_test(a_norm_of_one_number_behind_a_sum_moves_no_gamma),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -11,9 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "device/cpu/cpu.h"
 #include "golden.h"
 #include "keel/keel.h"
 #include "must.h"
+#include "norm_of_one.h"
 #include "training_rows.h"
 
 enum { EPOCHS = 12 };
@@ -419,6 +421,22 @@ static void capped_values_have_no_gradient_in_any_type(void **unused)
     }
 }
 
+/* Also where a processor has no kernel of a narrow type, or none at all. The last test: oneDNN
+ * keeps a limit. */
+static void a_norm_of_one_number_behind_a_sum_moves_no_gamma(void **unused)
+{
+    (void)unused;
+    static const keel_cpu_isa levels[] = { KEEL_CPU_AMX, KEEL_CPU_AVX2, KEEL_CPU_BASE };
+    keel_strategy *s;
+    must(keel_strategy_create(&s, "cpu:0"));
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        keel_cpu_limit(levels[i]);
+        norm_of_one_check(s, keel_cpu_isa_name(levels[i]));
+    }
+    keel_cpu_limit(KEEL_CPU_AMX);
+    keel_strategy_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -431,6 +449,7 @@ int main(void)
         cmocka_unit_test(masks_go_between_layers_of_any_policy),
         cmocka_unit_test(tables_are_read_and_trained_as_in_float32),
         cmocka_unit_test(capped_values_have_no_gradient_in_any_type),
+        cmocka_unit_test(a_norm_of_one_number_behind_a_sum_moves_no_gamma),
     };
     return cmocka_run_group_tests(tests, make_data, NULL);
 }

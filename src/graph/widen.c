@@ -55,6 +55,7 @@ keel_status keel_widened_create(keel_widened **out, const keel_node *n, keel_pas
     for (size_t i = 0; i < n_in; i++) w->in_spec[i] = widened(&n->in[i]);
     for (int i = 0; i < n->n_out; i++) w->node.out[i] = widened(&n->out[i]);
     w->node.held = KEEL_FLOAT32;
+    w->node.rounded = n->held;
     *out = w;
     return KEEL_OK;
 }

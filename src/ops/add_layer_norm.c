@@ -4,9 +4,11 @@
  *     s = a + b,  y = gamma (s - mean) r + beta
  *
  * Outputs: s, y. The gradient of s is what comes back to s itself and through y; a and b both get
- * it. Backward reads s, so neither input has to be kept. */
+ * it. Backward reads s, so neither input has to be kept. What is normalised is s as it is stored,
+ * so that s - mean is the same in both passes: of one number exactly 0. */
 #ifndef REAL
 #include "ops/layer_norm.h"
+#include "tensor/narrow.h"
 
 static keel_status infer(keel_node *n)
 {
@@ -53,6 +55,8 @@ static void REAL_(forward)(const keel_call *c)
     const REAL *a = c->in[0], *b = c->in[1];
     REAL *sum = c->out[0];
     for (int64_t i = 0; i < count; i++) sum[i] = a[i] + b[i];
+    if (keel_dtype_is_narrow(c->node->rounded))
+        keel_narrow_round((void *)sum, c->node->rounded, count); /* of floats, then */
     REAL_(normalize)(c, sum, c->out[1]);
 }
 

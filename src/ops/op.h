@@ -32,14 +32,16 @@ enum {
  * pointed to, except `out` and `saved`, which infer makes and keel_node_clear frees. */
 typedef struct keel_node {
     const keel_op *op;
-    const void *args;  /* op->args_size bytes */
-    const char *layer; /* name of the layer that emitted it, for messages and profiles */
-    bool training;     /* Keras's training=True: dropout drops, BatchNorm uses the batch */
-    bool backward;     /* backward will follow: what it reads must be saved */
-    keel_dtype real;   /* float32 or float64: the type of its arithmetic and of its weights */
-    keel_dtype held;   /* the type its output is stored in: real, or bfloat16 or float16 if real is
-                          float32 */
-    uint16_t stream;   /* of random numbers: index of the layer in the model */
+    const void *args;   /* op->args_size bytes */
+    const char *layer;  /* name of the layer that emitted it, for messages and profiles */
+    bool training;      /* Keras's training=True: dropout drops, BatchNorm uses the batch */
+    bool backward;      /* backward will follow: what it reads must be saved */
+    keel_dtype real;    /* float32 or float64: the type of its arithmetic and of its weights */
+    keel_dtype held;    /* the type its output is stored in: real, or bfloat16 or float16 if real is
+                           float32 */
+    keel_dtype rounded; /* on widened copies (graph/widen.h): the narrow type that the outputs are
+                           rounded to behind the call; else KEEL_FLOAT32 */
+    uint16_t stream;    /* of random numbers: index of the layer in the model */
 
     int n_in;
     const keel_spec *in; /* [n_in] */

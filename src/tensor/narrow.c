@@ -24,6 +24,16 @@ void keel_narrow_write(void *to, keel_dtype type, const float *from, int64_t n)
         memcpy(to, from, (size_t)n * sizeof *from);
 }
 
+void keel_narrow_round(float *x, keel_dtype type, int64_t n)
+{
+    uint16_t some[64];
+    for (int64_t i = 0; i < n; i += 64) {
+        const int64_t here = n - i < 64 ? n - i : 64;
+        keel_narrow_write(some, type, x + i, here);
+        keel_narrow_read(x + i, type, some, here);
+    }
+}
+
 double keel_real_as(keel_dtype type, double x)
 {
     float single = (float)x;

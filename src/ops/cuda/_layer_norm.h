@@ -43,7 +43,7 @@ static __device__ __forceinline__ void norm_load(float x[4], const norm_args<T> 
     if (!a.b) return;
     float b[4];
     load_some(b, a.b + at, n, a.wide);
-    for (int e = 0; e < 4; e++) x[e] += b[e];
+    for (int e = 0; e < 4; e++) x[e] = to_f(to_value<T>(x[e] + b[e])); /* as it is stored */
 }
 
 template <bool LONG, class T>

@@ -6,6 +6,7 @@
 #ifndef VALUE
 #include "ops/layer_norm.h"
 #include "ops/x86/_vector.h"
+#include "tensor/narrow.h"
 
 enum {
     BAND = 128, /* places whose weight gradients are added in registers */
@@ -72,6 +73,8 @@ static void VALUE_(normalize)(const keel_call *c, const VALUE *x, const VALUE *b
                 const vf other = vx_load_some(m, b + i * n + k);
                 vx_store_some(m, sum + i * n + k, vf_add(vx_load_some(m, x + i * n + k), other));
             });
+        if (b && keel_dtype_is_narrow(c->node->rounded))
+            keel_narrow_round((void *)(sum + i * n), c->node->rounded, n); /* of floats, then */
         if (!a->rms) EACH_IN_TURN(k, n, m, s, sums, *s = vf_add(*s, vx_load_some(m, of + k)));
         const float mean = total(sums) / (float)n;
         const vf shift = vf_set(mean);
