@@ -134,13 +134,13 @@ void keel_leave(void *bytes, size_t n)
         memset(bytes, 0xFF, n); /* NaN, so that whoever reads it is found */
 }
 
-void keel_hand_over(void *to, void *from, size_t n)
+void keel_copy(void *to, void *from, size_t n, bool leaves)
 {
-    enum { PIECE = 4 << 20 };
-    for (size_t at = 0; at < n; at += PIECE) {
-        const size_t piece = n - at < PIECE ? n - at : PIECE;
+    const size_t most = leaves ? 4 << 20 : n;
+    for (size_t at = 0; at < n; at += most) {
+        const size_t piece = n - at < most ? n - at : most;
         memcpy((char *)to + at, (char *)from + at, piece);
-        keel_leave((char *)from + at, piece);
+        if (leaves) keel_leave((char *)from + at, piece);
     }
 }
 

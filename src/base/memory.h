@@ -18,9 +18,9 @@ void keel_want_huge_pages(void *block, size_t bytes);
  * pages back until they are written again; what they hold until then is not defined. */
 void keel_leave(void *bytes, size_t n);
 bool keel_leaves(size_t n); /* whether these are enough bytes for that */
-/* Copies n bytes and leaves them where they were, piece by piece, so that both places together take
- * little more than one. */
-void keel_hand_over(void *to, void *from, size_t n);
+/* Copies n bytes. leaves: they are not needed any more where they were, and left there piece by
+ * piece, so that both places together take little more than one. */
+void keel_copy(void *to, void *from, size_t n, bool leaves);
 char *keel_strdup(const char *s);
 char *keel_strndup(const char *s, size_t n);
 void keel_free(void *p); /* frees a block of any function above; NULL is allowed */

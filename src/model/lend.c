@@ -3,7 +3,6 @@
 #include "base/memory.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
-#include <string.h>
 
 static size_t bytes_of(const keel_model *m, const keel_model_weight *w)
 {
@@ -17,10 +16,8 @@ bool keel_model_lend(keel_model *m, int weight, void *place, bool copies)
     const bool reads = m->readers > 0, owns = !w->own;
     const size_t n = bytes_of(m, w);
     const bool leaves = owns && !reads;
-    if (copies && leaves)
-        keel_hand_over(place, w->data, n);
-    else if (copies)
-        memcpy(place, w->data, n);
+    if (copies)
+        keel_copy(place, w->data, n, leaves);
     else if (leaves)
         keel_leave(w->data, n);
     if (reads) return false;
@@ -34,10 +31,7 @@ void keel_model_take_back(keel_model *m, const void *begin, size_t n_bytes, bool
     for (int i = 0; i < m->n_weight; i++) {
         keel_model_weight *w = &m->weight[i];
         if (!w->own || (uintptr_t)w->data - (uintptr_t)begin >= n_bytes) continue;
-        if (leaves)
-            keel_hand_over(w->own, w->data, bytes_of(m, w));
-        else
-            memcpy(w->own, w->data, bytes_of(m, w));
+        keel_copy(w->own, w->data, bytes_of(m, w), leaves);
         w->data = w->own;
         w->own = NULL;
     }

@@ -45,21 +45,18 @@ static bool begins(const keel_trainer *t, int i, int k)
 }
 
 /* leaves: whoever it is copied from needs it no more. */
-static void copy(char *to, char *from, size_t n, bool leaves)
+static void copy(both b, bool to_model, bool leaves)
 {
-    if (leaves)
-        keel_hand_over(to, from, n);
+    if (to_model)
+        keel_copy(b.model, b.trainer, b.bytes, leaves);
     else
-        memcpy(to, from, n);
+        keel_copy(b.trainer, b.model, b.bytes, leaves);
 }
 
 static void copy_weights(keel_trainer *t, bool to_model, bool leaves)
 {
     if (!to_model && t->model->readers) leaves = false;
-    for (int v = 0; v < t->model->n_weight; v++) {
-        const both b = weight_of(t, v);
-        copy(to_model ? b.model : b.trainer, to_model ? b.trainer : b.model, b.bytes, leaves);
-    }
+    for (int v = 0; v < t->model->n_weight; v++) copy(weight_of(t, v), to_model, leaves);
 }
 
 static void copy_state(keel_trainer *t, bool to_model, bool leaves)
@@ -72,9 +69,7 @@ static void copy_state(keel_trainer *t, bool to_model, bool leaves)
     for (int i = 0; c->state && i < keel_model_trainable_count(t->model); i++)
         for (int k = 0; k < c->n_slot; k++) {
             const both b = slot_of(t, i, k);
-            if (b.bytes > 0 && (to_model || !begins(t, i, k)))
-                copy(to_model ? b.model : b.trainer, to_model ? b.trainer : b.model, b.bytes,
-                     leaves);
+            if (b.bytes > 0 && (to_model || !begins(t, i, k))) copy(b, to_model, leaves);
         }
 }
 
