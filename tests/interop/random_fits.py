@@ -300,6 +300,12 @@ class Fit:
                 return True
         return False
 
+    def weighs_other_places(self):
+        """Whether Keras, if it does not fail, takes weights of rows for those of the last dim of places, where the loss has such."""
+        w = self.rows.w if isinstance(self.rows.w, dict) else {name: self.rows.w for name, _, _ in self.drawn.outputs}
+        of_rows = [shape for name, _, shape in self.drawn.outputs if w[name] is not None and w[name].ndim == 1]
+        return self.batch > 1 and any(len(shape) > 2 or len(shape) == 2 and shape[0] > 1 for shape in of_rows)
+
     # ---- both programs ----------------------------------------------------------------------------
 
     def run_keras(self, path, chance=None, further=False, package=False):
@@ -397,6 +403,8 @@ class Fit:
         if any(uneven):
             got["history"], want["history"] = self.without_losses(got["history"]), self.without_losses(want["history"])
         bad = self.differences(got, want, self.path)
+        if bad and self.weighs_other_places():
+            return None, "Keras takes weights of rows for those of places (README, differences)"
         if not bad:
             bad = self.infers(model)
         if not bad and self.goes_on:
