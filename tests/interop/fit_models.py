@@ -395,7 +395,8 @@ def read(d, kind, name, channels, tables):
 
 def sparse_is_alike(optimizer):
     """Keras on TensorFlow moves tables by sparse rows (README, differences), which only SGD takes as others."""
-    return JAX or type(optimizer) is optimizers.SGD and not (optimizer.clipnorm or optimizer.global_clipnorm or optimizer.gradient_accumulation_steps)
+    clips = optimizer.clipnorm or optimizer.clipvalue or optimizer.global_clipnorm
+    return JAX or type(optimizer) is optimizers.SGD and not (clips or optimizer.gradient_accumulation_steps)
 
 
 class Model:

@@ -52,7 +52,7 @@ CANNOT = {  # what the error of Keras has in it: why
 }
 
 REFUSES = {  # what the error of keel has in it: what it refuses
-    "key 'w' has a list; the weight of a row is one number": "weights of places in lines of JSON",
+    "has a list; the weight of a row is one number": "weights of places in lines of JSON",
     "called twice in training: Keras would divide": "a SpectralNormalization that is called twice in a step",
 }
 
