@@ -48,9 +48,8 @@ class Averages:
     def __init__(self, steps, network):
         self.steps, self.network, self.keras = steps, network, steps.keras
         self.held = {}  # by id of a variable that libkeel does not have: its array
-        self.runs = (
-            {}
-        )  # by the number of a stage: a function of arrays, the variables it reads, those it sets
+        # by the number of a stage: a function of arrays, the variables it reads, those it sets
+        self.runs = {}
         by_stage = {}
         for a in steps.assigned:
             if not a.at:

@@ -123,21 +123,12 @@ class Steps:
         tracer.within.append(self.model)
         try:
             with contextlib.ExitStack() as opened:
-                keras_s = next(
-                    k for k in type(self.model).__mro__ if "compute_loss" in vars(k) and of_keras(k)
-                )
-                opened.callback(setattr, keras_s, "compute_loss", keras_s.compute_loss)
-                keras_s.compute_loss = lambda model, *args, **kwargs: self.compute_loss(
-                    model, *args, **kwargs
-                )
+                self.put_compute_loss(opened)
                 self.random = {name: getattr(self.keras.random, name) for name in DRAWS}
-                for patches in (
-                    tracer.watched(self.model),
-                    tracer.open(),
-                    open_patches(self.keras, self),
-                    self.rows(),
-                ):
-                    opened.enter_context(patches)
+                opened.enter_context(tracer.watched(self.model))
+                opened.enter_context(tracer.open())
+                opened.enter_context(open_patches(self.keras, self))
+                opened.enter_context(self.rows())
                 return self.function(data, self)
         except c.Error:
             raise
@@ -145,6 +136,13 @@ class Steps:
             self.refuse(one_line(error))
         finally:
             tracer.within.pop()
+
+    def put_compute_loss(self, opened):
+        """Keras's adds up what symbolic numbers have no sum for."""
+        of_keras = lambda k: k.__module__.startswith("keras.")
+        keras_s = next(k for k in type(self.model).__mro__ if "compute_loss" in vars(k) and of_keras(k))
+        opened.callback(setattr, keras_s, "compute_loss", keras_s.compute_loss)
+        keras_s.compute_loss = lambda *args, **kwargs: self.compute_loss(*args, **kwargs)
 
     def is_symbolic(self, values):
         """Whether there are tensors without numbers among them, or the number of rows."""
@@ -154,9 +152,9 @@ class Steps:
     # ---- inputs of the graph ---------------------------------------------------------------------
 
     def input(self, shape, dtype, *kind, parts=1):
-        """kind: "data", its number; "drawn", a Draw; "group", it, the number of its
-        output; "joined", tensors; "slope", y, x: the gradient of y with respect to x. Others have no rows: "weight", a variable, and "penalty",
-        variables, each with how many gradients were applied before."""
+        """kind: "data", its number; "drawn", a Draw; "group", it, the number of its output; "joined", tensors;
+        "slope", y, x: the gradient of y with respect to x. Others have no rows: "weight", a variable, and
+        "penalty", variables, each with how many gradients were applied before."""
         t = self.keras.Input(
             batch_shape=(None, *shape[1:]), dtype=dtype, name=f"{kind[0]}_{len(self.inputs)}"
         )
@@ -319,7 +317,7 @@ class Steps:
             terms.append(t)
         return terms
 
-    def compute_loss(self, model, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+    def compute_loss(self, model, x=None, y=None, y_pred=None, sample_weight=None, **_):
         """Keras's own."""
         loss = model._compile_loss and model._compile_loss(y, y_pred, sample_weight)
         terms = [*([] if loss is None else [loss]), *self.losses(model, None)]
@@ -447,10 +445,6 @@ class Steps:
         finally:
             for where, name, value in kept[::-1]:
                 setattr(where, name, value)
-
-
-def of_keras(kind):
-    return kind.__module__.startswith("keras.")
 
 
 def told(layer, args, kwargs):
