@@ -602,6 +602,41 @@ static keel_status prepare_and_go_on(keel_strategy *s, learner *l, keel_function
     return st < 0 ? st : keel_strategy_run(s, *f, in, 2);
 }
 
+/* By how much a step of AdamW with another rate of decay leaves another weight. */
+static float decayed_by(const char *weight, bool excluded)
+{
+    float first[2];
+    for (int k = 0; k < 2; k++) {
+        learner l = { KEEL_FLOAT32,
+                      NULL,
+                      net(KEEL_FLOAT32),
+                      { "AdamW", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate", 0.1),
+                                           KEEL_ARG_FLOAT("weight_decay", k * 0.5)) } };
+        keel_function *f;
+        keel_strategy *s;
+        keel_tensor t;
+        if (excluded) must(keel_model_exclude_from_weight_decay(l.model, &weight, 1));
+        must(keel_strategy_create(&s, "cpu:0-1"));
+        must(create(&l, &f));
+        run(s, f, &l, 0, 1);
+        must(keel_model_get_weight(l.model, "dense/kernel", &t));
+        first[k] = ((float *)t.data)[0];
+        keel_tensor_free(&t);
+        keel_function_destroy(f);
+        keel_strategy_destroy(s);
+        keel_model_destroy(l.model);
+    }
+    return fabsf(first[0] - first[1]);
+}
+
+static void a_function_decays_no_weight_that_its_model_excludes(void **unused)
+{
+    (void)unused;
+    assert_true(decayed_by("dense/kernel", false) > 1e-3f);
+    assert_true(decayed_by("bias", true) > 1e-3f);
+    assert_true(decayed_by("dense/kernel", true) == 0);
+}
+
 static void each_failing_allocation_is_an_error_without_a_leak(void **unused)
 {
     (void)unused;
@@ -637,6 +672,7 @@ int main(void)
         cmocka_unit_test(no_state_is_set_first_while_the_model_is_elsewhere),
         cmocka_unit_test(a_rate_may_be_set_before_the_first_step),
         cmocka_unit_test(a_mark_is_read_and_set_as_a_whole_number),
+        cmocka_unit_test(a_function_decays_no_weight_that_its_model_excludes),
         cmocka_unit_test(each_failing_allocation_is_an_error_without_a_leak),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,14 +151,14 @@ keel_status keel_model_set_schedule(keel_model *m, const char *text);
 keel_status keel_model_set_rate(keel_model *m, double (*rate)(void *context, int64_t step),
                                 void *context);
 
-/* Name the weights that weight decay leaves alone, in place of those named before. A name with a
- * slash is that of one weight ("dense/kernel"). Any other is looked for in the last part of all
- * names, and may be a regular expression ("bias", "^(gamma|beta)$"). It is not saved with the
+/* Name the weights that weight decay leaves alone, in place of those named before: of the model's
+ * own optimizer, and of those of functions (keel/function.h) whose first run comes later. A name
+ * with a slash is that of one weight ("dense/kernel"). Any other is looked for in the last part of
+ * all names, and may be a regular expression ("bias", "^(gamma|beta)$"). It is not saved with the
  * model, as in Keras, and another optimizer begins without it.
  *
- * Returns  KEEL_OK; KEEL_EARG: not compiled, a count below 0, a name that no weight has, or no
- *          expression; KEEL_EUNSUP: an expression that Python may read otherwise. Nothing changes
- *          then
+ * Returns  KEEL_OK; KEEL_EARG: a count below 0, a name that no weight has, or no expression;
+ *          KEEL_EUNSUP: an expression that Python may read otherwise. Nothing changes then
  * Owns     nothing changes hands
  * Threads  one at a time on one model
  * Source   Keras: Optimizer.exclude_from_weight_decay */

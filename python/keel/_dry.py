@@ -29,7 +29,7 @@ class Dry:
 
     def __init__(self, keras):
         self.keras, self.asked, self.updates, self.last = keras, [], [], None
-        self.assigned, self.depth = [], 0  # of how many calls of layers
+        self.assigned, self.tapes, self.depth = [], [], 0  # of how many calls of layers
 
     def is_symbolic(self, values):
         return False
@@ -40,7 +40,7 @@ class Dry:
     def gradient(self, target, sources, tape):
         flat = self.keras.tree.flatten(sources)
         if not any(isinstance(s, self.keras.Variable) or hasattr(s, "assign") for s in flat):
-            return tape.gradient(target, sources)
+            return tape.tape.gradient(target, sources)
         asked = Asked(target)
         return self.keras.tree.pack_sequence_as(sources, [Slope(asked, s) for s in flat])
 
@@ -60,7 +60,7 @@ class Dry:
     def result(self, metric):
         return self.keras.ops.zeros(())
 
-    def set(self, call):
+    def set(self, call, what):
         return call()
 
     def losses(self, layer, original):

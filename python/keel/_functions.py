@@ -47,25 +47,25 @@ class Stage:
 
     # ---- the plan --------------------------------------------------------------------------------
 
-    def ways(self, t):
-        """Which gradients of the stage flow back to this input of the graph."""
-        if id(t) not in self.known_ways:
+    def ways(self, t, all=False):
+        """Which gradients of the stage flow back to this input of the graph; all: or would, if tapes recorded all."""
+        key = id(t), all
+        if key not in self.known_ways:
             kind, *what = self.steps.kinds[id(t)]
-            given = (
-                what[0].inputs
-                if kind == "group"
-                else what[0] if kind == "joined" else what if kind == "slope" else []
-            )
-            own = self.moving(what[0]) if kind == "group" else set()
-            self.known_ways[id(t)] = own.union(*map(self.ways, given))
-        return self.known_ways[id(t)]
+            if kind == "group":
+                self.known_ways[key] = self.ways_of(what[0], all)
+            else:
+                given = what[0] if kind == "joined" else what if kind == "slope" else []
+                self.known_ways[key] = set().union(*(self.ways(s, all) for s in given))
+        return self.known_ways[key]
 
     def moving(self, group):
         """Which gradients of the stage are for weights of this group."""
         return {i for i, a in enumerate(self.asked) if group.variables & {id(v) for v in a.variables}}
 
-    def ways_of(self, group):
-        return self.moving(group).union(*map(self.ways, group.inputs))
+    def ways_of(self, group, all=False):
+        ways = self.moving(group).union(*(self.ways(t, all) for t in group.inputs))
+        return ways if all else {i for i in ways if self.asked[i].records(group)}
 
     def is_here(self, group):
         """Whether this stage computes it, and not an earlier one, which gives its values on."""
@@ -147,7 +147,7 @@ class Stage:
         key = id(t), self.way(ways, way)
         if key not in self.made:
             self.made[key] = self.of_kind(t, way, key[1])
-        if way is None or way in ways or not ways:
+        if way is None or way in ways or not self.ways(t, all=True):
             return self.made[key]
         stopped = lambda v: made(
             lib.keel_trace_call, self.t, b"ops.StopGradient", None, None, (ctypes.c_int * 1)(v), 1

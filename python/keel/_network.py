@@ -1,13 +1,14 @@
 """The groups of a step (_steps.py) as one model of libkeel, of which functions call parts."""
 
 import contextlib
+import ctypes
 import os
 import tempfile
 
 from . import _library as c
 from ._branches import nodes_behind
 from ._folds import without_folds
-from ._library import lib
+from ._library import check, lib
 from ._model import Model
 from ._penalties import only_of
 from ._traced import make_names_unique
@@ -74,6 +75,12 @@ class Network:
     def close(self):
         self.model.close()
         self.folder.cleanup()
+
+    def exclude_from_weight_decay(self, variables):
+        names = [self.names[id(v)].encode() for v in variables]
+        if names:
+            array = (ctypes.c_char_p * len(names))(*names)
+            check(lib.keel_model_exclude_from_weight_decay(self.model.handle, array, len(names)))
 
     # ---- weights ---------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 A *hand* takes the notes. It has apply(optimizer, gradients, variables), updated(metric, *args, **kwargs),
 result(metric), losses(layer, original), set(call), drawn(function, shape, args, kwargs), is_symbolic(values), and of tapes
-gradient(target, sources, tape), watch(tape, tensors) and backward(loss)."""
+gradient(target, sources, tape), watch(tape, tensors), backward(loss), and `tapes`, those that record now."""
 
 import contextlib
 
@@ -39,6 +39,12 @@ def open_patches(keras, hand):
             for name, function in functions.items():
                 if name in vars(kind):
                     patches.put(kind, name, function)
+        trainable = keras.layers.Layer.trainable
+        fixed = property(
+            trainable.fget,
+            lambda layer, value: hand.set(lambda: trainable.fset(layer, value), "trainable of a layer"),
+        )
+        patches.put(keras.layers.Layer, "trainable", fixed)
         losses = keras.layers.Layer.losses.fget
         patches.put(keras.layers.Layer, "losses", property(lambda layer: hand.losses(layer, losses)))
         of_backend = {"tensorflow": of_tensorflow, "torch": of_torch}.get(keras.backend.backend())
@@ -63,19 +69,28 @@ class Tape:
 
     def __enter__(self):
         self.tape.__enter__()
+        self.hand.tapes.append(self)
         return self
 
     def __exit__(self, *error):
+        self.hand.tapes.remove(self)
         return self.tape.__exit__(*error)
 
     def watch(self, tensors):
         self.hand.watch(self.tape, tensors)
 
+    @contextlib.contextmanager
     def stop_recording(self):
-        return contextlib.nullcontext()
+        kept = [t for t in self.hand.tapes if t is self]
+        self.hand.tapes = [t for t in self.hand.tapes if t is not self]
+        with self.tape.stop_recording():
+            yield
+        self.hand.tapes += kept
 
-    def gradient(self, target, sources, *_, **__):
-        return self.hand.gradient(target, sources, self.tape)
+    def gradient(self, target, sources, output_gradients=None, unconnected_gradients=None):
+        if output_gradients is not None:
+            raise ValueError("a tape gets output_gradients")
+        return self.hand.gradient(target, sources, self)
 
 
 # Functions of TensorFlow that steps use beside keras.ops, and what is the same there.
@@ -111,7 +126,11 @@ def of_tensorflow(keras, hand, patches):
     for name in ("assign", "assign_add", "assign_sub"):
         original = getattr(variable, name)
         patches.put(
-            variable, name, lambda v, *a, original=original, **k: hand.set(lambda: original(v, *a, **k))
+            variable,
+            name,
+            lambda v, *a, original=original, **k: hand.set(
+                lambda: original(v, *a, **k), "a variable of TensorFlow: use those of Keras"
+            ),
         )
     for name in ("normal", "uniform"):
         original = getattr(tf.random, name)

@@ -51,7 +51,7 @@ class Program:
         self.steps, self.strategy, self.draws = steps, strategy, Draws(steps)
         self.numbers = {}  # by id of a tensor that is made of penalties alone: a number, and those
         self.values = {}  # by id of a tensor that the step gives on: the group of it
-        self.stages, self.optimizers = [], {}
+        self.stages, self.optimizers, self.undecayed = [], {}, []
         regularized = self.find_values()
         groups = [*steps.groups, *self.values.values()]
         self.network = Network(steps, [t for g in groups for t in g.outputs], regularized)
@@ -60,6 +60,7 @@ class Program:
                 self.find_inputs(g)
             for a in steps.asked:
                 self.open_optimizer(a)
+            self.network.exclude_from_weight_decay(self.undecayed)
             self.averages = Averages(steps, self.network)
             self.put_late()
             self.open_stages(seed)
@@ -87,10 +88,12 @@ class Program:
         group.parts = self.steps.parts_of(*group.inputs)
 
     def open_optimizer(self, asked):
+        known = asked.variables  # Keras builds an optimizer for all that it gets
         self.leave_unreached(asked)
         if id(asked.optimizer) not in self.optimizers:
             moved = [v for v in self.network.variables if any(v is w for w in asked.variables)]
-            self.optimizers[id(asked.optimizer)] = Applied(asked.optimizer, moved, asked.variables)
+            self.undecayed += [v for v in moved if not asked.optimizer._use_weight_decay(v)]
+            self.optimizers[id(asked.optimizer)] = Applied(asked.optimizer, moved, known)
 
     def open_stages(self, seed):
         asked = self.steps.asked
@@ -109,6 +112,8 @@ class Program:
         reached, heads, todo = set(), set(), [(asked.group, 0)]
         while todo:
             group, k = todo.pop()
+            if not asked.records(group):
+                continue
             head = self.network.head[id(group.outputs[k])]
             if head not in heads:
                 heads.add(head)

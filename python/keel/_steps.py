@@ -21,17 +21,22 @@ from ._traced import Tracer, one_line
 class Group:
     """Tensors that are computed together. layer: whose call it is; None: operations alone."""
 
-    def __init__(self, outputs, stage, training, layer=None):
+    def __init__(self, outputs, stage, training, layer=None, tapes=None):
         self.outputs, self.stage, self.training, self.layer = outputs, stage, training, layer
+        self.tapes = tapes  # those that have recorded it; None: all
         self.variables = {id(v) for v in layer.variables} if layer else set()
         self.inputs, self.parts = [], 1  # of the graph: those that it needs; see Steps.parts_of
 
 
 class Asked:
-    """Gradients of a loss for some variables; None: any."""
+    """Gradients of a loss for some variables; None: any. tape: which gives them; None: one that records all."""
 
-    def __init__(self, loss, variables=None):
-        self.loss, self.variables, self.optimizer, self.stage = loss, variables, None, None
+    def __init__(self, loss, variables=None, tape=None):
+        self.loss, self.variables, self.tape = loss, variables, tape
+        self.optimizer = self.stage = None
+
+    def records(self, group):
+        return self.tape is None or group.tapes is None or any(t is self.tape for t in group.tapes)
 
 
 class Slope:
@@ -104,6 +109,7 @@ class Steps:
         self.kinds = {}  # by id of an input of the graph: what it stands for, as input() is told
         self.inputs, self.groups, self.asked, self.updates = [], [], [], []
         self.weights, self.assigned = {}, []  # see weight(); Assigned
+        self.tapes = []
         self.penalties = []  # symbolic numbers, see losses()
         self.added = []  # a layer and the term that its call has added to the loss, for each row
         self.stage, self.moved, self.last = 0, {}, None
@@ -206,7 +212,8 @@ class Steps:
         return tree.pack_sequence_as(out, tensors[: len(flat)])
 
     def group(self, outputs, training=True, layer=None):
-        self.groups.append(Group(outputs, self.stage, training, layer))
+        tapes = recording_now(self.keras, self.tapes) if layer else None
+        self.groups.append(Group(outputs, self.stage, training, layer, tapes))
         return self.groups[-1]
 
     def of_group(self, group, k):
@@ -254,7 +261,7 @@ class Steps:
     def watch(self, tape, tensors):
         pass
 
-    def gradient(self, target, sources, _):
+    def gradient(self, target, sources, tape):
         tree = self.keras.tree
         flat = tree.flatten(sources)
         if all(isinstance(s, self.keras.KerasTensor) for s in flat):
@@ -264,17 +271,17 @@ class Steps:
         variables = [s if isinstance(s, self.keras.Variable) else by_value.get(id(s)) for s in flat]
         if any(v is None for v in variables):
             self.refuse("it takes the gradient for what is no weight of it")
-        asked = self.of_loss(target, variables)
+        asked = self.of_loss(target, variables, tape)
         return tree.pack_sequence_as(sources, [Slope(asked, v) for v in variables])
 
-    def of_loss(self, target, variables=None):
+    def of_loss(self, target, variables=None, tape=None):
         if not isinstance(target, self.keras.KerasTensor) or target.shape:
             self.refuse("it takes the gradient of what is no loss: one number of the batch")
-        return Asked(target, variables)
+        return Asked(target, variables, tape)
 
     def backward(self, loss):
         """PyTorch's, before gradients are asked for."""
-        self.last = self.of_loss(loss)
+        self.last = self.of_loss(loss, tape=GRAD)
 
     def apply(self, optimizer, gradients, variables):
         gradients = list(gradients)
@@ -325,10 +332,10 @@ class Steps:
             raise ValueError("No loss to compute. Provide a `loss` argument in `compile()`.")
         return sum(terms[1:], terms[0])
 
-    def set(self, call):
-        """A variable of TensorFlow's own gets a value by this call."""
+    def set(self, call, what):
+        """What would be set once, by this call, while the step is made."""
         if self.tracer.is_step():
-            self.refuse("it assigns to a variable of TensorFlow: use those of Keras")
+            self.refuse(f"it sets {what}")
         return call()
 
     def assign(self, variable, value, _):
@@ -445,6 +452,17 @@ class Steps:
         finally:
             for where, name, value in kept[::-1]:
                 setattr(where, name, value)
+
+
+GRAD = object()  # in place of a tape: PyTorch's
+
+
+def recording_now(keras, tapes):
+    if keras.backend.backend() != "torch":
+        return list(tapes)
+    import torch
+
+    return [GRAD] if torch.is_grad_enabled() else []
 
 
 def told(layer, args, kwargs):

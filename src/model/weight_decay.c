@@ -22,7 +22,6 @@ keel_status keel_model_exclude_from_weight_decay(keel_model *m, const char *cons
     KEEL_TRY(keel_model_idle(m, "keel_model_exclude_from_weight_decay"));
     if (count < 0 || (count && !names))
         return keel_fail(KEEL_EARG, "%d names of weights without decay are not given", count);
-    if (!m->compiled.given) return keel_fail(KEEL_EARG, "the model '%s' is not compiled", m->name);
     if (!(excluded = keel_calloc((size_t)m->n_weight, sizeof *excluded))) return KEEL_ENOMEM;
     for (int k = 0; k < count && s >= 0; k++) {
         bool any = false;

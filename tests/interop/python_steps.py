@@ -386,6 +386,51 @@ def weights_without_a_gradient_stay_as_they_are():
     both(make, lambda: (rows(),))
 
 
+class HalfRecorded(Tracked):
+    """What is computed outside of a tape, or while it does not record, has no gradient."""
+
+    def __init__(self):
+        super().__init__("loss")
+        self.encoder, self.middle, self.head = net(9, 6), net(6, 5), net(5, 4)
+
+    def build(self, shape):
+        self.built = True
+
+    def train_step(self, data):
+        features = self.encoder(data)
+        with tf.GradientTape() as tape:
+            again = self.head(self.middle(self.encoder(data)))
+            with tape.stop_recording():
+                other = self.middle(features + 1.0)
+            loss = ops.mean(ops.square(self.head(self.middle(features)) + self.head(other))) + ops.mean(again)
+        weights = self.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
+        return self.tracked(loss)
+
+
+class Outside(HalfRecorded):
+    def train_step(self, data):
+        features = self.encoder(data)
+        with tf.GradientTape() as tape:
+            loss = ops.mean(ops.square(self.head(self.middle(features))))
+        weights = self.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
+        return self.tracked(loss)
+
+
+@case
+def what_a_tape_does_not_record_has_no_gradient():
+    for kind in HalfRecorded, Outside:
+
+        def make():
+            m = kind()
+            m.compile(keras.optimizers.AdamW(0.01, weight_decay=0.1))
+            m.optimizer.exclude_from_weight_decay(var_list=[m.head.weights[0]])
+            return m
+
+        both(make, lambda: (rows(),))
+
+
 class Distiller(keras.Model):
     def __init__(self):
         super().__init__()
@@ -701,6 +746,17 @@ def what_a_step_does_that_keel_cannot_is_refused():
         m.net.layers[0].kernel.regularizer = keras.regularizers.L2(0.1)
         return square(m, data) + 2.0 * sum(m.net.losses)
 
+    def frozen(m, data):
+        m.net.trainable = False
+        return square(m, data)
+
+    def weighed(m, data):
+        with tf.GradientTape() as tape:
+            loss = square(m, data)
+        weights = m.net.trainable_variables
+        m.optimizer.apply(tape.gradient(loss, weights, output_gradients=ops.ones(())), weights)
+        return m.tracked(loss)
+
     no_step = lambda m, data: m.tracked(square(m, data))
     for train_step, *parts in [
         (step(sums), "Sum is no mean"),
@@ -713,6 +769,8 @@ def what_a_step_does_that_keel_cannot_is_refused():
         (moved, "before its weights were moved"),
         (no_step, "no optimizer gets gradients"),
         (step(penalized), "times a number"),
+        (step(frozen), "sets trainable of a layer"),
+        (weighed, "output_gradients"),
         (step(counted), "a variable of TensorFlow"),
         (scheduled, "would stay as it is"),
         (lambda m, data: None, "no optimizer gets gradients"),
