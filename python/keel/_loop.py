@@ -127,6 +127,10 @@ class Fit:
         for name, default in NOT_OF_STEPS.items():
             if o[name] != default:
                 raise c.Unsupported(f"{name}, of a model with a step of its own")
+        if getattr(model, "run_eagerly", False) and self.keras.backend.backend() == "tensorflow":
+            c.tell(
+                "run_eagerly runs a step's Python code each time in Keras; Keel runs it once, before the first step"
+            )
         self.seed = int(np.random.randint(2**31)) if o["seed"] is None else o["seed"]
         self.tests = self.runs = None
         self.strategy = strategy_of(o["devices"], o["reproducible"], o["recompute"])

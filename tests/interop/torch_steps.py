@@ -119,6 +119,37 @@ def two_steps_of_a_gan():
     both(make, rows())
 
 
+class Taught(keras.Model):
+    """What is computed without gradients teaches, and stays as it is."""
+
+    def __init__(self):
+        super().__init__()
+        self.teacher, self.student = (keras.Sequential([layers.Input((9,)), layers.Dense(4)]) for _ in range(2))
+        self.shown, self.built = keras.metrics.Mean(name="apart"), True
+
+    @property
+    def metrics(self):
+        return [self.shown]
+
+    def train_step(self, data):
+        with torch.no_grad():
+            target = self.teacher(data)
+        loss = ops.mean(ops.square(self.student(data) - target))
+        learn(self, loss, self.student.trainable_weights, self.optimizer)
+        self.shown.update_state(loss)
+        return {"apart": self.shown.result()}
+
+
+@case
+def a_teacher_has_no_gradient():
+    def make():
+        m = Taught()
+        m.compile("adam")
+        return m
+
+    both(make, rows())
+
+
 @case
 def functions_of_pytorch_are_refused():
     class Odd(Own):
