@@ -98,8 +98,9 @@ def held(d, n, deep=0):
 
 
 def normalizes(m):
-    """Whether it has a BatchNormalization, which Keras trains although its model is called with training=False (README, differences)."""
-    return any(isinstance(layer, L.BatchNormalization) or isinstance(layer, keras.Model) and normalizes(layer) for layer in m.layers)
+    """Whether it has a layer that Keras trains although its model is called with training=False (README, differences)."""
+    kinds = (L.BatchNormalization, L.SpectralNormalization)
+    return any(isinstance(layer, kinds) or isinstance(layer, keras.Model) and normalizes(layer) for layer in m.layers)
 
 
 def bend(d, x):
