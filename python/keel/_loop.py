@@ -171,18 +171,16 @@ class Fit:
         model.stop_training, logs = False, {}
         began, steps, rows = time.monotonic(), 0, 0
         self.of_all = self.rows.passes(o["steps_per_epoch"])
-        calls.on_train_begin()
-        for epoch in range(o["initial_epoch"], o["epochs"]):
+        self.look(calls.on_train_begin)
+        first = getattr(model, "_initial_epoch", None) or o["initial_epoch"]  # BackupAndRestore sets it
+        for epoch in range(first, o["epochs"]):
             self.runs.metrics.reset()
-            calls.on_epoch_begin(epoch)
+            self.look(lambda: calls.on_epoch_begin(epoch))
             step = 0
             for data in self.of_all if o["steps_per_epoch"] else self.rows.passes(None):
-                calls.on_train_batch_begin(step)
+                self.look_at_batch(lambda: calls.on_train_batch_begin(step))
                 logs = self.runs.step(data)
-                if self.per_batch:
-                    self.look(lambda: calls.on_train_batch_end(step, logs))
-                else:
-                    calls.on_train_batch_end(step, logs)
+                self.look_at_batch(lambda: calls.on_train_batch_end(step, logs))
                 step, rows = step + 1, rows + len(data[0])
                 if model.stop_training or step == o["steps_per_epoch"]:
                     break
@@ -212,6 +210,12 @@ class Fit:
         if not self.tests or (epoch + 1) % o["validation_freq"]:
             return {}
         return {f"val_{k}": v for k, v in self.tests.run(self.calls, o["validation_steps"]).items()}
+
+    def look_at_batch(self, call):
+        if self.per_batch:
+            self.look(call)
+        else:
+            call()
 
     def look(self, call):
         """Callbacks may look at weights, and set others."""

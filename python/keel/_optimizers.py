@@ -43,6 +43,7 @@ class Applied:
         """To a function of libkeel, as its k-th optimizer."""
         if lib.keel_function_state_count(function, k) != len(self.states):
             raise c.Unsupported(f"the state of the optimizer '{self.of.name}' is not understood")
+        self.count = int(self.of._iterations)  # a callback may have loaded it
         if not self.count:
             return
         check(lib.keel_function_set_iterations(function, k, self.count))

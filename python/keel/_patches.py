@@ -1,8 +1,9 @@
 """What is replaced while a step of the caller's runs: tapes, optimizers and metrics only note what is asked of them.
 
-A *hand* takes the notes. It has apply(optimizer, gradients, variables), updated(metric, *args, **kwargs),
-result(metric), losses(layer, original), set(call), drawn(function, shape, args, kwargs), is_symbolic(values), and of tapes
-gradient(target, sources, tape), watch(tape, tensors), backward(loss), and `tapes`, those that record now."""
+A *hand* takes the notes: apply(optimizer, gradients, variables), updated(metric, *args, **kwargs),
+result(metric), losses(layer, original), set(call, what), drawn(function, shape, args, kwargs),
+is_symbolic(values); of tapes gradient(target, sources, tape), watch(tape, tensors), backward(loss), and in
+`tapes` those that record now."""
 
 import contextlib
 

@@ -4,7 +4,9 @@
 python_steps.py [NAME...]      needs Keras 3 on TensorFlow, and libkeel (KEEL_LIBRARY)
 """
 
+import os
 import sys
+import tempfile
 import warnings
 
 from beside_keras import ALLOWED, ROWS, STATE_ALLOWED, Batches, case, close, fails, labels, rows, run_cases
@@ -634,6 +636,12 @@ def callbacks_see_and_set_weights_and_rates():
         def on_epoch_end(self, epoch, logs=None):
             self.model.set_weights([w * 0.5 for w in self.model.get_weights()])
 
+    class Begins(kc.Callback):
+        def halve(self, *_, **__):
+            self.model.set_weights([w * 0.5 for w in self.model.get_weights()])
+
+        on_train_begin = on_epoch_begin = halve
+
     class Stops(kc.Callback):
         def on_train_batch_end(self, batch, logs=None):
             if batch == 3:
@@ -642,6 +650,7 @@ def callbacks_see_and_set_weights_and_rates():
     for callbacks in [
         lambda: [kc.LearningRateScheduler(lambda epoch: 0.01 / (epoch + 1))],
         lambda: [Halves()],
+        lambda: [Begins()],
         lambda: [Stops()],
         lambda: [kc.EarlyStopping("loss", patience=0, baseline=0.1, restore_best_weights=True)],
     ]:
@@ -680,6 +689,33 @@ def another_fit_goes_on_with_the_optimizer():
             fit(rows(), labels(), **options)
         for a, b in zip(mine.weights, theirs.weights):
             close(a, b, f"{mine.optimizer.name}: {a.path}", 3 * ALLOWED)
+
+
+@case
+def backup_and_restore_goes_on_after_a_failure():
+    class Ends(kc.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            if epoch == 2:
+                raise RuntimeError("ends here")
+
+    with tempfile.TemporaryDirectory() as folder:
+        options = {"batch_size": 8, "epochs": 4, "shuffle": False, "verbose": 0}
+        keras.utils.set_random_seed(3)
+        theirs, mine = guide()(), guide()()
+        mine.set_weights(theirs.get_weights())
+        h = theirs.fit(rows(), labels(), **options)
+        backup = lambda: kc.BackupAndRestore(os.path.join(folder, "backup"))
+        fails(
+            RuntimeError,
+            lambda: keel.fit(mine, rows(), labels(), callbacks=[backup(), Ends()], **options),
+            "ends",
+        )
+        again = guide()()
+        g = keel.fit(again, rows(), labels(), callbacks=[backup()], **options)
+        assert g.epoch == [2, 3], g.epoch
+        close(g.history["loss"], h.history["loss"][2:], "loss")
+        for a, b in zip(again.weights, theirs.weights):
+            close(a, b, a.path)
 
 
 @case
@@ -796,6 +832,7 @@ def a_failure_leaves_the_model_as_after_the_last_step():
             if batch == 2:
                 raise RuntimeError("no more")
 
+    keras.utils.set_random_seed(3)
     mine, theirs = guide()(), guide()()
     mine.set_weights(theirs.get_weights())
     options = {"batch_size": 8, "shuffle": False, "verbose": 0}
