@@ -192,7 +192,9 @@ static keel_status list_places(const keel_model *m, const keel_model_compiled *c
         if (!m->weight[w].trainable) continue;
         first[w] = at;
         at += c->n_slot;
-        if (c->moved_by[w] == optimizer) info[w] = &m->weight[w].info;
+        const bool made_yet =
+            c->moved_by; /* not where a model is read from its configuration alone */
+        if (made_yet && c->moved_by[w] == optimizer) info[w] = &m->weight[w].info;
     }
     if (s >= 0)
         s = keel_optimizer_places(type_of(o), o->optimizer.args, info, m->n_weight, &slots, &all);
