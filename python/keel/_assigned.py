@@ -6,7 +6,6 @@ import ctypes
 
 import numpy as np
 
-from . import _library as c
 from . import _rows
 from ._branches import nodes_behind
 from ._library import check, lib
@@ -99,24 +98,15 @@ class Averages:
             if id(v) not in self.held:
                 self.held[id(v)] = v, np.array(self.keras.ops.convert_to_numpy(v))
             return self.held[id(v)][1]
-        out = c.Tensor()
-        check(lib.keel_model_get_weight(self.network.model.handle, name.encode(), ctypes.byref(out)))
-        try:
-            return _rows.copied(out)
-        finally:
-            lib.keel_tensor_free(ctypes.byref(out))
+        return _rows.taken(lib.keel_model_get_weight, self.network.model.handle, name.encode())
 
     def put(self, v, value):
         name = self.network.names.get(id(v))
         if name is None:
             self.held[id(v)] = v, value
             return
-        kept = []
-        check(
-            lib.keel_model_set_weight(
-                self.network.model.handle, name.encode(), _rows.as_tensor(value, name, kept)
-            )
-        )
+        tensor = _rows.as_tensor(value, name, [])
+        check(lib.keel_model_set_weight(self.network.model.handle, name.encode(), ctypes.byref(tensor)))
 
     def write(self):
         for v, value in self.held.values():

@@ -1,16 +1,15 @@
 """fit, evaluate and predict: Keras's arguments as options of libkeel, and the run."""
 
 import ctypes
-import operator
 import sys
 
 import numpy as np
 
 from . import _callbacks, _rows
 from . import _library as c
-from ._library import check, lib
-from ._loop import evaluate_by_steps, fit_by_steps, has_own_step, has_own_test, is_own
-from ._model import Model
+from ._library import lib, whole
+from ._loop import evaluate_by_steps, fit_by_steps, has_own, has_own_step, has_own_test
+from ._model import Model, open_strategy
 from ._sources import Dataset
 from ._twin import Twin, is_keras
 
@@ -50,7 +49,7 @@ class Job:
                 if value is not None:
                     setattr(self.options, name, value)
             self.open_model(model, trains, given)
-            self.open_devices(**devices)
+            open_strategy(self.strategy, **devices)
         except BaseException:
             self.close()
             raise
@@ -66,14 +65,6 @@ class Job:
         left_out = lib.keel_model_metrics_left_out(self.model.handle)
         if left_out:
             self.say(f"Keel leaves out metrics that it does not have: {left_out.decode()}")
-
-    def open_devices(self, devices, reproducible, recompute=False, micro_batch=0):
-        check(lib.keel_strategy_create(ctypes.byref(self.strategy), devices.encode() if devices else None))
-        if reproducible:
-            shards = c.SHARDS if reproducible is True else whole("reproducible", reproducible, 1)
-            check(lib.keel_strategy_reproducible(self.strategy, shards))
-        lib.keel_strategy_recompute(self.strategy, recompute)
-        check(lib.keel_strategy_micro_batch(self.strategy, micro_batch))
 
     def open_rows(self, x, y=None, weight=None):
         if isinstance(x, Dataset):
@@ -151,17 +142,6 @@ def steps_of(data, x, batch_size):
     if _rows.is_sequence(x):
         return len(x)
     return -(-rows // (batch_size or 32)) if rows >= 0 else None
-
-
-def whole(name, value, least):
-    """A whole number, also NumPy's, that fits into 63 bits."""
-    if (
-        isinstance(value, bool)
-        or not hasattr(value, "__index__")
-        or not least <= operator.index(value) < 2**63
-    ):
-        raise c.ArgumentError(f"{name} is {value!r}; it is a whole number, {least} or more")
-    return operator.index(value)
 
 
 def counts(**values):
@@ -289,7 +269,7 @@ def evaluate(model, x=None, y=None, batch_size=None, verbose="auto", sample_weig
 def predict(model, x, batch_size=None, verbose="auto", steps=None, callbacks=None, *, devices=None,
             reproducible=False, threads=None, float32="exact"):  # fmt: skip
     """The outputs for each row, as keras.Model.predict: an array, or a list or dict of them."""
-    if is_keras(model) and is_own(model, "predict_step"):
+    if is_keras(model) and has_own(model, "predict_step"):
         raise c.Unsupported(f"'{model.name}' has a predict_step of its own")
     job, data = inference("predict", model, x, None, None, callbacks, verbose, steps, batch_size, threads,
                           float32, devices=devices, reproducible=reproducible)  # fmt: skip

@@ -24,10 +24,9 @@ def made(function, *args):
 
 
 def arguments(config):
-    """A keel_arg list of a config of Keras's, and what must live as long."""
+    """A list of keel_arg of a config of Keras's."""
     pairs = [(k.encode(), json.dumps(v).encode()) for k, v in config.items() if v is not None]
-    array = (c.Arg * (len(pairs) + 1))(*(c.Arg(key, c.ARG_IS_JSON, text=text) for key, text in pairs))
-    return array
+    return (c.Arg * (len(pairs) + 1))(*(c.Arg(key, c.ARG_IS_JSON, text=text) for key, text in pairs))
 
 
 class Stage:
@@ -38,10 +37,8 @@ class Stage:
         self.network, self.steps, self.number, self.asked = network, network.steps, number, asked
         self.optimizers, self.seed = optimizers, seed  # by id of a Keras optimizer: an Applied
         self.inputs, self.returned = [], []  # inputs: tensors, each with all of its parts
-        self.like, self.inputs_of = (
-            self,
-            {},
-        )  # the stage whose function it runs, and by id of its inputs the own
+        self.like = self  # the stage whose function it runs
+        self.inputs_of = {}  # by id of an input of that function: what this stage has in its place
         self.handle, self.raised, self.known_ways = ctypes.c_void_p(), None, {}
         self.rates, self.is_ready = [None] * len(asked), False  # rates: as libkeel knows them
 
@@ -235,15 +232,7 @@ class Stage:
         return total / parts
 
     def rows_of(self, name, parts):
-        return [self.gathered(part(name, p)) for p in range(parts)]
-
-    def gathered(self, name):
-        out = c.Tensor()
-        check(lib.keel_gather(self.handle, name, ctypes.byref(out)))
-        try:
-            return _rows.copied(out)
-        finally:
-            lib.keel_tensor_free(ctypes.byref(out))
+        return [_rows.taken(lib.keel_gather, self.handle, part(name, p)) for p in range(parts)]
 
     def close(self):
         lib.keel_function_destroy(self.handle)

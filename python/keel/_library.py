@@ -4,6 +4,7 @@ tests/test_python.sh compares every struct here with the headers, by size and of
 """
 
 import ctypes
+import operator
 import os
 import sys
 import warnings
@@ -90,6 +91,17 @@ def place(what, value, among):
     if value not in among:
         raise ArgumentError(f"{what} is {value!r}; it is one of {', '.join(map(repr, among))}")
     return among.index(value)
+
+
+def whole(name, value, least):
+    """A whole number, also NumPy's, that fits into 63 bits."""
+    if (
+        isinstance(value, bool)
+        or not hasattr(value, "__index__")
+        or not least <= operator.index(value) < 2**63
+    ):
+        raise ArgumentError(f"{name} is {value!r}; it is a whole number, {least} or more")
+    return operator.index(value)
 
 
 # ---- structs ----------------------------------------------------------------------------------

@@ -15,8 +15,10 @@ class Mean:
     def reset(self):
         self.total = self.count = 0.0
 
-    def add(self, value, weight):
-        self.total, self.count = self.total + value * weight, self.count + weight
+    def add(self, values, sample_weight=None):
+        """As Keras's update_state, of one number."""
+        weight = 1.0 if sample_weight is None else sample_weight
+        self.total, self.count = self.total + values * weight, self.count + weight
 
     def result(self):
         return self.total / self.count if self.count else 0.0
@@ -71,11 +73,7 @@ class Metrics:
             args, kwargs = tree.map_structure(now, (u.args, u.kwargs))
             mean = self.means.get(id(u.metric))
             if mean:
-                weight = [*args[1:], *(v for k, v in kwargs.items() if k == "sample_weight")]
-                mean.add(
-                    args[0] if args else kwargs["values"],
-                    1.0 if not weight or weight[0] is None else weight[0],
-                )
+                mean.add(*args, **kwargs)
             else:
                 u.metric.update_state(*tree.map_structure(self.tensor, args), **kwargs)
 

@@ -10,31 +10,33 @@ from . import _dry
 from . import _library as c
 from ._batches import Batches, split
 from ._callbacks import hook_of, sees_logs_only
-from ._program import Program
-from ._library import check, lib
+from ._library import lib
 from ._logs import Metrics
+from ._model import open_strategy
+from ._program import Program
 from ._steps import Slope, Steps
 
 OF_BOTH = ("compute_loss", "compute_metrics")
 
 
-def is_own(model, *names):
+def has_own(model, *names):
+    """Whether one of these functions of a model is code of the caller."""
     return any(not getattr(type(model), name).__module__.startswith("keras.") for name in names)
 
 
 def has_own_step(model):
     """Whether a training step of the model's is code of the caller."""
-    return is_own(model, "train_step", *OF_BOTH)
+    return has_own(model, "train_step", *OF_BOTH)
 
 
 def has_own_test(model):
-    return is_own(model, "test_step", *OF_BOTH)
+    return has_own(model, "test_step", *OF_BOTH)
 
 
 def step_of(model, trains):
     """A function of data and a hand: the caller's own, or what Keras's does on each backend."""
     name = "train_step" if trains else "test_step"
-    if is_own(model, name):
+    if has_own(model, name):
         own = getattr(model, name)
         if sys.modules["keras"].backend.backend() == "jax":
             raise c.Unsupported(
@@ -68,7 +70,10 @@ class Runs:
         if hasattr(model, "_compile_metrics"):
             build_metrics(keras, model, batches)
         data = keras.tree.pack_sequence_as(batches.structure, batches.first)
-        self.trains = trains
+        self.trains, self.old = (
+            trains,
+            False,
+        )  # old: a step was made since the caller's model was as libkeel's
         self.steps = Steps(keras, model, step_of(model, trains), data)
         if trains and not self.steps.asked:
             self.steps.refuse("no optimizer gets gradients in it")
@@ -79,10 +84,12 @@ class Runs:
     def write(self):
         """Metrics, weights and optimizers of the caller's become what they are now."""
         self.metrics.write()
-        if self.trains:
+        if self.trains and self.old:
             self.program.write()
+        self.old = False
 
     def step(self, data):
+        self.old = True
         given = self.program.run(data)
         self.metrics.update(given, len(data[0]))
         return self.metrics.result()
@@ -98,15 +105,6 @@ def build_metrics(keras, model, batches):
         if y is not None:
             tensors = lambda s: keras.tree.map_structure(keras.ops.convert_to_tensor, s)
             metrics.build(tensors(y), model(tensors(x)))
-
-
-def strategy_of(devices, reproducible, recompute=False):
-    strategy = ctypes.c_void_p()
-    check(lib.keel_strategy_create(ctypes.byref(strategy), devices.encode() if devices else None))
-    if reproducible:
-        check(lib.keel_strategy_reproducible(strategy, c.SHARDS if reproducible is True else reproducible))
-    lib.keel_strategy_recompute(strategy, recompute)
-    return strategy
 
 
 NOT_OF_STEPS = {"class_weight": None, "end": "keep", "float32": "exact", "micro_batch": 0, "threads": None,
@@ -133,7 +131,7 @@ class Fit:
             )
         self.seed = int(np.random.randint(2**31)) if o["seed"] is None else o["seed"]
         self.tests = self.runs = None
-        self.strategy = strategy_of(o["devices"], o["reproducible"], o["recompute"])
+        self.strategy = ctypes.c_void_p()
 
     def batches(self, data, weight, batch_size, shuffle):
         x, y, *more = data if isinstance(data, (list, tuple)) else (data, None)
@@ -141,6 +139,7 @@ class Fit:
 
     def open(self, x, y, sample_weight):
         o, validation = self.o, self.o["validation_data"]
+        open_strategy(self.strategy, o["devices"], o["reproducible"], o["recompute"])
         if o["validation_split"] and validation is None:
             (x, y, sample_weight), validation = split(
                 self.keras, (x, y, sample_weight), o["validation_split"]
@@ -160,24 +159,24 @@ class Fit:
         if self.per_batch:
             names = ", ".join(type(x).__name__ for x in self.per_batch)
             c.tell(f"{names} may look at the weights in each step, so they are copied each time: slow")
-        self.per_epoch = self.o["steps_per_epoch"] or self.rows.steps()
         self.calls = self.keras.callbacks.CallbackList(
             callbacks, add_history=True, add_progbar=verbose != 0, verbose=1 if verbose == "auto" else verbose,
-            epochs=self.o["epochs"], steps=self.per_epoch, model=self.model,
+            epochs=self.o["epochs"], steps=self.o["steps_per_epoch"] or self.rows.steps(),
+            model=self.model,
         )  # fmt: skip
 
     def run(self):
         o, model, calls = self.o, self.model, self.calls
         model.stop_training, logs = False, {}
         began, steps, rows = time.monotonic(), 0, 0
-        self.of_all = self.rows.passes(o["steps_per_epoch"])
+        of_all = self.rows.passes(o["steps_per_epoch"])
         self.look(calls.on_train_begin)
         first = getattr(model, "_initial_epoch", None) or o["initial_epoch"]  # BackupAndRestore sets it
         for epoch in range(first, o["epochs"]):
             self.runs.metrics.reset()
             self.look(lambda: calls.on_epoch_begin(epoch))
             step = 0
-            for data in self.of_all if o["steps_per_epoch"] else self.rows.passes(None):
+            for data in of_all if o["steps_per_epoch"] else self.rows.passes(None):
                 self.look_at_batch(lambda: calls.on_train_batch_begin(step))
                 logs = self.runs.step(data)
                 self.look_at_batch(lambda: calls.on_train_batch_end(step, logs))
@@ -286,8 +285,9 @@ def fit_by_steps(model, x, y, sample_weight, callbacks, verbose, o):
 
 def evaluate_by_steps(model, x, y, sample_weight, callbacks, verbose, return_dict, o):
     keras = sys.modules["keras"]
-    strategy, tests = strategy_of(o["devices"], o["reproducible"]), None
+    strategy, tests = ctypes.c_void_p(), None
     try:
+        open_strategy(strategy, o["devices"], o["reproducible"])
         rows = Batches(keras, x, y, sample_weight, o["batch_size"], False, 0)
         tests = Tests(keras, model, rows, strategy, int(np.random.randint(2**31)))
         calls = keras.callbacks.CallbackList(

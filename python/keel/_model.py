@@ -16,6 +16,16 @@ def devices():
     return {d.name.decode(): d.description.decode() for d in info[: count.value]}
 
 
+def open_strategy(handle, devices, reproducible, recompute=False, micro_batch=0):
+    """Makes a keel_strategy of the options of a run. The caller destroys it, after a failure, too."""
+    check(lib.keel_strategy_create(ctypes.byref(handle), devices.encode() if devices else None))
+    if reproducible:
+        shards = c.SHARDS if reproducible is True else c.whole("reproducible", reproducible, 1)
+        check(lib.keel_strategy_reproducible(handle, shards))
+    lib.keel_strategy_recompute(handle, recompute)
+    check(lib.keel_strategy_micro_batch(handle, micro_batch))
+
+
 class Model:
     """A model of a .keras file. Not for two runs at a time; close() frees it, as does the end of `with`.
 
@@ -52,6 +62,24 @@ class Model:
 
     def load_weights(self, path):
         check(lib.keel_model_load_weights(self.handle, os.fsencode(path)))
+
+    def give_weights(self, keras, folder):
+        """A Keras model of the same layers gets what this one has, by way of a file in `folder`."""
+        path = os.path.join(folder, "now.weights.h5")
+        self.save_weights(path)
+        keras.load_weights(path)
+        os.remove(path)
+
+    def take_weights(self, keras, folder):
+        """And the other way round."""
+        path = os.path.join(folder, "set.weights.h5")
+        keras.save_weights(path)
+        self.load_weights(path)
+        os.remove(path)
+
+    def exclude_from_weight_decay(self, names):
+        array = (ctypes.c_char_p * len(names))(*(name.encode() for name in names))
+        check(lib.keel_model_exclude_from_weight_decay(self.handle, array, len(names)))
 
     def summary(self):
         text = ctypes.c_void_p()

@@ -1,14 +1,13 @@
 """The groups of a step (_steps.py) as one model of libkeel, of which functions call parts."""
 
 import contextlib
-import ctypes
 import os
 import tempfile
 
 from . import _library as c
 from ._branches import nodes_behind
 from ._folds import without_folds
-from ._library import check, lib
+from ._library import lib
 from ._model import Model
 from ._penalties import only_of
 from ._traced import make_names_unique
@@ -77,23 +76,13 @@ class Network:
         self.folder.cleanup()
 
     def exclude_from_weight_decay(self, variables):
-        names = [self.names[id(v)].encode() for v in variables]
-        if names:
-            array = (ctypes.c_char_p * len(names))(*names)
-            check(lib.keel_model_exclude_from_weight_decay(self.model.handle, array, len(names)))
-
-    # ---- weights ---------------------------------------------------------------------------------
+        if variables:
+            self.model.exclude_from_weight_decay([self.names[id(v)] for v in variables])
 
     def take_back(self):
         """Weights of libkeel's model become those of the caller's."""
-        path = os.path.join(self.folder.name, "now.weights.h5")
-        self.model.save_weights(path)
-        self.form.load_weights(path)
-        os.remove(path)
+        self.model.give_weights(self.form, self.folder.name)
 
     def give(self):
         """And the other way round."""
-        path = os.path.join(self.folder.name, "set.weights.h5")
-        self.form.save_weights(path)
-        self.model.load_weights(path)
-        os.remove(path)
+        self.model.take_weights(self.form, self.folder.name)

@@ -56,9 +56,4 @@ class Applied:
     def take_back(self, function, k):
         self.of._iterations.assign(self.count)
         for i, v in enumerate(self.states):
-            out = c.Tensor()
-            check(lib.keel_function_state(function, k, i, ctypes.byref(out)))
-            try:
-                v.assign(_rows.copied(out))
-            finally:
-                lib.keel_tensor_free(ctypes.byref(out))
+            v.assign(_rows.taken(lib.keel_function_state, function, k, i))

@@ -8,6 +8,7 @@ import contextlib
 import numpy as np
 
 from ._branches import node_of, nodes_behind
+from ._unsaved import replaced
 
 AFFINE = ("Add", "Subtract", "Multiply", "Divide", "TrueDivide", "Negative", "Cast")
 
@@ -79,16 +80,11 @@ def check(steps, asked, times):
 @contextlib.contextmanager
 def only_of(form, kept):
     """While a model is saved, it has the regularizers of these variables only, and none of activities."""
-    ids, put = {id(v) for v in kept}, []
-    for layer in form._flatten_layers():
+    ids = {id(v) for v in kept}
+
+    def is_left_out(layer, name, value):
         of_kept = [v.regularizer for v in layer._trainable_variables if id(v) in ids]
-        for name, value in vars(layer).items():
-            if name.endswith("_regularizer") and value is not None and not any(value is r for r in of_kept):
-                put.append((vars(layer), name, value))
-    for attributes, name, _ in put:
-        attributes[name] = None
-    try:
+        return name.endswith("_regularizer") and value is not None and not any(value is r for r in of_kept)
+
+    with replaced(form, is_left_out, None):
         yield
-    finally:
-        for attributes, name, value in put:
-            attributes[name] = value

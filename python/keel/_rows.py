@@ -65,6 +65,16 @@ def copied(t):
     return array
 
 
+def taken(function, *args):
+    """An array of the keel_tensor that a function of libkeel makes in its last argument."""
+    out = c.Tensor()
+    c.check(function(*args, ctypes.byref(out)))
+    try:
+        return copied(out)
+    finally:
+        c.lib.keel_tensor_free(ctypes.byref(out))
+
+
 def named(values, names, what):
     """Pairs of a name and a value: of a dict its keys, else the model's names in their order."""
     if values is None:

@@ -120,12 +120,9 @@ class Twin:
 
     def take_back(self):
         """Weights and optimizer of libkeel's model become those of the caller's."""
-        path = os.path.join(self.folder, "now.weights.h5")
-        self.model.save_weights(path)
-        self.form.load_weights(path)
+        self.model.give_weights(self.form, self.folder)
         if self.optimizer:
             self.optimizer.take_back()
-        os.remove(path)
         self.old, self.known = False, None
 
     def take_changes(self, weights):
@@ -144,10 +141,7 @@ class Twin:
         now = self.keras.get_weights()
         if all(same(a, b) for a, b in zip(now, self.known)):
             return
-        path = os.path.join(self.folder, "set.weights.h5")
-        self.form.save_weights(path)
-        self.model.load_weights(path)
-        os.remove(path)
+        self.model.take_weights(self.form, self.folder)
         self.known = [np.array(w) for w in now]
 
     def kind_of_outputs(self):

@@ -1,10 +1,9 @@
 """What a Keras model has in memory and its file has not: passed on besides, or refused."""
 
 import contextlib
-import ctypes
 
 from . import _library as c
-from ._library import check, lib
+from ._library import lib
 from ._traced import module_of
 
 
@@ -42,14 +41,25 @@ def whole_losses(keras):
 @contextlib.contextmanager
 def plain_initializers(keras, form):
     """While the model is saved, initializers of the caller's own are Keras's: the weights are there."""
-    put, of_keras = [], keras.initializers.Zeros()
-    for layer in form._flatten_layers():
-        for name, value in vars(layer).items():
-            own = callable(value) and not module_of(value).startswith("keras.")
-            if name.endswith("_initializer") and own:
-                put.append((vars(layer), name, value))
+    zeros = keras.initializers.Zeros()
+    is_own = lambda name, value: (
+        name.endswith("_initializer") and callable(value) and not module_of(value).startswith("keras.")
+    )
+    with replaced(form, lambda layer, name, value: is_own(name, value), zeros):
+        yield
+
+
+@contextlib.contextmanager
+def replaced(form, is_meant, by):
+    """While a model is saved, attributes of its layers with is_meant(layer, name, value) are `by`."""
+    put = [
+        (vars(layer), name, value)
+        for layer in form._flatten_layers()
+        for name, value in vars(layer).items()
+        if is_meant(layer, name, value)
+    ]
     for attributes, name, _ in put:
-        attributes[name] = of_keras
+        attributes[name] = by
     try:
         yield
     finally:
@@ -77,5 +87,4 @@ def exclude_from_weight_decay(keras, model):
             raise c.Unsupported(
                 f"weight '{path}' is excluded from weight decay, but Keel does not find it by its path"
             )
-    array = (ctypes.c_char_p * len(own))(*(name.encode() for name in own))
-    check(lib.keel_model_exclude_from_weight_decay(model.handle, array, len(own)))
+    model.exclude_from_weight_decay(own)
