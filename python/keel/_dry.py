@@ -3,29 +3,18 @@
 Layers are called in inference, and random numbers are the middle of what they may be."""
 
 import contextlib
-import inspect
 
 import numpy as np
 
 from . import _library as c
 from ._branches import middles, nodes_behind
-from ._patches import DRAWS, open_patches
-from ._steps import Asked, Slope, Update, told
+from ._patches import DRAWS, Patches, open_patches
+from ._steps import Asked, Draw, Slope, Update, told
 from ._traced import one_line
 
 
-def middle(keras, function, shape, args, kwargs):
-    """What a draw may be, in the middle."""
-    given = inspect.signature(function).bind(shape, *args, **kwargs)
-    given.apply_defaults()
-    of = given.arguments
-    value = of["mean"] if "mean" in of else (of["minval"] + (1 if of["maxval"] is None else of["maxval"])) / 2
-    dtype = of.get("dtype") or ("int32" if function.__name__ == "randint" else keras.config.floatx())
-    return keras.ops.cast(keras.ops.zeros(shape) + value, dtype)
-
-
 class Dry:
-    """The hand of a step that runs on numbers."""
+    """The recorder of a step that runs on numbers."""
 
     def __init__(self, keras):
         self.keras, self.asked, self.updates, self.last = keras, [], [], None
@@ -66,34 +55,24 @@ class Dry:
     def losses(self, layer, original):
         return original(layer)
 
-    @contextlib.contextmanager
-    def unassigned(self):
-        """Weights stay as they are where the step itself assigns to them."""
-        base = next(k for k in self.keras.Variable.__mro__[::-1] if "assign" in vars(k))
-        original = base.assign
-        base.assign = lambda v, value: self.assigned.append(value) if self.depth == 0 else original(v, value)
-        try:
-            yield
-        finally:
-            base.assign = original
-
     def drawn(self, function, shape, args, kwargs):
-        return middle(self.keras, function, shape, args, kwargs)
+        return Draw(self.keras, function, shape, args, kwargs).middle(shape[0])
 
     @contextlib.contextmanager
     def middles(self):
-        random, kept = self.keras.random, {name: getattr(self.keras.random, name) for name in DRAWS}
-        with middles(self.keras):
-            for name, function in kept.items():
-                setattr(
-                    random, name, lambda shape, *a, function=function, **k: self.drawn(function, shape, a, k)
-                )
+        """Random numbers are the middle of what they may be."""
+        own = {name: getattr(self.keras.random, name) for name in DRAWS}
+        with middles(self.keras), Patches() as patches:
+            for name, function in own.items():
+                drawn = lambda shape, *a, function=function, **k: self.drawn(function, shape, a, k)
+                patches.put(self.keras.random, name, drawn)
             yield
 
-    @contextlib.contextmanager
-    def in_inference(self):
-        layer_class = self.keras.layers.Layer
-        original = layer_class.__call__
+    def unmoved(self):
+        """Layers that the step calls are in inference, and weights that it sets stay as they are."""
+        patches, layer_class = Patches(), self.keras.layers.Layer
+        variable = next(k for k in self.keras.Variable.__mro__[::-1] if "assign" in vars(k))
+        call_of, assign_of = layer_class.__call__, variable.assign
 
         def call(layer, *args, **kwargs):
             if not self.depth:
@@ -102,15 +81,16 @@ class Dry:
                     kwargs["training"] = False
             self.depth += 1
             try:
-                return original(layer, *args, **kwargs)
+                return call_of(layer, *args, **kwargs)
             finally:
                 self.depth -= 1
 
-        layer_class.__call__ = call
-        try:
-            yield
-        finally:
-            layer_class.__call__ = original
+        def assign(v, value):
+            return self.assigned.append(value) if self.depth == 0 else assign_of(v, value)
+
+        patches.put(layer_class, "__call__", call)
+        patches.put(variable, "assign", assign)
+        return patches
 
 
 class Numbers:
@@ -135,8 +115,7 @@ class Numbers:
         if kind == "data":
             return ops.convert_to_tensor(self.data[what[0]])
         if kind == "drawn":
-            rows = len(self.data[0]) * self.steps.parts_of(t)
-            return middle(self.keras, what[0].function, (rows, *what[0].shape), what[0].args, what[0].kwargs)
+            return what[0].middle(len(self.data[0]) * self.steps.parts_of(t))
         if kind == "weight":
             return what[0].value
         if kind == "penalty":
@@ -170,7 +149,7 @@ def check(steps, data):
     of_graph = Numbers(steps, data)
     try:
         with contextlib.ExitStack() as opened:
-            for patches in (dry.middles(), dry.in_inference(), dry.unassigned(), open_patches(keras, dry)):
+            for patches in (dry.middles(), dry.unmoved(), open_patches(keras, dry)):
                 opened.enter_context(patches)
             steps.function(keras.tree.pack_sequence_as(steps.data, list(map(tensor, data))), dry)
     except c.Error:
@@ -179,14 +158,10 @@ def check(steps, data):
         steps.refuse(one_line(error))
     pairs = [(a.loss, b.loss) for a, b in zip(steps.asked, dry.asked)]
     pairs += [(a.value, value) for a, value in zip(steps.assigned, dry.assigned)]
-    for a, b in zip(steps.updates, dry.updates):
-        is_tensor = lambda s: isinstance(s, keras.KerasTensor)
-        pairs += [
-            (s, t)
-            for s, t in zip(*map(keras.tree.flatten, ((a.args, a.kwargs), (b.args, b.kwargs))))
-            if is_tensor(s)
-        ]
-    noted = lambda hand: (len(hand.asked), len(hand.updates), len(hand.assigned))
+    leaves = lambda update: keras.tree.flatten((update.args, update.kwargs))
+    given = [pair for a, b in zip(steps.updates, dry.updates) for pair in zip(leaves(a), leaves(b))]
+    pairs += [pair for pair in given if isinstance(pair[0], keras.KerasTensor)]
+    noted = lambda recorder: tuple(map(len, (recorder.asked, recorder.updates, recorder.assigned)))
     if noted(steps) != noted(dry):
         steps.refuse("it does not do the same in each step")
     narrow = any(layer.compute_dtype != keras.config.floatx() for layer in steps.model._flatten_layers())

@@ -34,7 +34,7 @@ def has_own_test(model):
 
 
 def step_of(model, trains):
-    """A function of data and a hand: the caller's own, or what Keras's does on each backend."""
+    """A function of data and a recorder: the caller's own, or what Keras's does on each backend."""
     name = "train_step" if trains else "test_step"
     if has_own(model, name):
         own = getattr(model, name)
@@ -44,11 +44,11 @@ def step_of(model, trains):
             )
         if hasattr(model, "zero_grad"):
             model.zero_grad()  # PyTorch's list of its parameters is made at the first call
-        return lambda data, hand: own(data)
-    return lambda data, hand: of_keras(model, data, hand, trains)
+        return lambda data, recorder: own(data)
+    return lambda data, recorder: of_keras(model, data, recorder, trains)
 
 
-def of_keras(model, data, hand, trains):
+def of_keras(model, data, recorder, trains):
     keras = sys.modules["keras"]
     x, y, weight = keras.utils.unpack_x_y_sample_weight(data)
     told = {"training": trains} if model._call_has_training_arg else {}
@@ -58,7 +58,7 @@ def of_keras(model, data, hand, trains):
     model._loss_tracker.update_state(loss, sample_weight=rows)
     if trains:
         weights = model.trainable_variables
-        asked = hand.of_loss(loss, weights)
+        asked = recorder.of_loss(loss, weights)
         model.optimizer.apply([Slope(asked, v) for v in weights], weights)
     return model.compute_metrics(x, y, y_pred, sample_weight=weight)
 

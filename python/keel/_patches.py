@@ -1,6 +1,6 @@
 """What is replaced while a step of the caller's runs: tapes, optimizers and metrics only note what is asked of them.
 
-A *hand* takes the notes: apply(optimizer, gradients, variables), updated(metric, *args, **kwargs),
+A *recorder* takes the notes: apply(optimizer, gradients, variables), updated(metric, *args, **kwargs),
 result(metric), losses(layer, original), set(call, what), drawn(function, shape, args, kwargs),
 is_symbolic(values); of tapes gradient(target, sources, tape), watch(tape, tensors), backward(loss), and in
 `tapes` those that record now."""
@@ -24,18 +24,18 @@ def kinds_of_metrics(kind):
     return list(dict.fromkeys(found))
 
 
-def open_patches(keras, hand):
+def open_patches(keras, recorder):
     """Until the Patches that it gives are closed."""
     patches = Patches()
     try:
         optimizer = next(k for k in keras.optimizers.Optimizer.__mro__ if "apply" in vars(k))
-        patches.put(optimizer, "apply", lambda o, grads, variables=None: hand.apply(o, grads, variables))
-        pairs = lambda o, pairs: hand.apply(o, *zip(*pairs))
+        patches.put(optimizer, "apply", lambda o, grads, variables=None: recorder.apply(o, grads, variables))
+        pairs = lambda o, pairs: recorder.apply(o, *zip(*pairs))
         patches.put(optimizer, "apply_gradients", pairs)
         for kind in kinds_of_metrics(keras.metrics.Metric):
             functions = {
-                "update_state": lambda metric, *args, **kwargs: hand.updated(metric, *args, **kwargs),
-                "result": lambda metric: hand.result(metric),
+                "update_state": lambda metric, *args, **kwargs: recorder.updated(metric, *args, **kwargs),
+                "result": lambda metric: recorder.result(metric),
             }
             for name, function in functions.items():
                 if name in vars(kind):
@@ -43,14 +43,14 @@ def open_patches(keras, hand):
         trainable = keras.layers.Layer.trainable
         fixed = property(
             trainable.fget,
-            lambda layer, value: hand.set(lambda: trainable.fset(layer, value), "trainable of a layer"),
+            lambda layer, value: recorder.set(lambda: trainable.fset(layer, value), "trainable of a layer"),
         )
         patches.put(keras.layers.Layer, "trainable", fixed)
         losses = keras.layers.Layer.losses.fget
-        patches.put(keras.layers.Layer, "losses", property(lambda layer: hand.losses(layer, losses)))
+        patches.put(keras.layers.Layer, "losses", property(lambda layer: recorder.losses(layer, losses)))
         of_backend = {"tensorflow": of_tensorflow, "torch": of_torch}.get(keras.backend.backend())
         if of_backend:
-            of_backend(keras, hand, patches)
+            of_backend(keras, recorder, patches)
         return patches
     except BaseException:
         patches.close()
@@ -63,35 +63,35 @@ def open_patches(keras, hand):
 class Tape:
     """In place of tf.GradientTape, with one of its own for tensors that have numbers."""
 
-    hand = of_numbers = None
+    recorder = of_numbers = None
 
     def __init__(self, persistent=False, watch_accessed_variables=True):
         self.tape = self.of_numbers(persistent=True)
 
     def __enter__(self):
         self.tape.__enter__()
-        self.hand.tapes.append(self)
+        self.recorder.tapes.append(self)
         return self
 
     def __exit__(self, *error):
-        self.hand.tapes.remove(self)
+        self.recorder.tapes.remove(self)
         return self.tape.__exit__(*error)
 
     def watch(self, tensors):
-        self.hand.watch(self.tape, tensors)
+        self.recorder.watch(self.tape, tensors)
 
     @contextlib.contextmanager
     def stop_recording(self):
-        kept = [t for t in self.hand.tapes if t is self]
-        self.hand.tapes = [t for t in self.hand.tapes if t is not self]
+        kept = [t for t in self.recorder.tapes if t is self]
+        self.recorder.tapes = [t for t in self.recorder.tapes if t is not self]
         with self.tape.stop_recording():
             yield
-        self.hand.tapes += kept
+        self.recorder.tapes += kept
 
     def gradient(self, target, sources, output_gradients=None, unconnected_gradients=None):
         if output_gradients is not None:
             raise ValueError("a tape gets output_gradients")
-        return self.hand.gradient(target, sources, self)
+        return self.recorder.gradient(target, sources, self)
 
 
 # Functions of TensorFlow that steps use beside keras.ops, and what is the same there.
@@ -105,19 +105,21 @@ NAMES = {
 }  # fmt: skip
 
 
-def of_tensorflow(keras, hand, patches):
+def of_tensorflow(keras, recorder, patches):
     import tensorflow as tf
 
     def put(where, name, ours):
         original = getattr(where, name)
-        known = lambda a, k: hand.is_symbolic((a, k))
+        known = lambda a, k: recorder.is_symbolic((a, k))
         patches.put(where, name, lambda *a, **k: ours(original, a, k) if known(a, k) else original(*a, **k))
 
     def of_ops(name):
         return lambda _, args, kwargs: getattr(keras.ops, name)(*args, **kwargs)
 
     patches.put(
-        tf, "GradientTape", type("GradientTape", (Tape,), {"hand": hand, "of_numbers": tf.GradientTape})
+        tf,
+        "GradientTape",
+        type("GradientTape", (Tape,), {"recorder": recorder, "of_numbers": tf.GradientTape}),
     )
     for name, same in NAMES.items():
         put(tf, name, of_ops(same))
@@ -129,22 +131,22 @@ def of_tensorflow(keras, hand, patches):
         patches.put(
             variable,
             name,
-            lambda v, *a, original=original, **k: hand.set(
+            lambda v, *a, original=original, **k: recorder.set(
                 lambda: original(v, *a, **k), "a variable of TensorFlow: use those of Keras"
             ),
         )
     for name in ("normal", "uniform"):
         original = getattr(tf.random, name)
-        drawn = lambda shape, *a, original=original, **k: hand.drawn(original, shape, a, k)
+        drawn = lambda shape, *a, original=original, **k: recorder.drawn(original, shape, a, k)
         patches.put(tf.random, name, drawn)
 
 
 # ---- PyTorch --------------------------------------------------------------------------------------
 
 
-def of_torch(keras, hand, patches):
+def of_torch(keras, recorder, patches):
     import torch
 
-    patches.put(torch.Tensor, "backward", lambda loss, *_, **__: hand.backward(loss))
-    keras.KerasTensor.backward = lambda loss, *_, **__: hand.backward(loss)
+    patches.put(torch.Tensor, "backward", lambda loss, *_, **__: recorder.backward(loss))
+    keras.KerasTensor.backward = lambda loss, *_, **__: recorder.backward(loss)
     patches.callback(delattr, keras.KerasTensor, "backward")

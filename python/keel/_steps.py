@@ -10,11 +10,12 @@ import inspect
 
 from . import _library as c
 from . import _penalties
-from ._assigned import Assigned, put_operators
+from ._assigned import Assigned
 from ._branches import nodes_behind
 from ._folds import has_rows
-from ._ops import Rows, known
+from ._ops import Rows
 from ._patches import DRAWS, open_patches
+from ._step_rows import rows_of_step
 from ._traced import Tracer, one_line
 
 
@@ -71,13 +72,35 @@ class Update:
 
 
 class Draw:
-    """Random numbers for some rows, by a function of Keras or TensorFlow."""
+    """Random numbers for some rows, by a function of Keras or TensorFlow. shape: with the dim of the rows."""
 
-    def __init__(self, function, shape, args, kwargs):
-        self.function, self.shape, self.args, self.kwargs = function, shape, args, kwargs
+    def __init__(self, keras, function, shape, args, kwargs):
+        self.keras, self.function, self.shape, self.args, self.kwargs = (
+            keras,
+            function,
+            shape[1:],
+            args,
+            kwargs,
+        )
+        given = inspect.signature(function).bind(shape, *args, **kwargs)
+        given.apply_defaults()
+        self.given = given.arguments
+        whole = function.__name__ == "randint"
+        dtype = self.given.get("dtype") or ("int32" if whole else keras.config.floatx())
+        self.dtype = keras.backend.standardize_dtype(dtype)
 
     def __call__(self, rows):
         return self.function((rows, *self.shape), *self.args, **self.kwargs)
+
+    def middle(self, rows):
+        """What the numbers may be, in the middle."""
+        if "mean" in self.given:
+            value = self.given["mean"]
+        else:
+            most = self.given["maxval"]
+            value = (self.given["minval"] + (1 if most is None else most)) / 2
+        ops = self.keras.ops
+        return ops.cast(ops.zeros((rows, *self.shape)) + value, self.dtype)
 
 
 class StepTracer(Tracer):
@@ -102,7 +125,7 @@ class StepTracer(Tracer):
 
 
 class Steps:
-    """What a step does, as a hand of its patches. function(data, hand): the step; data: arrays in its structure."""
+    """What a step does: a recorder of its patches. function(data, recorder): the step; data: arrays in its structure."""
 
     def __init__(self, keras, model, function, data):
         self.keras, self.model, self.function, self.data = keras, model, function, data
@@ -134,7 +157,7 @@ class Steps:
                 opened.enter_context(tracer.watched(self.model))
                 opened.enter_context(tracer.open())
                 opened.enter_context(open_patches(self.keras, self))
-                opened.enter_context(self.rows())
+                opened.enter_context(rows_of_step(self, self.random))
                 return self.function(data, self)
         except c.Error:
             raise
@@ -256,7 +279,7 @@ class Steps:
             self.refuse("it takes rows apart elsewhere than where they were joined")
         return found[0] if len(found) == 1 else self.joined(found)
 
-    # ---- the hand --------------------------------------------------------------------------------
+    # ---- the recorder --------------------------------------------------------------------------------
 
     def watch(self, tape, tensors):
         pass
@@ -311,10 +334,11 @@ class Steps:
 
     def losses(self, layer, _):
         """What calls have added by add_loss, and a number that stands for what the regularizers of weights give."""
-        for part in layer._flatten_layers():
+        parts = layer._flatten_layers()
+        for part in parts:
             if getattr(part, "activity_regularizer", None) is not None:
                 self.refuse(f"it adds what the activity_regularizer of '{part.name}' gives to the loss")
-        within = {id(part) for part in layer._flatten_layers()}
+        within = {id(part) for part in parts}
         terms = [self.keras.ops.mean(t) for adds, t in self.added if id(adds) in within]
         variables = _penalties.regularized(layer)
         if variables:
@@ -338,7 +362,7 @@ class Steps:
             self.refuse(f"it sets {what}")
         return call()
 
-    def assign(self, variable, value, _):
+    def assign(self, variable, value):
         if not isinstance(value, self.keras.KerasTensor):
             self.refuse(f"it assigns to '{variable.path}' what is not made of weights alone")
         self.assigned.append(Assigned(variable, value, len(self.asked)))
@@ -349,109 +373,8 @@ class Steps:
         rows = shape[0] if len(shape) and isinstance(shape[0], Rows) else None
         if rows is None:
             self.refuse("it draws random numbers that are not of its rows")
-        draw = Draw(function, shape[1:], args, kwargs)
-        whole = function is self.random["randint"]
-        dtype = inspect.signature(function).bind(shape, *args, **kwargs).arguments.get("dtype")
-        dtype = self.keras.backend.standardize_dtype(
-            dtype or ("int32" if whole else self.keras.config.floatx())
-        )
-        return self.input(shape, dtype, "drawn", draw, parts=rows.factor)
-
-    # ---- the number of rows ----------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def rows(self):
-        """What a step makes of the number of its rows, which is not known, and of rows themselves."""
-        random, ops, tensor, kept = self.keras.random, self.keras.ops, self.keras.KerasTensor, []
-
-        def put(where, name, function):
-            kept.append((where, name, getattr(where, name)))
-            setattr(where, name, function(getattr(where, name)))
-
-        def draw(original):
-            def of(of_layer):
-                own = lambda: self.tracer.is_step() and self.tracer.branches.layer is None
-                return lambda shape, *a, **k: (
-                    self.drawn(original, tuple(shape), a, k) if own() else of_layer(shape, *a, **k)
-                )
-
-            return of
-
-        def fill(original):
-            def filled(shape, *args, **kwargs):
-                dims = known(tuple(shape) if isinstance(shape, (list, tuple)) else (shape,))
-                if not dims or not isinstance(dims[0], Rows):
-                    return original(shape, *args, **kwargs)
-                rows = self.tracer.in_each_row(original((1, *dims[1:]), *args, **kwargs), dims)
-                return rows if dims[0].factor == 1 else self.joined([rows] * dims[0].factor)
-
-            return filled
-
-        def join(original):
-            def concatenate(xs, axis=-1):
-                of_rows = all(isinstance(t, self.keras.KerasTensor) and has_rows(t) for t in xs)
-                own = axis == 0 and of_rows and self.tracer.is_step()
-                return self.joined(list(xs)) if own else original(xs, axis)
-
-            return concatenate
-
-        def split(original):
-            def of(x, parts, axis=0):
-                own = (
-                    axis == 0
-                    and isinstance(x, self.keras.KerasTensor)
-                    and has_rows(x)
-                    and self.tracer.is_step()
-                )
-                if not own or not isinstance(parts, int):
-                    return original(x, parts, axis)
-                each = self.parts_of(self.cut(x)) // parts
-                return [self.parted(x, k * each, each) for k in range(parts)]
-
-            return of
-
-        def item(original):
-            def of(t, key):
-                ends = (key.start, key.stop) if isinstance(key, slice) and key.step is None else ()
-                if not any(isinstance(e, Rows) for e in ends):
-                    return original(t, key)
-                first = ends[0].factor if isinstance(ends[0], Rows) else 0
-                stop = ends[1].factor if isinstance(ends[1], Rows) else self.parts_of(self.cut(t))
-                return self.parted(t, first, stop - first)
-
-            return of
-
-        def told_rows(original):
-            def of(x, *args, **kwargs):
-                if isinstance(x, Rows):
-                    self.refuse("it computes with the number of its rows, which devices do not have")
-                return original(x, *args, **kwargs)
-
-            return of
-
-        def assign(original):
-            def of(v, value):
-                return self.assign(v, value, original) if self.tracer.is_step() else original(v, value)
-
-            return of
-
-        for name, original in self.random.items():
-            put(random, name, draw(original))
-        operators = lambda where, name, function: put(where, name, lambda _: function)
-        variable = put_operators(self.keras, self.weight, operators)
-        put(variable, "assign", assign)
-        for name in ("zeros", "ones", "full"):
-            put(ops, name, fill)
-        for name in ("cast", "convert_to_tensor"):
-            put(ops, name, told_rows)
-        put(ops, "concatenate", join)
-        put(ops, "split", split)
-        put(tensor, "__getitem__", item)
-        try:
-            yield
-        finally:
-            for where, name, value in kept[::-1]:
-                setattr(where, name, value)
+        draw = Draw(self.keras, function, shape, args, kwargs)
+        return self.input(shape, draw.dtype, "drawn", draw, parts=rows.factor)
 
 
 GRAD = object()  # in place of a tape: PyTorch's
