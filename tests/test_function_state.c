@@ -602,7 +602,7 @@ static keel_status prepare_and_go_on(keel_strategy *s, learner *l, keel_function
     return st < 0 ? st : keel_strategy_run(s, *f, in, 2);
 }
 
-/* By how much a step of AdamW with another rate of decay leaves another weight. */
+/* How far a step of AdamW with decay leaves a number of the kernel from a step without. */
 static float decayed_by(const char *weight, bool excluded)
 {
     float first[2];

@@ -175,6 +175,12 @@ typedef struct place {
     int weight;
 } place;
 
+/* A model that is read from its configuration alone has no states yet, so nothing is moved. */
+static bool is_moved_by(const keel_model_compiled *c, int weight, int optimizer)
+{
+    return c->moved_by && c->moved_by[weight] == optimizer;
+}
+
 /* The places of all slots of an optimizer in the order of the file: *out [*n], to free by
  * keel_free. scaled: it is inside a LossScaleOptimizer, where Keras leaves out what an optimizer
  * has not made by add_variable: marks, and a number that it keeps. */
@@ -249,7 +255,7 @@ static bool is_built(const keel_model *m, const keel_model_compiled *c, int opti
 {
     if (!c->multi) return true;
     for (int w = 0; w < m->n_weight; w++)
-        if (m->weight[w].trainable && c->moved_by[w] == optimizer) return true;
+        if (m->weight[w].trainable && is_moved_by(c, w, optimizer)) return true;
     return false;
 }
 
