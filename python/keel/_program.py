@@ -101,7 +101,7 @@ class Program:
         of = lambda number: [a for a in asked if a.stage == number]
         self.stages = [Stage(self.network, s, of(s), self.optimizers, seed) for s in range(count)]
         self.plan()
-        self.check_needed()
+        self.check_statistics()
         for stage in self.stages:
             self.find_same(stage)
             if stage.like is stage:
@@ -187,11 +187,16 @@ class Program:
         given = what[0] if kind == "joined" else what if kind == "slope" else []
         return [tuple(what)] if kind == "group" else [g for s in given for g in self.groups_of(s)]
 
-    def check_needed(self):
-        """A call whose results nobody needs would move its statistics in Keras, and is not made here."""
+    def check_statistics(self):
+        """Of calls in training that move statistics: of all rows at once, and also where nobody needs the results."""
         for g in self.steps.groups:
-            moves = g.layer is not None and g.training and learns_by_calls(self.steps.keras, g.layer)
-            if moves and not any(id(g) in stage.here for stage in self.stages):
+            if g.layer is None or not g.training or not learns_by_calls(self.steps.keras, g.layer):
+                continue
+            if g.parts > 1:
+                self.steps.refuse(
+                    f"'{g.layer.name}' takes statistics of rows that were joined: call it on each"
+                )
+            if not any(id(g) in stage.here for stage in self.stages):
                 self.steps.refuse(f"it calls '{g.layer.name}' in training, and takes nothing of it")
 
     def find_same(self, stage):

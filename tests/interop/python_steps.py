@@ -812,6 +812,18 @@ def what_a_step_does_that_keel_cannot_is_refused():
         (lambda m, data: None, "no optimizer gets gradients"),
     ]:
         fails(keel.Unsupported, lambda: keel.fit(of(train_step), rows(), verbose=0), *parts)
+
+    class Mixed(Normalized):
+        def train_step(self, data):
+            with tf.GradientTape() as tape:
+                fake = self.generator(self.noise(data), training=True)
+                says = self.discriminator(ops.concatenate([fake, data], axis=0), training=True)
+                loss = ops.mean(says)
+            weights = self.discriminator.trainable_variables
+            self.d_optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
+            return self.tracked(loss)
+
+    fails(keel.Unsupported, lambda: keel.fit(compiled(Mixed)(), rows(), verbose=0), "statistics", "joined")
     for option in [{"end": "drop"}, {"class_weight": {0: 1.0}}, {"float32": "fast"}, {"micro_batch": 4}]:
         fails(
             keel.Unsupported,
