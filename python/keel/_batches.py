@@ -24,12 +24,17 @@ class Batches:
             self.first = self.flat(self.structure)
             return
         if x is None or isinstance(x, _rows.Rows) or hasattr(x, "handle"):
-            raise c.Unsupported("a step of one's own takes arrays, a PyDataset, or what gives batches")
+            raise c.Unsupported(
+                "a model with a step of its own takes arrays, a PyDataset, or what gives batches"
+            )
         self.structure = keras.utils.pack_x_y_sample_weight(x, y, weight)
         self.arrays = self.flat(self.structure)
         self.rows = len(self.arrays[0])
         if not self.rows or any(len(a) != self.rows for a in self.arrays):
-            raise c.ArgumentError(f"arrays of {[len(a) for a in self.arrays]} rows")
+            counts = ", ".join(str(len(a)) for a in self.arrays)
+            raise c.ArgumentError(
+                f"x, y and sample_weight have {counts} rows: give as many of each, and some"
+            )
         self.first = [a[: self.batch_size] for a in self.arrays]
 
     def first_of(self, source):
@@ -44,7 +49,7 @@ class Batches:
     def flat(self, batch):
         arrays = [_rows.as_array(a, "a batch") for a in self.keras.tree.flatten(batch)]
         if any(a.dtype.kind in "OUS" for a in arrays):
-            raise c.Unsupported("texts in a step of one's own")
+            raise c.Unsupported("a model with a step of its own takes no texts: make numbers of them before")
         real = self.keras.config.floatx()
         return [np.ascontiguousarray(a, real) if a.dtype.kind == "f" else a for a in arrays]
 

@@ -120,11 +120,11 @@ class Fit:
             raise c.ArgumentError(f"model '{model.name}' is not compiled: call its compile() first")
         if hasattr(getattr(model, "optimizer", None), "inner_optimizer"):
             raise c.Unsupported(
-                "an optimizer that scales the loss (mixed_float16), of a model with a step of its own"
+                "a model with a step of its own takes no optimizer that scales the loss (mixed_float16)"
             )
         for name, default in NOT_OF_STEPS.items():
             if o[name] != default:
-                raise c.Unsupported(f"{name}, of a model with a step of its own")
+                raise c.Unsupported(f"a model with a step of its own takes no {name}")
         if getattr(model, "run_eagerly", False) and self.keras.backend.backend() == "tensorflow":
             c.tell(
                 "run_eagerly runs a step's Python code each time in Keras; Keel runs it once, before the first step"
@@ -153,7 +153,9 @@ class Fit:
     def open_callbacks(self, callbacks, verbose):
         callbacks = [] if callbacks is None else callbacks if isinstance(callbacks, list) else [callbacks]
         if any(isinstance(x, str) for x in callbacks):
-            raise c.Unsupported("Keel's own callbacks, of a model with a step of its own: give Keras's")
+            raise c.Unsupported(
+                "a model with a step of its own takes none of Keel's own callbacks: give Keras's"
+            )
         self.per_batch = [x for x in callbacks if looks(x, "batch")]
         self.looking = [x for x in callbacks if looks(x, "epoch")]
         if self.per_batch:
