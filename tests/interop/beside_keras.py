@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import keras
 import numpy as np
 from keras import callbacks as kc
-from keras import layers
+from keras import layers, ops
 
 import keel
 
@@ -43,6 +43,22 @@ def mlp(optimizer="adam", **compile):
     )
     m.compile(optimizer, **{"loss": SPARSE, "metrics": ["accuracy"], **compile})
     return m
+
+
+def functional(kind):
+    """Of a subclass of keras.Model."""
+    i = layers.Input((9,))
+    h = layers.Dense(16, "relu")(i)
+    h = layers.BatchNormalization()(h)
+    return kind(i, layers.Dense(4, "softmax")(h))
+
+
+class OwnLoss(keras.Model):
+    """With a loss of its own in Keras's step."""
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        picked = ops.one_hot(ops.cast(y, "int32"), 4)
+        return ops.mean(ops.sum(ops.square(picked - y_pred), axis=-1)) + 0.1 * ops.mean(ops.square(y_pred))
 
 
 def two_by_two(outputs=list, **compile):

@@ -9,7 +9,20 @@ import sys
 import tempfile
 import warnings
 
-from beside_keras import ALLOWED, ROWS, STATE_ALLOWED, Batches, case, close, fails, labels, rows, run_cases
+from beside_keras import (
+    ALLOWED,
+    ROWS,
+    STATE_ALLOWED,
+    Batches,
+    OwnLoss,
+    case,
+    close,
+    fails,
+    functional,
+    labels,
+    rows,
+    run_cases,
+)
 import keras
 import numpy as np
 import tensorflow as tf
@@ -275,13 +288,6 @@ class Own(keras.Model):
         return {m.name: m.result() for m in self.metrics}
 
 
-def functional(kind):
-    i = layers.Input((9,))
-    h = layers.Dense(16, "relu")(i)
-    h = layers.BatchNormalization()(h)
-    return kind(i, layers.Dense(4, "softmax")(h))
-
-
 class Averaged(Tracked):
     """A teacher whose weights are moving averages of the student's, and a copy that nobody calls."""
 
@@ -338,12 +344,6 @@ def a_step_around_keras_s():
         return m
 
     both(make, lambda: (rows(), labels()))
-
-
-class OwnLoss(keras.Model):
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        picked = ops.one_hot(ops.cast(y, "int32"), 4)
-        return ops.mean(ops.sum(ops.square(picked - y_pred), axis=-1)) + 0.1 * ops.mean(ops.square(y_pred))
 
 
 @case

@@ -6,7 +6,7 @@ KERAS_BACKEND=torch torch_steps.py [NAME...]
 
 import sys
 
-from beside_keras import case, close, fails, labels, rows, run_cases
+from beside_keras import OwnLoss, case, close, fails, functional, labels, rows, run_cases
 import keras
 import torch
 from keras import layers, ops
@@ -25,12 +25,6 @@ def both(make, *data):
         close(g.history[name], h.history[name], name)
     for a, b in zip(mine.weights, theirs.weights):
         close(a, b, a.path)
-
-
-def functional(kind):
-    i = layers.Input((9,))
-    h = layers.BatchNormalization()(layers.Dense(16, "relu")(i))
-    return kind(i, layers.Dense(4, "softmax")(h))
 
 
 def learn(model, loss, weights, optimizer):
@@ -55,11 +49,6 @@ class Own(keras.Model):
             else:
                 metric.update_state(y, y_pred)
         return {m.name: m.result() for m in self.metrics}
-
-
-class OwnLoss(keras.Model):
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        return ops.mean(ops.sum(ops.square(ops.one_hot(ops.cast(y, "int32"), 4) - y_pred), axis=-1))
 
 
 @case
