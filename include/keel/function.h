@@ -82,12 +82,13 @@ void keel_function_destroy(keel_function *f);
 
 /* ---- in a step: values ----------------------------------------------------------------------- */
 
-/* An input, by its name.
+/* An input, by its name; and the dims of its rows, of which a function may leave some open.
  *
  * Returns  KEEL_OK; KEEL_EARG: no such input; KEEL_ENOMEM
  * Owns     nothing changes hands
  * Threads  that of the trace */
 keel_status keel_trace_input(keel_trace *t, const char *name, keel_traced *out);
+keel_status keel_trace_input_shape(keel_trace *t, const char *name, keel_shape *out);
 
 /* What a step knows of itself. Each is a number for every row, of shape (). */
 typedef enum keel_fact {
@@ -183,7 +184,7 @@ keel_status keel_trace_call(keel_trace *t, const char *layer, const keel_arg *ar
  * Source   Keras on TensorFlow: tape.gradient(y, x) inside of another tape */
 keel_status keel_trace_gradient_of(keel_trace *t, keel_traced y, keel_traced x, keel_traced *out);
 
-/* ---- in a step: losses ----------------------------------------------------------------------- */
+/* ---- in a step: losses; those that compare rows with each other are in keel/whole_loss.h ----- */
 
 enum { KEEL_UNWEIGHTED = -1 };
 

@@ -18,6 +18,7 @@
 #include <keel/status.h>
 #include <keel/tensor.h>
 #include <keel/train.h>
+#include <keel/whole_loss.h>
 
 #define KEEL_VERSION "0.1.0"
 

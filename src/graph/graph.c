@@ -46,6 +46,7 @@ void keel_graph_destroy(keel_graph *g)
     keel_free(g->spectral);
     for (int i = 0; i < g->n_carried; i++) keel_free(g->carried[i].name);
     keel_free(g->carried);
+    keel_free(g->wanted);
     keel_free(g);
 }
 
@@ -76,6 +77,13 @@ keel_status keel_graph_input(keel_graph *g, const keel_spec *spec, keel_value *o
     KEEL_TRY(keel_shape_check(&spec->shape, keel_dtype_size(spec->dtype)));
     KEEL_TRY(add_value(g, spec, -1, g->n_input, out));
     g->n_input++;
+    return KEEL_OK;
+}
+
+keel_status keel_graph_want(keel_graph *g, int input)
+{
+    KEEL_TRY(reserve((void **)&g->wanted, g->n_wanted, sizeof *g->wanted));
+    g->wanted[g->n_wanted++] = input;
     return KEEL_OK;
 }
 

@@ -84,6 +84,7 @@ struct keel_graph {
     int64_t batch; /* rows of each step; -1: any number */
     int n_carried;
     keel_graph_carried *carried;
+    int n_wanted, *wanted; /* inputs whose gradient is read after a run */
     /* set by whoever emits, read when a node is added */
     const char *layer;
     uint16_t stream;
@@ -118,6 +119,7 @@ keel_status keel_graph_carry(keel_graph *g, const keel_shape *shape, int number,
 keel_status keel_graph_carry_end(keel_graph *g, keel_value begin, keel_value end);
 
 keel_value keel_graph_input_value(const keel_graph *g, int input); /* the value of input i */
+keel_status keel_graph_want(keel_graph *g, int input); /* its gradient is read after a run */
 
 /* What a new node is made of; everything is copied. */
 typedef struct keel_node_parts {

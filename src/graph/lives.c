@@ -105,6 +105,10 @@ static void find(keel_lives *l, const bool *is_read, const keel_value *outputs, 
         touch(l, keel_life_of_grad(l, l->g->node[i].out[0]), s->n_instruction, true);
     }
     for (int i = 0; i < n_output; i++) touch(l, outputs[i], s->n_instruction, true);
+    for (int i = 0; i < l->g->n_wanted; i++) {
+        const keel_value v = keel_graph_input_value(l->g, l->g->wanted[i]);
+        if (s->has_grad[v]) touch(l, keel_life_of_grad(l, v), s->n_instruction, true);
+    }
 }
 
 /* ---- sharing ---------------------------------------------------------------------------------

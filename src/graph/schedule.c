@@ -81,9 +81,12 @@ static bool has_trainable(const maker *m, const keel_graph_node *n)
     return false;
 }
 
-/* A value needs a gradient if a trainable weight lies before it. */
+/* A value needs a gradient if a trainable weight lies before it, or an input whose gradient is
+ * wanted. */
 static void find_needs(maker *m)
 {
+    for (int i = 0; m->g->backward && i < m->g->n_wanted; i++)
+        m->s.needs_grad[keel_graph_input_value(m->g, m->g->wanted[i])] = true;
     for (int i = 0; i < m->g->n_node; i++) {
         const keel_graph_node *n = &m->g->node[i];
         bool need = has_trainable(m, n);

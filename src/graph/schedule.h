@@ -49,7 +49,8 @@ typedef struct keel_schedule {
     int n_instruction, n_segment, n_order;
     keel_instruction *instruction;
     keel_segment *segment;
-    bool *needs_grad; /* [n_value] a trainable weight lies before it */
+    bool *needs_grad; /* [n_value] a trainable weight lies before it, or a wanted input; or it is
+                         one */
     bool *has_grad;   /* [n_value] and a loss lies behind it: its gradient is written */
     bool *reached;    /* [n_variable] it is trainable, and some node writes its gradient */
     bool **in_adds;   /* [n_node][n_in] as the backward call of the node is bound */

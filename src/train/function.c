@@ -6,6 +6,7 @@
 #include "model/lend.h"
 #include "train/run_memory.h"
 #include "train/together.h"
+#include "train/whole_loss.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -251,7 +252,9 @@ static keel_status check_memory(keel_function *f, int64_t rows)
     const keel_bound *ignored;
     KEEL_TRY(keel_program_bind(keel_function_scored(f)->program, rows, &ignored));
     KEEL_TRY(keel_program_ready(keel_function_scored(f)->program));
-    const int64_t n = keel_arenas_bytes(f->trainer->arenas);
+    KEEL_TRY(keel_wholes_prepare(&f->planned[f->at].trace, rows));
+    const int64_t n =
+        keel_arenas_bytes(f->trainer->arenas) + keel_wholes_bytes(&f->planned[f->at].trace);
     if (n <= f->arenas) return KEEL_OK;
     KEEL_TRY(
         keel_run_memory_check(&(keel_run_memory){ .what = "function", .steps = n - f->arenas }));
@@ -294,6 +297,7 @@ static keel_status run(keel_function *f, keel_strategy *s, const keel_tensor *in
     if (s->comm) b.contents = keel_function_contents(f, inputs, n);
     for (int i = 0; i < n; i++) b.field[i] = inputs[i].data;
     for (int i = 0; i < KEEL_FACT_COUNT; i++) b.field[n + i] = f->fact[i];
+    keel_wholes_begin(&f->planned[f->at].trace, &b);
     KEEL_TRY(step(f, &b));
     keel_scored_read(keel_function_scored(f), f->trainer->bound, &f->score);
     keep_weights(f);

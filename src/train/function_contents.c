@@ -2,6 +2,7 @@
  * rows are not known to be the same, and weights that drift apart would not be seen otherwise. */
 #include "base/hash.h"
 #include "train/function.h"
+#include "train/whole_loss.h"
 #include <string.h>
 
 static void mix(uint64_t *sum, const void *data, size_t n_bytes)
@@ -57,7 +58,8 @@ static void mix_states(uint64_t *sum, const keel_updater *u)
 uint64_t keel_function_contents(const keel_function *f, const keel_tensor *inputs, int n)
 {
     const keel_trainer *t = f->trainer;
-    uint64_t sum = f->planned[f->at].contents;
+    const uint64_t of_losses = keel_wholes_contents(&f->planned[f->at].trace);
+    uint64_t sum = f->planned[f->at].contents ^ of_losses;
     mix_number(&sum, (int64_t)f->o.seed);
     mix_number(&sum, (int64_t)f->first_row);
     mix_number(&sum, t->strategy->compress);

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/plural.h"
 #include "graph/derive.h"
+#include "train/whole_loss.h"
 #include <string.h>
 
 /* After the first failure every call fails with its text. */
@@ -78,14 +79,37 @@ keel_status keel_trace_input(keel_trace *t, const char *name, keel_traced *out)
     BEGIN(t);
     for (int i = 0; i < t->options->n_input; i++)
         if (!strcmp(t->input[i].path, name)) return end(t, keel_trace_field(t, i, out));
-    return end(t, keel_fail(KEEL_EARG, "the function has no input '%s'", name));
+    return end(t, keel_fail(KEEL_EARG, "the %s has no input '%s'",
+                            t->within ? "loss of all rows" : "function", name));
 }
+
+keel_status keel_trace_input_shape(keel_trace *t, const char *name, keel_shape *out)
+{
+    BEGIN(t);
+    for (int i = 0; i < t->options->n_input; i++)
+        if (!strcmp(t->input[i].path, name)) {
+            *out = t->input[i].shape;
+            return KEEL_OK;
+        }
+    return end(t, keel_fail(KEEL_EARG, "the %s has no input '%s'",
+                            t->within ? "loss of all rows" : "function", name));
+}
+
+static const char *const fact_name[] = {
+    "KEEL_FACT_ROWS",   "KEEL_FACT_WEIGHTS",      "KEEL_FACT_ROW",
+    "KEEL_FACT_DEVICE", "KEEL_FACT_DEVICE_FIRST", "KEEL_FACT_DEVICE_ROWS",
+};
 
 keel_status keel_trace_fact(keel_trace *t, keel_fact fact, keel_traced *out)
 {
     BEGIN(t);
     if ((unsigned)fact > KEEL_FACT_DEVICE_ROWS)
         return end(t, keel_fail(KEEL_EARG, "a step has no fact %d", (int)fact));
+    if (t->within)
+        return end(t, keel_fail(KEEL_EUNSUP,
+                                "%s in a loss of all rows, which has one row: give it the fact as "
+                                "a value",
+                                fact_name[fact]));
     return end(t, keel_trace_field(t, t->options->n_input + (int)fact, out));
 }
 
@@ -131,6 +155,11 @@ static keel_status check_model(const keel_trace *t, const keel_model *m, int n_i
     if (m->n_input != n_in)
         return keel_fail(KEEL_EARG, "the model '%s' has %d input%s, and is called with %d", m->name,
                          m->n_input, keel_s(m->n_input), n_in);
+    if (t->within && m->n_weight > 0)
+        return keel_fail(KEEL_EUNSUP,
+                         "the model '%s' has weights: call it outside of the loss of all rows, and "
+                         "give its outputs to that",
+                         m->name);
     if (m->compute == KEEL_FLOAT16)
         return keel_fail(KEEL_EUNSUP,
                          "the model '%s' is of mixed_float16, whose loss is scaled; a function "
@@ -402,6 +431,37 @@ keel_status keel_trace_mean(keel_trace *t, keel_traced value, keel_traced weight
     return end(t, add_loss(t, NULL, (keel_traced[]){ value, -1, weight }, out));
 }
 
+static keel_status add_whole_loss(keel_trace *t, const keel_whole_loss *loss, keel_scalar *out)
+{
+    keel_value row = -1;
+    keel_traced in = -1;
+    if (t->within)
+        return keel_fail(KEEL_EUNSUP, "a loss of all rows in the step of another: call it outside");
+    KEEL_TRY(check_values(t, loss->value, loss->n));
+    KEEL_TRY(add_loss(t, NULL, (keel_traced[]){ loss->value[0], -1, KEEL_UNWEIGHTED }, out));
+    keel_traced_loss *l = &t->loss[*out];
+    KEEL_TRY(keel_whole_create(&l->whole, t, loss, &row));
+    KEEL_TRY(put_values(t, &row, NULL, 1, &in));
+    l->prediction = in;
+    return KEEL_OK;
+}
+
+keel_status keel_trace_whole_loss(keel_trace *t, const keel_whole_loss *loss, keel_scalar *out)
+{
+    BEGIN(t);
+    if (!loss || loss->n < 1)
+        return end(t, keel_fail(KEEL_EARG, "a loss of all rows needs values"));
+    return end(t, add_whole_loss(t, loss, out));
+}
+
+/* The gradients of a loss of all rows are those of the step that calls it. */
+static keel_status check_outer(const keel_trace *t, const char *what)
+{
+    if (!t->within) return KEEL_OK;
+    return keel_fail(KEEL_EARG, "the step of a loss of all rows %s, which is for the outer step",
+                     what);
+}
+
 static keel_status watch(const keel_trace *t, const keel_watched *w, bool *watched)
 {
     const keel_called *of = NULL;
@@ -428,6 +488,7 @@ static keel_status watch(const keel_trace *t, const keel_watched *w, bool *watch
 static keel_status add_gradients(keel_trace *t, const keel_term *terms, int n_term,
                                  const keel_watched *watched, int n_watched, keel_gradients *out)
 {
+    KEEL_TRY(check_outer(t, "takes gradients for weights"));
     KEEL_TRY(room(&t->gradients, t->n_gradients, 1, sizeof *t->gradients));
     keel_traced_gradients *g = &t->gradients[t->n_gradients];
     *g = (keel_traced_gradients){ .n_term = n_term, .n_weight = t->models->n_weight, .apply = -1 };
@@ -465,6 +526,7 @@ static keel_status check_movers(const keel_trace *t, const keel_traced_gradients
 
 static keel_status add_apply(keel_trace *t, keel_gradients g, const keel_apply *apply)
 {
+    KEEL_TRY(check_outer(t, "applies an optimizer"));
     if (g < 0 || g >= t->n_gradients) return keel_fail(KEEL_EARG, "no gradients of this step");
     KEEL_TRY(check_movers(t, &t->gradients[g]));
     KEEL_TRY(room(&t->apply, t->n_apply, 1, sizeof *t->apply));
@@ -537,7 +599,10 @@ void keel_trace_free(keel_trace *t)
     keel_graph_destroy(t->g);
     keel_model_destroy(t->ops);
     keel_free(t->chances.drew);
-    for (int i = 0; i < t->n_loss; i++) keel_object_free(&t->loss[i].loss);
+    for (int i = 0; i < t->n_loss; i++) {
+        keel_object_free(&t->loss[i].loss);
+        keel_whole_destroy(t->loss[i].whole);
+    }
     for (int i = 0; i < t->n_gradients; i++) {
         keel_free(t->gradients[i].term);
         keel_free(t->gradients[i].watched);

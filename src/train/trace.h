@@ -39,7 +39,8 @@ typedef struct keel_traced_value {
 } keel_traced_value;
 
 typedef struct keel_traced_loss {
-    keel_object loss; /* type NULL: the mean of the prediction */
+    keel_object loss;         /* type NULL: the mean of the prediction, or ... */
+    struct keel_whole *whole; /* ... a loss of all rows; owned. See whole_loss.h */
     keel_traced target, prediction, weight;
     int scored; /* its place in keel_scored.loss */
 } keel_traced_loss;
@@ -67,8 +68,10 @@ struct keel_trace {
     const keel_function_options *options;
     const keel_data_field *input; /* [options->n_input] their shapes are closed */
     keel_called_models *models;
-    int64_t rows;  /* of the largest step */
-    bool backward; /* gradients will flow */
+    int64_t rows;      /* of the largest step */
+    bool backward;     /* gradients will flow */
+    bool within;       /* it is the step of a loss of all rows, whose inputs get gradients */
+    keel_scalar gives; /* then: the scalar that is this loss */
     keel_graph *g;
     keel_scored *s;
     keel_model *ops; /* the layers that the step calls itself */

@@ -12,6 +12,7 @@
 #include "losses/along.h"
 #include "ops/all.h"
 #include "ops/args.h"
+#include "train/whole_loss.h"
 #include <string.h>
 
 /* ---- the mean of a value, as a loss ---------------------------------------------------------- */
@@ -81,6 +82,17 @@ out:
     return s;
 }
 
+/* What a loss is to the engine. */
+static void identify(const keel_traced_loss *from, const keel_loss **loss, const void **args)
+{
+    *loss = from->loss.type ? (const keel_loss *)from->loss.type
+            : from->whole   ? &keel_loss_of_whole
+                            : &mean_loss;
+    *args = from->loss.type ? from->loss.args
+            : from->whole   ? (const void *)&from->whole->args
+                            : &mean_args;
+}
+
 static keel_status describe_loss(keel_trace *t, int loss, double factor)
 {
     keel_traced_loss *from = &t->loss[loss];
@@ -88,14 +100,11 @@ static keel_status describe_loss(keel_trace *t, int loss, double factor)
     if (s->n_loss >= KEEL_OUTPUTS_MAX)
         return keel_fail(KEEL_EUNSUP, "a step of more than %d losses", KEEL_OUTPUTS_MAX);
     keel_scored_loss *l = &s->loss[s->n_loss];
-    *l = (keel_scored_loss){ .output = loss,
-                             .name = from->loss.type ? from->loss.type->name : "mean",
-                             .args = { .loss = from->loss.type ? (const keel_loss *)from->loss.type
-                                                               : &mean_loss,
-                                       .args = from->loss.type ? from->loss.args : &mean_args,
-                                       .index = s->n_loss + 1,
-                                       .weight = factor,
-                                       .rows = t->rows } };
+    *l =
+        (keel_scored_loss){ .output = loss,
+                            .args = { .index = s->n_loss + 1, .weight = factor, .rows = t->rows } };
+    identify(from, &l->args.loss, &l->args.args);
+    l->name = l->args.loss->type.name;
     if (from->scored < 0) from->scored = s->n_loss;
     s->n_loss++;
     return KEEL_OK;
@@ -121,13 +130,11 @@ static keel_status emit_loss(keel_trace *t, int k, bool flows)
     keel_value in[4] = { prediction->value, t->value[from->target].value,
                          t->value[from->weight].value, prediction->mask };
     keel_graph *g = t->g;
-    const bool mean = !from->loss.type;
+    const bool mean = l->args.loss == &mean_loss;
     g->layer = l->name;
     KEEL_TRY(keel_graph_cast(g, in[0], g->real, &in[0]));
-    if (mean) {
-        KEEL_TRY(as_row(g, &in[0]));
-        in[3] = KEEL_MASK_NONE; /* what is made of operations is masked by them */
-    }
+    if (mean) KEEL_TRY(as_row(g, &in[0]));
+    if (mean || from->whole) in[3] = KEEL_MASK_NONE; /* operations have used the mask */
     if (!flows && t->backward) {
         const keel_value v = in[0];
         const keel_node_parts stop = { .op = &keel_op_stop_gradient, .n_in = 1, .in = &v };
@@ -146,7 +153,8 @@ static keel_status emit_losses(keel_trace *t)
     for (int i = 0; i < t->n_gradients; i++) of_gradients += t->gradients[i].n_term;
     t->g->held = t->g->real;
     for (; k < t->s->n_loss; k++) {
-        const keel_status s = emit_loss(t, k, k < of_gradients);
+        const bool given = t->within && t->s->loss[k].output == t->gives;
+        const keel_status s = emit_loss(t, k, given || k < of_gradients);
         if (s < 0)
             return s == KEEL_ENOMEM ? s : keel_fail_within(s, "loss '%s'", t->s->loss[k].name);
     }
@@ -157,7 +165,7 @@ static keel_status emit_losses(keel_trace *t)
 
 typedef struct ways {
     const keel_trace *t;
-    bool *moved;  /* [n_value] a weight that is trained lies before it */
+    bool *moved;  /* [n_value] a weight that is trained lies before it, or a wanted input */
     bool *behind; /* [n_value] a weight of this gradient lies before it */
     bool *before; /* [n_value] a loss of this gradient lies behind it */
     int *way;     /* [n_node] the gradient on whose way it is; -1: none */
@@ -176,6 +184,7 @@ static void mark_behind(const ways *w, const bool *weights, int n_weight, bool *
 {
     const keel_graph *g = w->t->g;
     memset(behind, 0, (size_t)g->n_value * sizeof *behind);
+    for (int i = 0; i < g->n_wanted; i++) behind[keel_graph_input_value(g, g->wanted[i])] = true;
     for (int i = 0; i < g->n_node; i++) {
         const keel_graph_node *n = &g->node[i];
         bool is = !n->frozen && has_weight(n, weights, n_weight);
@@ -187,14 +196,16 @@ static void mark_behind(const ways *w, const bool *weights, int n_weight, bool *
 }
 
 /* A loss passes no gradient to its targets and weights, where Keras would. */
-static keel_status check_loss(const keel_graph_node *n, const bool *depends)
+static keel_status check_loss(const ways *w, const keel_graph_node *n, const bool *depends)
 {
     for (int k = KEEL_SCORE_TARGET; k < n->node.n_in; k++)
         if (depends[n->in[k]])
             return keel_fail(KEEL_EUNSUP,
-                             "loss '%s': its %s depend on weights that are trained; put "
-                             "ops.StopGradient before them, or make the loss of operations",
-                             n->node.layer, k == KEEL_SCORE_TARGET ? "targets" : "weights");
+                             "loss '%s': its %s depend on %s; put ops.StopGradient before them, or "
+                             "make the loss of operations",
+                             n->node.layer, k == KEEL_SCORE_TARGET ? "targets" : "weights",
+                             w->t->within ? "values that get a gradient"
+                                          : "weights that are trained");
     return KEEL_OK;
 }
 
@@ -209,7 +220,7 @@ static keel_status follow(const ways *w, int k, int first_loss, int n_loss)
     for (int i = 0; i < n_loss; i++) {
         const keel_graph_node *n = &g->node[t->s->loss[first_loss + i].node];
         w->before[n->in[KEEL_SCORE_PREDICTION]] = true;
-        KEEL_TRY(check_loss(n, w->behind));
+        KEEL_TRY(check_loss(w, n, w->behind));
     }
     for (int i = g->n_node - 1; i >= 0; i--) {
         const keel_graph_node *n = &g->node[i];
@@ -298,7 +309,7 @@ static keel_status find_ways(keel_trace *t)
         s = check_ways(&w);
     }
     for (int i = 0; i < g->n_node && s >= 0; i++)
-        if (g->node[i].node.op == &keel_loss_op) s = check_loss(&g->node[i], w.moved);
+        if (g->node[i].node.op == &keel_loss_op) s = check_loss(&w, &g->node[i], w.moved);
 out:
     keel_free(w.moved);
     keel_free(w.behind);
@@ -342,9 +353,21 @@ static keel_status list_outputs(keel_trace *t, keel_value **outputs, int *n_outp
     return KEEL_OK;
 }
 
+/* The inputs of a loss of all rows get gradients, as far as they are real numbers. */
+static keel_status want_inputs(keel_trace *t)
+{
+    for (int i = 0; t->within && t->backward && i < t->g->n_input; i++) {
+        const int field = t->s->field[i];
+        if (field < t->options->n_input && keel_dtype_flows(t->input[field].dtype))
+            KEEL_TRY(keel_graph_want(t->g, i));
+    }
+    return KEEL_OK;
+}
+
 keel_status keel_trace_finish(keel_trace *t, keel_value **outputs, int *n_output)
 {
     KEEL_TRY(find_trained(t));
+    KEEL_TRY(want_inputs(t));
     KEEL_TRY(fuse(t));
     t->g->layer = "result";
     t->g->held = t->g->real;
@@ -352,7 +375,7 @@ keel_status keel_trace_finish(keel_trace *t, keel_value **outputs, int *n_output
     KEEL_TRY(list_outputs(t, outputs, n_output));
     KEEL_TRY(describe_losses(t));
     KEEL_TRY(keel_scored_find_activities(t->s, t->g));
-    t->s->apart = t->s->n_loss + t->s->n_activity > 1;
+    t->s->apart = t->within || t->s->n_loss + t->s->n_activity > 1; /* nobody divides later */
     KEEL_TRY(emit_losses(t));
     t->g->layer = NULL;
     return t->backward ? find_ways(t) : KEEL_OK;
