@@ -90,6 +90,41 @@ static keel_status spread(void *unused, keel_trace *t)
     return give_back(t, op(t, "ops.Mean", KEEL_ARGS(KEEL_ARG_INTS("axis", 1, 2)), pairs));
 }
 
+/* The mean over all pairs of rows of their product, where their labels are the same. One side of
+ * the comparison is turned, or given its shape at once; apart: their difference is compared. */
+static keel_status of_labels(keel_trace *t, bool turned, bool apart)
+{
+    const int64_t rows = rows_of(t, "label");
+    const keel_traced down =
+        op(t, "ops.Reshape", KEEL_ARGS(KEEL_ARG_INTS("newshape", -1, rows, 1)), input(t, "label"));
+    const keel_traced across =
+        turned ? op(t, "ops.Transpose", KEEL_ARGS(KEEL_ARG_INTS("axes", 0, 2, 1)), down)
+               : op(t, "ops.ExpandDims", KEEL_ARGS(KEEL_ARG_INTS("axis", 1)), input(t, "label"));
+    const keel_traced same = apart ? both(t, "ops.Equal", both(t, "ops.Subtract", down, across),
+                                          both(t, "ops.Subtract", down, down))
+                                   : both(t, "ops.Equal", down, across);
+    const keel_traced pairs = both(t, "ops.Multiply", same, products(t));
+    return give_back(t, op(t, "ops.Mean", KEEL_ARGS(KEEL_ARG_INTS("axis", 1, 2)), pairs));
+}
+
+static keel_status labels_turned(void *unused, keel_trace *t)
+{
+    (void)unused;
+    return of_labels(t, true, false);
+}
+
+static keel_status labels_shaped(void *unused, keel_trace *t)
+{
+    (void)unused;
+    return of_labels(t, false, false);
+}
+
+static keel_status labels_subtracted(void *unused, keel_trace *t)
+{
+    (void)unused;
+    return of_labels(t, true, true);
+}
+
 /* ---- models, and steps that train them ------------------------------------------------------- */
 
 static keel_model *begin(keel_dtype dtype, keel_symbol *x)
@@ -404,6 +439,74 @@ static void each_row_meets_all_others_as_in_plain_c(void **unused)
                 assert_int_equal(is.traced, 2); /* numbers of rows */
             }
         }
+}
+
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+typedef struct labelled {
+    scene sc;
+    keel_step step;
+} labelled;
+
+static keel_status with_labels(void *context, keel_trace *t)
+{
+    labelled *l = context;
+    const keel_traced a = call(t, l->sc.model[0], "x"), b = input(t, "fixed");
+    const keel_scalar loss = meet(t, l->step, NULL, a, b);
+    learn(t, &(keel_term){ loss, 1 }, 1, l->sc.model[0]);
+    return keel_trace_return_scalar(t, "loss", loss);
+}
+
+static double labels_in_c(const rows *r, keel_dtype dtype, int n, const double *kernel)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++)
+            for (int d = 0; d < DIMS && r->label[i] == r->label[j]; d++) {
+                double a = 0;
+                for (int p = 0; p < PIXELS; p++)
+                    a += number(dtype, r->x, i * PIXELS + p) * kernel[p * DIMS + d];
+                sum += 4 * a * number(dtype, r->fixed, j * DIMS + d);
+            }
+    return sum / (n * n);
+}
+
+/* Labels that float32, or float64, would hold for the same. */
+static void whole_numbers_arrive_as_they_are(void **unused)
+{
+    static const keel_step steps[] = { labels_turned, labels_shaped, labels_subtracted };
+    static const int64_t first[] = { 0, (int64_t)1 << 24, (int64_t)1 << 53, (int64_t)1 << 62 };
+    enum { LABELS = 3, N = 9 };
+    (void)unused;
+    for (int k = 0; k < 3 * 4 * 2; k++) {
+        const keel_dtype dtype = k % 2 ? KEEL_FLOAT64 : KEEL_FLOAT32;
+        const int at = k / 2 % 4;
+        labelled l = { { .model = { plain(dtype) } }, steps[k / 8] };
+        const bool rounds = k / 8 == 2 && at > k % 2;
+        keel_strategy *s;
+        keel_function *f;
+        left before = { 0 };
+        rows r;
+        double loss = 0;
+        make_rows(dtype, &r);
+        for (int i = 0; i < ROWS_MAX; i++) r.label[i] = first[at] + i * 5 % LABELS;
+        keep_weights(&l.sc, &before);
+        must(keel_strategy_create(&s, "cpu:0-2"));
+        must(create(&f, with_labels, dtype, &l));
+        const keel_status st = run_step(s, f, dtype, &r, N);
+        if (rounds) {
+            if (st != KEEL_EDATA || !strstr(keel_error(), "cannot tell from its neighbours"))
+                fail_msg("case %d: %s '%s'", k, keel_status_name(st), keel_error());
+        } else {
+            if (st < 0) fail_msg("case %d: %s", k, keel_error());
+            must(keel_function_scalar(f, "loss", &loss));
+            const double wants = labels_in_c(&r, dtype, N, before.weight);
+            if (fabs(loss - wants) > 1e-6) fail_msg("case %d: %.9g, not %.9g", k, loss, wants);
+        }
+        keel_function_destroy(f);
+        keel_strategy_destroy(s);
+        keel_model_destroy(l.sc.model[0]);
+    }
 }
 
 /* ---- on any devices -------------------------------------------------------------------------- */
@@ -810,6 +913,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_row_meets_all_others_as_in_plain_c),
+        cmocka_unit_test(whole_numbers_arrive_as_they_are),
         cmocka_unit_test(losses_and_weights_are_those_of_one_device),
         cmocka_unit_test(a_loss_moves_its_weights_as_if_it_were_alone),
         cmocka_unit_test(stand_ins_have_the_bits_of_one),

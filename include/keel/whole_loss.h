@@ -43,7 +43,9 @@ typedef struct keel_whole_loss {
 
 /* Add such a loss to a step. The scalar is used as that of any loss. Gradients flow to values of
  * real numbers. Whole numbers and bools, such as labels, must be inputs of the function; they
- * arrive as they are, and pass none.
+ * arrive as they are, and pass none. Operations make real numbers of them, but for comparisons of
+ * two of them, in any shape, which see every digit. A step in which another operation would round
+ * them fails: KEEL_EDATA.
  *
  * Returns  KEEL_OK; KEEL_EARG: names or values, or no value is real; KEEL_EUNSUP: whole numbers that
  *          are no input of the function, or t is itself the step of such a loss; KEEL_ENOMEM. When

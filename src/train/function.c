@@ -297,7 +297,7 @@ static keel_status run(keel_function *f, keel_strategy *s, const keel_tensor *in
     if (s->comm) b.contents = keel_function_contents(f, inputs, n);
     for (int i = 0; i < n; i++) b.field[i] = inputs[i].data;
     for (int i = 0; i < KEEL_FACT_COUNT; i++) b.field[n + i] = f->fact[i];
-    keel_wholes_begin(&f->planned[f->at].trace, &b);
+    KEEL_TRY(keel_wholes_begin(&f->planned[f->at].trace, &b));
     KEEL_TRY(step(f, &b));
     keel_scored_read(keel_function_scored(f), f->trainer->bound, &f->score);
     keep_weights(f);

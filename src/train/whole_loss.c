@@ -166,10 +166,31 @@ keel_status keel_wholes_prepare(const keel_trace *t, int64_t rows)
     return KEEL_OK;
 }
 
-static void begin_step(keel_whole *w, const keel_batch *b)
+/* Whether the real numbers of the step tell all whole numbers of an input apart. */
+static keel_status check_exact(const keel_whole *w, int input, const keel_batch *b)
+{
+    const keel_whole_input *in = &w->input[input];
+    const bool wide = in->spec.dtype == KEEL_INT64, f64 = w->o.dtype == KEEL_FLOAT64;
+    const int64_t most = (int64_t)1 << (f64 ? 53 : 24);
+    const void *all = b->field[in->field];
+    for (int64_t i = 0; i < b->rows * in->count; i++) {
+        const int64_t x = wide ? ((const int64_t *)all)[i] : ((const int32_t *)all)[i];
+        if (x <= most && x >= -most) continue;
+        return keel_fail(KEEL_EDATA,
+                         "a loss of all rows: '%s' is %lld in row %lld, which a step of %s cannot "
+                         "tell from its neighbours%s; comparisons of such inputs are exact",
+                         w->field[input].path, (long long)x, (long long)(i / in->count),
+                         keel_dtype_name(w->o.dtype), f64 ? "" : ": use float64");
+    }
+    return KEEL_OK;
+}
+
+static keel_status begin_step(keel_whole *w, const keel_batch *b)
 {
     keel_whole_made *m = &w->made[w->now];
     keel_program *p = m->scored.program;
+    for (int i = 0; i < w->o.n_input; i++)
+        if (m->rounds[i]) KEEL_TRY(check_exact(w, i, b));
     for (int i = 0; i < p->graph->n_input; i++) {
         const int field = m->scored.field[i];
         if (field >= w->o.n_input)
@@ -180,12 +201,14 @@ static void begin_step(keel_whole *w, const keel_batch *b)
     p->facts = (keel_step_facts){ .seed = w->o.seed, .first_row = b->first_row, .rows = 1 };
     keel_scored_begin(&m->scored, 1, 1);
     w->computed = false;
+    return KEEL_OK;
 }
 
-void keel_wholes_begin(const keel_trace *t, const keel_batch *b)
+keel_status keel_wholes_begin(const keel_trace *t, const keel_batch *b)
 {
     for (int i = 0; i < t->n_loss; i++)
-        if (t->loss[i].whole) begin_step(t->loss[i].whole, b);
+        if (t->loss[i].whole) KEEL_TRY(begin_step(t->loss[i].whole, b));
+    return KEEL_OK;
 }
 
 int64_t keel_wholes_bytes(const keel_trace *t)

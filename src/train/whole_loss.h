@@ -30,6 +30,7 @@ typedef struct keel_whole_made {
     keel_scored scored;
     keel_store *store; /* of no weights */
     const keel_bound *bound;
+    bool *rounds;      /* [n_input] its whole numbers become real ones, which are not all exact */
     void **given;      /* [n_input] rows of real inputs; NULL entry: they lie in the batch */
     const void **grad; /* [n_input] after a run; NULL entry: nothing flows there */
     uint64_t contents; /* of its graph */
@@ -76,9 +77,10 @@ keel_status keel_whole_make(keel_whole *w, int64_t rows, bool backward);
 void keel_whole_made_free(keel_whole_made *m, int n_input);
 
 /* Those of a trace: before a step of so many rows is possible; before each step, by the calling
- * thread; the bytes of the host that they take; and a number that says what they compute. */
+ * thread (KEEL_EDATA: a whole number that the step rounds); the bytes of the host that they take;
+ * and a number that says what they compute. */
 keel_status keel_wholes_prepare(const keel_trace *t, int64_t rows);
-void keel_wholes_begin(const keel_trace *t, const keel_batch *b);
+keel_status keel_wholes_begin(const keel_trace *t, const keel_batch *b);
 int64_t keel_wholes_bytes(const keel_trace *t);
 uint64_t keel_wholes_contents(const keel_trace *t);
 

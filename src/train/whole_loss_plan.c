@@ -1,6 +1,7 @@
 /* The programs of a loss of all rows: the caller's step is traced and compiled for each number of
  * rows that steps have. */
 #include "base/memory.h"
+#include "ops/all.h"
 #include "train/function.h"
 #include "train/whole_loss.h"
 #include <string.h>
@@ -13,6 +14,7 @@ void keel_whole_made_free(keel_whole_made *m, int n_input)
     keel_free(m->models.model);
     for (int i = 0; m->given && i < n_input; i++) keel_free(m->given[i]);
     keel_free(m->given);
+    keel_free(m->rounds);
     keel_free(m->grad);
     keel_free(m->input);
     *m = (keel_whole_made){ 0 };
@@ -24,8 +26,9 @@ static keel_status make_inputs(const keel_whole *w, keel_whole_made *m)
     const size_t n = (size_t)w->o.n_input;
     m->input = keel_calloc(n, sizeof *m->input);
     m->given = keel_calloc(n, sizeof *m->given);
+    m->rounds = keel_calloc(n, sizeof *m->rounds);
     m->grad = keel_calloc(n, sizeof *m->grad);
-    if (!m->input || !m->given || !m->grad) return KEEL_ENOMEM;
+    if (!m->input || !m->given || !m->rounds || !m->grad) return KEEL_ENOMEM;
     for (int i = 0; i < w->o.n_input; i++) {
         const keel_whole_input *of = &w->input[i];
         keel_shape *shape = &m->input[i].shape;
@@ -52,6 +55,26 @@ static keel_status find_loss(keel_trace *t)
                                 "\"loss\", ...)");
 }
 
+/* Finds the whole numbers that become real ones on the way to the loss. */
+static keel_status find_rounded(keel_whole_made *m)
+{
+    const keel_graph *g = m->trace.g;
+    bool *live = keel_calloc((size_t)g->n_value, sizeof *live);
+    if (!live) return KEEL_ENOMEM;
+    for (int i = g->n_node - 1; i >= 0; i--) {
+        const keel_graph_node *n = &g->node[i];
+        bool is = n->node.op->loss;
+        for (int k = 0; k < n->node.n_out; k++) is = is || live[n->out[k]];
+        for (int k = 0; is && k < n->node.n_in; k++) live[n->in[k]] = true;
+        if (!is || n->node.op != &keel_op_cast) continue;
+        const keel_graph_value *from = &g->value[n->in[0]];
+        if (from->spec.dtype == KEEL_INT32 || from->spec.dtype == KEEL_INT64)
+            m->rounds[m->scored.field[from->index]] = true;
+    }
+    keel_free(live);
+    return KEEL_OK;
+}
+
 static keel_status compile(const keel_whole *w, keel_whole_made *m, bool backward)
 {
     keel_value *outputs = NULL;
@@ -69,6 +92,7 @@ static keel_status compile(const keel_whole *w, keel_whole_made *m, bool backwar
     if (s >= 0) s = keel_trace_finish(t, &outputs, &n_output);
     if (s >= 0 && m->scored.n_activity)
         s = keel_fail(KEEL_EUNSUP, "a layer in it adds a loss of its own");
+    if (s >= 0) s = find_rounded(m);
     if (s >= 0) s = keel_store_create(&m->store, w->o.dtype, NULL, 0, NULL, 0);
     if (s >= 0) {
         const keel_program_options options = { .real = w->o.dtype,

@@ -130,14 +130,25 @@ keel_status keel_operand_or_array(keel_emit *e, size_t place, const char *name, 
     return keel_emit_array(e, v, name, rank, &out->value);
 }
 
-keel_status keel_emit_binary(keel_emit *e, const keel_op *op, void *args)
+keel_status keel_operands(keel_emit *e, keel_operand x[2])
 {
     const int rank = keel_emit_in(e, 0)->shape.rank;
-    keel_binary_args *a = args;
-    keel_operand x[2];
     KEEL_TRY(keel_operand_or_array(e, 0, "x1", rank, &x[0]));
     KEEL_TRY(keel_operand_or_array(e, 1, "x2", rank, &x[1]));
-    if (!x[0].given || !x[1].given) return keel_fail(KEEL_EARG, "it needs two operands");
+    if (x[0].given && x[1].given) return KEEL_OK;
+    return keel_fail(KEEL_EARG, "it needs two operands");
+}
+
+keel_status keel_emit_binary(keel_emit *e, const keel_op *op, void *args)
+{
+    keel_operand x[2];
+    KEEL_TRY(keel_operands(e, x));
+    return keel_emit_operands(e, op, args, x);
+}
+
+keel_status keel_emit_operands(keel_emit *e, const keel_op *op, void *args, const keel_operand x[2])
+{
+    keel_binary_args *a = args;
     if (x[0].value >= 0 && x[1].value >= 0)
         return keel_emit_on(e, op, args, (keel_value[]){ x[0].value, x[1].value }, 2, e->out);
     a->left = x[0].value < 0;

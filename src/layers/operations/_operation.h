@@ -36,6 +36,11 @@ keel_status keel_emit_unary(keel_emit *e, const keel_op *op, const void *args);
 /* Emits an operation on two values, one of which may be a number or an array of the rows' shape.
  * args begin with keel_binary_args, which are set here. */
 keel_status keel_emit_binary(keel_emit *e, const keel_op *op, void *args);
+keel_status keel_operands(keel_emit *e, keel_operand x[2]); /* its two parts */
+keel_status keel_emit_operands(keel_emit *e, const keel_op *op, void *args,
+                               const keel_operand x[2]);
+/* The same for a comparison: of whole numbers that are inputs of the graph to the last digit. */
+keel_status keel_emit_compare(keel_emit *e, keel_comparison is);
 /* args of an op that reduces: axis as in Keras, without the batch. */
 keel_status keel_reduce_axes(const keel_emit *e, const keel_ints *axis, keel_reduce_args *out);
 
@@ -105,8 +110,7 @@ keel_status keel_emit_scaled(keel_emit *e, keel_value in, double scale, double o
 #define KEEL_COMPARE_OPERATION(stem, class_, is_, help_)                                           \
     static keel_status emit(keel_emit *e)                                                          \
     {                                                                                              \
-        keel_compare_args args = { .is = is_ };                                                    \
-        return keel_emit_binary(e, &keel_op_compare, &args);                                       \
+        return keel_emit_compare(e, is_);                                                          \
     }                                                                                              \
     const keel_layer keel_layer_##stem = {                                                         \
         .type = { KEEL_OPERATION_HEAD(class_, "numpy", help_) },                                   \

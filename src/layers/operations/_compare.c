@@ -1,0 +1,136 @@
+/* Comparisons. Values are real numbers in a graph, also those that are whole in Keras, and float32
+ * has no number of its own for each whole one above 2^24. Where both sides are whole numbers of the
+ * graph's inputs, in whatever shape, as labels of rows that are to be compared with each other,
+ * they are read as they came. */
+#include "layers/operations/_operation.h"
+#include "ops/all.h"
+#include "ops/infer.h"
+#include "ops/real.h"
+
+/* Inputs of the graph, and in which shapes they are broadcast. */
+typedef struct whole_args {
+    keel_comparison is;
+    keel_shape shape[2];
+} whole_args;
+
+static keel_status infer(keel_node *n)
+{
+    const whole_args *a = n->args;
+    keel_shape out = a->shape[0];
+    if (!keel_spread_over(&out, &a->shape[1]))
+        return keel_fail(KEEL_ESHAPE, "compare: rows do not go together");
+    return keel_infer_out(n, &out);
+}
+
+static int64_t whole_at(keel_dtype dtype, const void *x, int64_t i)
+{
+    if (dtype == KEEL_INT64) return ((const int64_t *)x)[i];
+    return dtype == KEEL_INT32 ? ((const int32_t *)x)[i] : ((const uint8_t *)x)[i];
+}
+
+static bool holds(keel_comparison is, int64_t a, int64_t b)
+{
+    switch (is) {
+    case KEEL_EQUAL:
+        return a == b;
+    case KEEL_NOT_EQUAL:
+        return a != b;
+    case KEEL_LESS:
+        return a < b;
+    case KEEL_LESS_EQUAL:
+        return a <= b;
+    case KEEL_GREATER:
+        return a > b;
+    default:
+        return a >= b;
+    }
+}
+
+/* Whether it holds for element i of a row of the output. */
+static bool holds_at(const keel_call *c, int64_t row, int64_t i)
+{
+    const whole_args *args = c->node->args;
+    int64_t x[2];
+    for (int k = 0; k < 2; k++) {
+        const keel_spec *in = &c->node->in[k];
+        const int64_t at = keel_spread_index(&c->node->out[0].shape, &args->shape[k], i);
+        x[k] = whole_at(in->dtype, c->in[k], row * keel_row_count(in) + at);
+    }
+    return holds(args->is, x[0], x[1]);
+}
+
+#define FORWARD(name, real)                                                                        \
+    static void name(const keel_call *c)                                                           \
+    {                                                                                              \
+        const int64_t n = keel_row_count(&c->node->out[0]);                                        \
+        for (int64_t row = 0; row < c->rows; row++)                                                \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                ((real *)c->out[0])[row * n + i] = holds_at(c, row, i);                            \
+    }
+FORWARD(forward_f32, float)
+FORWARD(forward_f64, double)
+
+static const keel_op compare_whole = {
+    .name = "compare whole numbers",
+    .args_size = sizeof(whole_args),
+    .infer = infer,
+    .forward = REALS(forward),
+};
+
+/* Whether dims in another order leave the numbers of a row in theirs: only dims of 1 move. */
+static bool keeps_order(const keel_graph_node *n)
+{
+    const int64_t *from = ((const keel_permute_args *)n->node.args)->from;
+    int64_t last = -1;
+    for (int d = 0; d < n->in_spec[0].shape.rank; d++) {
+        if (n->in_spec[0].shape.dim[from[d]] == 1) continue;
+        if (from[d] < last) return false;
+        last = from[d];
+    }
+    return true;
+}
+
+static bool is_wide(keel_dtype t)
+{
+    return t == KEEL_INT32 || t == KEEL_INT64;
+}
+
+/* The input of the graph whose whole numbers a value has; -1: it has others. */
+static keel_value whole_input(const keel_graph *g, keel_value v)
+{
+    while (g->value[v].node >= 0) {
+        const keel_graph_node *n = &g->node[g->value[v].node];
+        const bool same = n->node.op == &keel_op_cast || n->node.op == &keel_op_reshape ||
+                          (n->node.op == &keel_op_permute && keeps_order(n));
+        if (!same) return -1;
+        v = n->in[0];
+    }
+    const keel_dtype t = g->value[v].spec.dtype;
+    return is_wide(t) || t == KEEL_UINT8 || t == KEEL_BOOL ? v : -1;
+}
+
+/* Bytes and bools are whole numbers of any real type. */
+static bool is_exact(const keel_graph *g, const keel_operand x[2], whole_args *args,
+                     keel_value in[2])
+{
+    bool wide = false;
+    for (int k = 0; k < 2; k++) {
+        if (x[k].value < 0 || (in[k] = whole_input(g, x[k].value)) < 0) return false;
+        args->shape[k] = keel_graph_spec(g, x[k].value)->shape;
+        wide = wide || is_wide(keel_graph_spec(g, in[k])->dtype);
+    }
+    keel_shape out = args->shape[0];
+    return wide && keel_spread_over(&out, &args->shape[1]);
+}
+
+keel_status keel_emit_compare(keel_emit *e, keel_comparison is)
+{
+    keel_compare_args real = { .is = is };
+    whole_args whole = { .is = is };
+    keel_operand x[2];
+    keel_value in[2];
+    KEEL_TRY(keel_operands(e, x));
+    if (is_exact(e->graph, x, &whole, in))
+        return keel_emit_on(e, &compare_whole, &whole, in, 2, e->out);
+    return keel_emit_operands(e, &keel_op_compare, &real, x);
+}
