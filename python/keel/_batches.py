@@ -9,10 +9,11 @@ from . import _rows
 
 
 class Batches:
-    """Of arrays, of a PyDataset, or of anything that gives batches: what a step gets, as a list of arrays."""
+    """Of arrays, of a PyDataset, or of anything that gives batches: what a step gets, as a list of arrays. what: the
+    model has, for messages."""
 
-    def __init__(self, keras, x, y, weight, batch_size, shuffle, seed):
-        self.keras, self.source, self.arrays = keras, x, None
+    def __init__(self, keras, what, x, y, weight, batch_size, shuffle, seed):
+        self.keras, self.what, self.source, self.arrays = keras, what, x, None
         self.rng, self.shuffle, self.batch_size = np.random.default_rng(seed), shuffle, batch_size or 32
         self.is_sequence = _rows.is_sequence(x)
         if self.is_sequence or _rows.is_iterable(x):
@@ -24,9 +25,7 @@ class Batches:
             self.first = self.flat(self.structure)
             return
         if x is None or isinstance(x, _rows.Rows) or hasattr(x, "handle"):
-            raise c.Unsupported(
-                "a model with a step of its own takes arrays, a PyDataset, or what gives batches"
-            )
+            raise c.Unsupported(f"a model with {self.what} takes arrays, a PyDataset, or what gives batches")
         self.structure = keras.utils.pack_x_y_sample_weight(x, y, weight)
         self.arrays = self.flat(self.structure)
         self.rows = len(self.arrays[0])
@@ -49,7 +48,7 @@ class Batches:
     def flat(self, batch):
         arrays = [_rows.as_array(a, "a batch") for a in self.keras.tree.flatten(batch)]
         if any(a.dtype.kind in "OUS" for a in arrays):
-            raise c.Unsupported("a model with a step of its own takes no texts: make numbers of them before")
+            raise c.Unsupported(f"a model with {self.what} takes no texts: make numbers of them before")
         real = self.keras.config.floatx()
         return [np.ascontiguousarray(a, real) if a.dtype.kind == "f" else a for a in arrays]
 

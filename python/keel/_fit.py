@@ -10,6 +10,7 @@ from . import _library as c
 from ._library import lib, whole
 from ._loop import evaluate_by_steps, fit_by_steps, has_own, has_own_step, has_own_test
 from ._model import Model, open_strategy
+from ._scores import OfAllRows
 from ._sources import Dataset
 from ._twin import Twin, is_keras
 
@@ -177,13 +178,16 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         "end": c.place("end", end, c.ENDS),
         "float32": c.place("float32", float32, c.FLOAT32_WAYS),
     }  # fmt: skip
-    if is_keras(model) and has_own_step(model):
-        given = {
+    by_steps = lambda: fit_by_steps(
+        model, x, y, sample_weight, callbacks, verbose,
+        {
             **options, "shuffle": shuffle, "devices": devices, "reproducible": reproducible, "recompute": recompute,
             "validation_data": validation_data, "validation_split": validation_split, "class_weight": class_weight,
             "micro_batch": micro_batch, "end": end, "float32": float32, "seed": seed,
-        }  # fmt: skip
-        return fit_by_steps(model, x, y, sample_weight, callbacks, verbose, given)
+        },
+    )  # fmt: skip
+    if is_keras(model) and has_own_step(model):
+        return by_steps()
     machine = {
         "devices": devices,
         "reproducible": reproducible,
@@ -194,7 +198,11 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
     if isinstance(validation_data, (tuple, list)):
         weights += validation_data[2:]
     weighted = any(w is not None for w in weights)
-    with Job(model, True, machine, options, (x, y, weighted)) as job:
+    try:
+        job = Job(model, True, machine, options, (x, y, weighted))
+    except OfAllRows as error:
+        return of_all_rows(by_steps, error)
+    with job:
         data = job.open_rows(x, y, sample_weight)
         job.default(x, shuffle)
         if validation_data is not None:
@@ -232,7 +240,7 @@ def inference(what, model, x, y, weight, callbacks, verbose, steps, batch_size, 
         **counts(batch_size=batch_size, steps_per_epoch=steps, threads=threads),
         "float32": c.place("float32", float32, c.FLOAT32_WAYS),
     }
-    job = Job(model, False, machine, options, (x, y, weight is not None))
+    job = Job(model, False, machine, options, (x, y, None if what == "predict" else weight is not None))
     try:
         if job.twin and job.twin.draws:
             job.options.seed = int(np.random.randint(2**31))
@@ -245,18 +253,32 @@ def inference(what, model, x, y, weight, callbacks, verbose, steps, batch_size, 
         raise
 
 
+def of_all_rows(by_steps, error):
+    """What a run by steps gives, which sees whole batches, in the place of one that `error` refused."""
+    try:
+        return by_steps()
+    except c.Unsupported as of_steps:
+        if not error.called:
+            raise error from None
+        raise c.Unsupported(f"{error}; nor can it be taken as a loss of whole batches: {of_steps}") from None
+
+
 def evaluate(model, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, callbacks=None,
              return_dict=False, *, devices=None, reproducible=False, threads=None, float32="exact"):  # fmt: skip
     """Loss and metrics, as keras.Model.evaluate: a number, a list in Keras's order, or a dict."""
+    given = {
+        **counts(batch_size=batch_size, steps=steps),
+        "devices": devices,
+        "reproducible": reproducible,
+    }
+    by_steps = lambda: evaluate_by_steps(model, x, y, sample_weight, callbacks, verbose, return_dict, given)
     if is_keras(model) and has_own_test(model):
-        given = {
-            **counts(batch_size=batch_size, steps=steps),
-            "devices": devices,
-            "reproducible": reproducible,
-        }
-        return evaluate_by_steps(model, x, y, sample_weight, callbacks, verbose, return_dict, given)
-    job, data = inference("evaluate", model, x, y, sample_weight, callbacks, verbose, steps, batch_size, threads,
-                          float32, devices=devices, reproducible=reproducible)  # fmt: skip
+        return by_steps()
+    try:
+        job, data = inference("evaluate", model, x, y, sample_weight, callbacks, verbose, steps, batch_size, threads,
+                              float32, devices=devices, reproducible=reproducible)  # fmt: skip
+    except OfAllRows as error:
+        return of_all_rows(by_steps, error)
     with job:
         logs = c.Logs()
         job.start(lib.keel_evaluate, data, ctypes.byref(logs))

@@ -130,10 +130,18 @@ class Stage:
     def scalar(self, group, way):
         """A number of libkeel's for each part of the rows."""
         key = id(group), self.way(self.ways_of(group), way)
+        if key not in self.scalars and group.loss is not None:
+            self.scalars[key] = [self.of_all_rows(group, key[1])]
         if key not in self.scalars:
             mean = lambda value: made(lib.keel_trace_mean, self.t, value, UNWEIGHTED)
             self.scalars[key] = [mean(value) for value in self.emitted(group, key[1])]
         return self.scalars[key]
+
+    def of_all_rows(self, group, way):
+        values, names = [v for t in group.inputs for v in self.value(t, way)], group.inner.names(group)
+        given = (ctypes.c_char_p * len(names))(*names), (ctypes.c_int * len(values))(*values), len(values)
+        loss = c.WholeLoss(*given, group.inner.step)
+        return made(lib.keel_trace_whole_loss, self.t, ctypes.byref(loss))
 
     def way(self, ways, way):
         return way if way in ways else min(ways, default=None)
@@ -215,8 +223,10 @@ class Stage:
         self.check(lib.keel_strategy_run(*given))
 
     def check(self, status):
-        if self.raised is not None:
-            raise self.raised
+        inner = [asked.group.inner.raised for asked in self.asked if asked.group.loss is not None]
+        for raised in (self.raised, *inner):
+            if raised is not None:
+                raise raised
         check(status)
 
     def write(self):

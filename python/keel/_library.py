@@ -372,6 +372,14 @@ Term = struct("keel_term", ("scalar", c_int), ("factor", c_double))
 Watched = struct("keel_watched", ("model", c_void_p), ("weight", c_char_p))
 Apply = struct("keel_apply", ("optimizer", Named), ("when", c_void_p), ("context", c_void_p))
 Step = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p)
+WholeLoss = struct(
+    "keel_whole_loss",
+    ("name", POINTER(c_char_p)),
+    ("value", POINTER(c_int)),
+    ("n", c_int),
+    ("step", Step),
+    ("context", c_void_p),
+)
 FunctionOptions = struct(
     "keel_function_options",
     ("size", c_size_t),
@@ -386,7 +394,8 @@ FunctionOptions = struct(
 )
 STRUCTS = (
     Shape, Tensor, String, Logs, DataField, ArrayField, Moment, Callback, FitOptions, History,
-    Generator, Sequence, DatasetOptions, DeviceInfo, Arg, Named, Term, Watched, Apply, FunctionOptions,
+    Generator, Sequence, DatasetOptions, DeviceInfo, Arg, Named, Term, Watched, Apply, WholeLoss,
+    FunctionOptions,
 )  # fmt: skip
 
 # ---- functions --------------------------------------------------------------------------------
@@ -482,6 +491,8 @@ FUNCTIONS = {  # name: (result, arguments); a result of None is nothing
     "trace_gradient_of": (c_int, c_void_p, c_int, c_int, POINTER(c_int)),
     "trace_mean": (c_int, c_void_p, c_int, c_int, POINTER(c_int)),
     "trace_gradients": (c_int, c_void_p, POINTER(Term), c_int, POINTER(Watched), c_int, POINTER(c_int)),
+    "trace_whole_loss": (c_int, c_void_p, POINTER(WholeLoss), POINTER(c_int)),
+    "trace_input_shape": (c_int, c_void_p, c_char_p, POINTER(Shape)),
     "trace_apply": (c_int, c_void_p, c_int, POINTER(Apply)),
     "trace_return": (c_int, c_void_p, c_char_p, c_int),
     "trace_return_scalar": (c_int, c_void_p, c_char_p, c_int),

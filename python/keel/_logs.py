@@ -61,8 +61,9 @@ class Metrics:
         for mean in self.means.values():
             mean.reset()
 
-    def update(self, given, rows):
-        self.given, tree = given, self.keras.tree
+    def update(self, steps, given, rows):
+        """steps: as they were made for so many rows."""
+        self.steps, self.given, tree = steps, given, self.keras.tree
 
         def now(a):
             if isinstance(a, self.keras.KerasTensor):

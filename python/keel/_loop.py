@@ -14,14 +14,9 @@ from ._library import lib
 from ._logs import Metrics
 from ._model import open_strategy
 from ._program import Program
-from ._steps import Slope, Steps
-
-OF_BOTH = ("compute_loss", "compute_metrics")
-
-
-def has_own(model, *names):
-    """Whether one of these functions of a model is code of the caller."""
-    return any(not getattr(type(model), name).__module__.startswith("keras.") for name in names)
+from ._steps import OF_BOTH, Slope, Steps, has_own, what_of
+from ._whole_program import WholeProgram
+from ._whole_steps import WholeSteps
 
 
 def has_own_step(model):
@@ -74,12 +69,19 @@ class Runs:
             trains,
             False,
         )  # old: a step was made since the caller's model was as libkeel's
-        self.steps = Steps(keras, model, step_of(model, trains), data)
-        if trains and not self.steps.asked:
+        self.strategy, self.seed = strategy, seed
+        try:
+            self.open(Steps, Program, keras, model, data, batches.first)
+        except c.Unsupported:
+            self.open(WholeSteps, WholeProgram, keras, model, data, batches.first)
+
+    def open(self, steps, program, keras, model, data, first):
+        self.steps = steps(keras, model, step_of(model, self.trains), data)
+        if self.trains and not self.steps.asked:
             self.steps.refuse("no optimizer gets gradients in it")
-        _dry.check(self.steps, batches.first)
+        _dry.check(self.steps, first)
         self.metrics = Metrics(keras, model, self.steps)
-        self.program = Program(self.steps, strategy, seed)
+        self.program = program(self.steps, self.strategy, self.seed)
 
     def write(self):
         """Metrics, weights and optimizers of the caller's become what they are now."""
@@ -91,7 +93,7 @@ class Runs:
     def step(self, data):
         self.old = True
         given = self.program.run(data)
-        self.metrics.update(given, len(data[0]))
+        self.metrics.update(self.program.now, given, len(data[0]))
         return self.metrics.result()
 
 
@@ -120,11 +122,11 @@ class Fit:
             raise c.ArgumentError(f"model '{model.name}' is not compiled: call its compile() first")
         if hasattr(getattr(model, "optimizer", None), "inner_optimizer"):
             raise c.Unsupported(
-                "a model with a step of its own takes no optimizer that scales the loss (mixed_float16)"
+                f"a model with {what_of(model)} takes no optimizer that scales the loss (mixed_float16)"
             )
         for name, default in NOT_OF_STEPS.items():
             if o[name] != default:
-                raise c.Unsupported(f"a model with a step of its own takes no {name}")
+                raise c.Unsupported(f"a model with {what_of(model)} takes no {name}")
         if getattr(model, "run_eagerly", False) and self.keras.backend.backend() == "tensorflow":
             c.tell(
                 "run_eagerly runs a step's Python code each time in Keras; Keel runs it once, before the first step"
@@ -135,7 +137,9 @@ class Fit:
 
     def batches(self, data, weight, batch_size, shuffle):
         x, y, *more = data if isinstance(data, (list, tuple)) else (data, None)
-        return Batches(self.keras, x, y, *(more or [weight]), batch_size, shuffle, self.seed)
+        return Batches(
+            self.keras, what_of(self.model), x, y, *(more or [weight]), batch_size, shuffle, self.seed
+        )
 
     def open(self, x, y, sample_weight):
         o, validation = self.o, self.o["validation_data"]
@@ -154,7 +158,7 @@ class Fit:
         callbacks = [] if callbacks is None else callbacks if isinstance(callbacks, list) else [callbacks]
         if any(isinstance(x, str) for x in callbacks):
             raise c.Unsupported(
-                "a model with a step of its own takes none of Keel's own callbacks: give Keras's"
+                f"a model with {what_of(self.model)} takes none of Keel's own callbacks: give Keras's"
             )
         self.per_batch = [x for x in callbacks if looks(x, "batch")]
         self.looking = [x for x in callbacks if looks(x, "epoch")]
@@ -290,7 +294,7 @@ def evaluate_by_steps(model, x, y, sample_weight, callbacks, verbose, return_dic
     strategy, tests = ctypes.c_void_p(), None
     try:
         open_strategy(strategy, o["devices"], o["reproducible"])
-        rows = Batches(keras, x, y, sample_weight, o["batch_size"], False, 0)
+        rows = Batches(keras, what_of(model), x, y, sample_weight, o["batch_size"], False, 0)
         tests = Tests(keras, model, rows, strategy, int(np.random.randint(2**31)))
         calls = keras.callbacks.CallbackList(
             callbacks, add_progbar=verbose != 0, verbose=1 if verbose == "auto" else verbose, epochs=1,

@@ -44,11 +44,20 @@ def at_once(keras, draw):
     return tf.function(draw)
 
 
+def tensors_given(steps):
+    """Those that metrics or the result take."""
+    tree, is_tensor = steps.keras.tree, lambda t: isinstance(t, steps.keras.KerasTensor)
+    given = [(u.args, u.kwargs) for u in steps.updates]
+    return [t for t in tree.flatten([given, steps.result]) if is_tensor(t)]
+
+
 class Program:
-    """All stages of a step, made for a strategy. run(data) gives what the step does with its numbers."""
+    """All stages of a step, made for a strategy. run(data) gives numbers and arrays, by id of a tensor of `now`: the
+    step as it was made for so many rows."""
 
     def __init__(self, steps, strategy, seed):
-        self.steps, self.strategy, self.draws = steps, strategy, Draws(steps)
+        self.now = self.steps = steps
+        self.strategy, self.draws = strategy, Draws(steps)
         self.numbers = {}  # by id of a tensor that is made of penalties alone: a number, and those
         self.values = {}  # by id of a tensor that the step gives on: the group of it
         self.stages, self.optimizers, self.undecayed = [], {}, []
@@ -74,7 +83,7 @@ class Program:
         for asked in steps.asked:
             asked.group = self.of_value(asked.loss) or steps.refuse("a loss is not computed of its rows")
             regularized += _penalties.check(steps, asked, asked.group.penalties)
-        for t in self.tensors_given():
+        for t in tensors_given(steps):
             self.of_value(t)
         shown = [pair for g in self.values.values() for pair in g.penalties]
         shown += [pair for _, penalties in self.numbers.values() for pair in penalties]
@@ -82,6 +91,8 @@ class Program:
         return regularized
 
     def find_inputs(self, group):
+        if group.loss is not None:
+            return
         self.check_weights(group)
         needs = [self.network.needs[self.network.head[id(t)]] for t in group.outputs]
         group.inputs = list({key: t for need in needs for key, t in need.items()}.values())
@@ -97,7 +108,7 @@ class Program:
 
     def open_stages(self, seed):
         asked = self.steps.asked
-        count = 1 + max([a.stage for a in asked] + [g.stage for g in self.values.values()])
+        count = 1 + max([x.stage for x in (*asked, *self.values.values(), *self.steps.groups)])
         of = lambda number: [a for a in asked if a.stage == number]
         self.stages = [Stage(self.network, s, of(s), self.optimizers, seed) for s in range(count)]
         self.plan()
@@ -113,6 +124,9 @@ class Program:
         while todo:
             group, k = todo.pop()
             if not asked.records(group):
+                continue
+            if group.loss is not None:
+                todo += [g for t in group.inputs for g in self.groups_of(t)]
                 continue
             head = self.network.head[id(group.outputs[k])]
             if head not in heads:
@@ -130,12 +144,6 @@ class Program:
                 kind, *what = self.steps.kinds.get(id(n.outputs[0]), (None,)) if n.is_input else (None,)
                 if kind == "weight":
                     self.steps.refuse(f"it reads '{what[0].path}', outside of the layer that has it")
-
-    def tensors_given(self):
-        """Those that metrics or the result take."""
-        tree, is_tensor = self.steps.keras.tree, lambda t: isinstance(t, self.steps.keras.KerasTensor)
-        given = [(u.args, u.kwargs) for u in self.steps.updates]
-        return [t for t in tree.flatten([given, self.steps.result]) if is_tensor(t)]
 
     def of_value(self, t):
         """The group of a tensor: of a number of the batch, values of rows whose mean it is."""
@@ -224,7 +232,7 @@ class Program:
             stage = self.stages[g.stage]
             g.name, g.is_scalar = f"value_{k}", not g.tensor.shape
             stage.returned.append((g.name, g, None if g.is_scalar else 0))
-        self.crossing = []  # (from stage, name, input)
+        self.crossing = self.read_back()
         for stage in self.stages[::-1]:
             found, stage.here = {}, {}
             for a in stage.asked:
@@ -237,6 +245,10 @@ class Program:
                 if kind == "group" and all(t is not other for _, other in self.crossing):
                     self.stages[what[0].stage].returned.append((t.name, *what))
                     self.crossing.append((what[0].stage, t))
+
+    def read_back(self):
+        """What is read of groups, beside numbers: (stage, input of the graph) of each."""
+        return []
 
     def run(self, data):
         """data: arrays, as the step gets them. Gives numbers and arrays by id of a tensor."""
@@ -266,7 +278,11 @@ class Program:
         for key, g in self.values.items():
             for t, times in g.penalties:
                 given[key] += times * penalties[id(t)]
+        self.end_run(values, penalties, given)
         return given
+
+    def end_run(self, values, penalties, given):
+        """Into `given` what is computed of what was read."""
 
     def penalize(self, stage, found):
         """What regularizers give for weights as they are before a stage; None: at the end."""

@@ -16,9 +16,8 @@ class Same:
         return of(self.first) == of(self.second) and all(self.groups(a.group, b.group) for a, b in pairs)
 
     def groups(self, a, b):
-        return (
-            a.layer is b.layer and a.training == b.training and all(map(self.tensors, a.outputs, b.outputs))
-        )
+        same = a.layer is b.layer and a.training == b.training and self.tensors(a.loss, b.loss)
+        return same and all(map(self.tensors, a.outputs, b.outputs))
 
     def tensors(self, s, t):
         if (id(s), id(t)) not in self.known:

@@ -20,6 +20,14 @@ from ._totals import Totals
 CLASS = "KeelValues"
 
 
+class OfAllRows(c.Unsupported):
+    """A loss that is a function has no value for each row. called: a graph of it was made."""
+
+    def __init__(self, error, called):
+        super().__init__(str(error))
+        self.called = called
+
+
 def is_callers(thing):
     """Whether a class or function is code of the caller, not of Keras."""
     return not module_of(thing).startswith("keras.")
@@ -58,12 +66,13 @@ def target_shapes(names, fields, y):
 
 @contextlib.contextmanager
 def programs(keras, model, form, given, say):
-    """While `form`, which stands for `model`, is saved, programs are in place of functions."""
+    """While `form`, which stands for `model`, is saved, programs are in place of functions. For predictions it is
+    saved as if it was not compiled: given[2] is None."""
     scores = Scores(keras, model, form, given, say)
     if not scores.is_needed() or given[0] is None:
         yield
         return
-    config = scores.compile_config()
+    config = None if given[2] is None else scores.compile_config()
     form.get_compile_config = lambda: config
     try:
         yield
@@ -73,7 +82,7 @@ def programs(keras, model, form, given, say):
 
 class Scores:
     """What of a compiled model is code of the caller. given: x and y of the run, and whether its rows have
-    weights."""
+    weights, or None."""
 
     def __init__(self, keras, model, form, given, say):
         self.keras, self.model, self.say = keras, form, say
@@ -137,8 +146,21 @@ class Scores:
             return self.written(leaf)
         losses = self.keras.losses
         loss = leaf if isinstance(leaf, losses.Loss) else keras_loss(self.keras, leaf)
-        found = self.program(loss.name, loss.call, output, False)
+        found = self.program_of_loss(loss, output)
         return {"class_name": found.pop("class"), "config": {"reduction": loss.reduction, **found}}
+
+    def program_of_loss(self, loss, output):
+        made = []
+
+        def call(*args):
+            values = loss.call(*args)
+            made.append(values)
+            return values
+
+        try:
+            return self.program(loss.name, call, output, False)
+        except c.Unsupported as error:
+            raise OfAllRows(error, bool(made)) from None
 
     def weighted_metric(self, leaf, output):
         return self.metric(leaf, output, True)

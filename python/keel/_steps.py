@@ -18,9 +18,25 @@ from ._patches import DRAWS, open_patches
 from ._step_rows import rows_of_step
 from ._traced import Tracer, one_line
 
+OF_BOTH = ("compute_loss", "compute_metrics")
+
+
+def has_own(model, *names):
+    """Whether one of these functions of a model is code of the caller."""
+    return any(not getattr(type(model), name).__module__.startswith("keras.") for name in names)
+
+
+def what_of(model):
+    """Why a model is trained by steps, for messages."""
+    own = has_own(model, "train_step", "test_step", *OF_BOTH)
+    return "a step of its own" if own else "a loss of all rows together"
+
 
 class Group:
-    """Tensors that are computed together. layer: whose call it is; None: operations alone."""
+    """Tensors that are computed together. layer: whose call it is; None: operations alone. loss: a number of all rows,
+    of which it is the group; None: it has rows (see WholeLoss)."""
+
+    loss = None
 
     def __init__(self, outputs, stage, training, layer=None, tapes=None):
         self.outputs, self.stage, self.training, self.layer = outputs, stage, training, layer
@@ -129,6 +145,7 @@ class Steps:
 
     def __init__(self, keras, model, function, data):
         self.keras, self.model, self.function, self.data = keras, model, function, data
+        self.what = what_of(model)
         self.kinds = {}  # by id of an input of the graph: what it stands for, as input() is told
         self.inputs, self.groups, self.asked, self.updates = [], [], [], []
         self.weights, self.assigned = {}, []  # see weight(); Assigned
@@ -142,10 +159,10 @@ class Steps:
         flat = keras.tree.flatten(data)
         tensors = [self.input(a.shape, a.dtype.name, "data", i) for i, a in enumerate(flat)]
         self.tracer.root = tensors[0]
-        self.result = self.record(keras.tree.pack_sequence_as(data, tensors))
+        self.result = self.record(keras.tree.pack_sequence_as(data, list(map(self.shown, tensors))))
 
     def refuse(self, why):
-        raise c.Unsupported(f"'{self.model.name}' has a step of its own, which Keel cannot take: {why}")
+        raise c.Unsupported(f"'{self.model.name}' has {self.what}, which Keel cannot take: {why}")
 
     def record(self, data):
         tracer = self.tracer
@@ -193,10 +210,15 @@ class Steps:
             self.factors.known[id(t)] = t, parts
         return t
 
+    def shown(self, t):
+        """What the step has in the place of an input of the graph."""
+        return t
+
     def weight(self, v):
         """A tensor for a weight that the step itself reads, as it is when so many gradients were applied."""
-        if not self.tracer.is_step() or id(v) not in self.tracer.read:
-            return None
+        return self.weight_now(v) if self.tracer.is_step() and id(v) in self.tracer.read else None
+
+    def weight_now(self, v):
         key = id(v), len(self.asked)
         if key not in self.weights:
             t = self.keras.Input(batch_shape=v.shape, dtype=v.dtype, name=f"weight_{len(self.weights)}")
@@ -231,6 +253,7 @@ class Steps:
             self.refuse(f"'{layer.name}' gives a mask on")
         group = self.group([*flat, *added], training, layer)
         tensors = [self.of_group(group, k) for k in range(len(group.outputs))]
+        tensors = list(map(self.shown, tensors))
         self.added += [(layer, t) for t in tensors[len(flat) :]]
         return tree.pack_sequence_as(out, tensors[: len(flat)])
 
@@ -288,8 +311,9 @@ class Steps:
         tree = self.keras.tree
         flat = tree.flatten(sources)
         if all(isinstance(s, self.keras.KerasTensor) for s in flat):
-            slope = lambda x: self.input(x.shape, x.dtype, "slope", self.cut(target), self.cut(x))
-            return tree.map_structure(slope, sources)
+            slope = lambda y, x: self.input(x.shape, x.dtype, "slope", y, x)
+            slope_of = lambda x: self.shown(slope(self.cut(target), self.cut(x)))
+            return tree.map_structure(slope_of, sources)
         by_value = {id(getattr(v, "_value", v)): v for v in self.model.variables}
         variables = [s if isinstance(s, self.keras.Variable) else by_value.get(id(s)) for s in flat]
         if any(v is None for v in variables):
@@ -370,11 +394,15 @@ class Steps:
 
     def drawn(self, function, shape, args, kwargs):
         """Random numbers of the step itself, which Keras draws in each step."""
-        rows = shape[0] if len(shape) and isinstance(shape[0], Rows) else None
-        if rows is None:
+        parts = self.parts_in(shape[0]) if len(shape) else None
+        if parts is None:
             self.refuse("it draws random numbers that are not of its rows")
         draw = Draw(self.keras, function, shape, args, kwargs)
-        return self.input(shape, draw.dtype, "drawn", draw, parts=rows.factor)
+        return self.shown(self.input(shape, draw.dtype, "drawn", draw, parts=parts))
+
+    def parts_in(self, dim):
+        """How many times the rows of the batch a dim is; None: it is another."""
+        return dim.factor if isinstance(dim, Rows) else None
 
 
 GRAD = object()  # in place of a tape: PyTorch's

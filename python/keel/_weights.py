@@ -52,6 +52,28 @@ class Alone:
         return self.made
 
 
+@contextlib.contextmanager
+def shown_as(layer, tensor):
+    """tensor(v) in place of each variable that a layer has as an attribute, or in a list or dict that is one. Gives
+    a function that puts tensors there anew."""
+    own = {id(v) for v in (*layer._trainable_variables, *layer._non_trainable_variables)}
+    lists = [v for k, v in vars(layer).items() if isinstance(v, (list, dict)) and not k.startswith("_")]
+    places = []
+    for holder in (vars(layer), *lists):
+        items = list(holder.items() if isinstance(holder, dict) else enumerate(holder))
+        places += [(holder, key, v) for key, v in items if id(v) in own]
+
+    def put(of):
+        for holder, key, v in places:
+            (dict if isinstance(holder, dict) else list).__setitem__(holder, key, of(v))
+
+    put(tensor)
+    try:
+        yield lambda: put(tensor)
+    finally:
+        put(lambda v: v)
+
+
 class StandIns:
     """Symbolic tensors that stand for variables of the caller's own layers while their `call` runs. Whole numbers
     and truth values are constants of the graph."""
@@ -64,21 +86,10 @@ class StandIns:
 
     @contextlib.contextmanager
     def of(self, layer):
-        own = {id(v) for v in (*layer._trainable_variables, *layer._non_trainable_variables)}
-        lists = [v for k, v in vars(layer).items() if isinstance(v, (list, dict)) and not k.startswith("_")]
-        places = []
-        for holder in (vars(layer), *lists):
-            items = list(holder.items() if isinstance(holder, dict) else enumerate(holder))
-            places += [(holder, key, v) for key, v in items if id(v) in own]
-        put = lambda holder, key, v: (dict if isinstance(holder, dict) else list).__setitem__(holder, key, v)
-        for holder, key, v in places:
-            real = self.keras.backend.is_float_dtype(v.dtype)
-            put(holder, key, self.tensor(layer, v) if real else self.keras.ops.convert_to_tensor(v))
-        try:
+        real = self.keras.backend.is_float_dtype
+        numbers = self.keras.ops.convert_to_tensor
+        with shown_as(layer, lambda v: self.tensor(layer, v) if real(v.dtype) else numbers(v)):
             yield
-        finally:
-            for place in places:
-                put(*place)
 
     @contextlib.contextmanager
     def of_embeddings(self, model):

@@ -12,7 +12,6 @@ import warnings
 from beside_keras import (
     ALLOWED,
     ROWS,
-    STATE_ALLOWED,
     Batches,
     OwnLoss,
     case,
@@ -27,63 +26,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras import callbacks as kc, layers, ops
+from own_steps import Tracked, both, net
 
 import keel
-
-
-def both(make, data, epochs=2, allowed=ALLOWED, counts=True, **options):
-    """Trains two models of make() from the same weights, by Keras and by Keel, and compares. counts: what
-    optimizers count, too."""
-    options = {"batch_size": 8, "epochs": epochs, "shuffle": False, "verbose": 0, **options}
-    keras.utils.set_random_seed(3)
-    theirs, mine = make(), make()
-    for m in theirs, mine:
-        m.built or m.build((None, 9))
-    mine.set_weights(theirs.get_weights())
-    h = theirs.fit(*data(), **options)
-    for devices in "cpu:0", "cpu:0-2":
-        again = make()
-        again.built or again.build((None, 9))
-        again.set_weights(mine.get_weights())
-        g = keel.fit(again, *data(), devices=devices, **options)
-        assert set(g.history) == set(h.history), f"{set(g.history)} and {set(h.history)}"
-        for name in h.history:
-            close(g.history[name], h.history[name], name, allowed)
-        for a, b in zip(again.weights, theirs.weights):
-            close(a, b, f"{devices}: {a.path}", allowed)
-        for a, b in zip(optimizers_of(again), optimizers_of(theirs)):
-            for v, w in zip(a.variables[not counts :], b.variables[not counts :]):
-                close(v, w, f"{a.name}: {v.path}", max(allowed, STATE_ALLOWED))
-    return again, theirs
-
-
-def optimizers_of(model):
-    """Each of them, whatever they are called."""
-    found = [getattr(model, name, None) for name in ("optimizer", "d_optimizer", "g_optimizer")]
-    return [o for o in found if o is not None and o.built]
-
-
-def net(*sizes, name=None, last=None, **first):
-    parts = [layers.Dense(n, "tanh") for n in sizes[1:-1]] + [layers.Dense(sizes[-1], last)]
-    return keras.Sequential([layers.Input((sizes[0],), **first), *parts], name=name)
-
-
-class Tracked(keras.Model):
-    """With a Mean for each of its names."""
-
-    def __init__(self, *names):
-        super().__init__()
-        self.means = [keras.metrics.Mean(name=n) for n in names]
-        self.seeds = keras.random.SeedGenerator(5)
-
-    @property
-    def metrics(self):
-        return self.means
-
-    def tracked(self, *values):
-        for mean, value in zip(self.means, values):
-            mean.update_state(value)
-        return {m.name: m.result() for m in self.means}
 
 
 class Autoencoder(Tracked):
@@ -761,10 +706,7 @@ def what_a_step_does_that_keel_cannot_is_refused():
     def draws(m, data):
         return ops.mean(m.net(data + keras.random.normal((1, 9))))
 
-    sums = lambda m, x: ops.sum(ops.square(m.net(x)))
-    counts = lambda m, x: ops.sum(ops.square(m.net(x))) / ops.cast(ops.shape(x)[0], "float32")
     reads = lambda m, x: square(m, x) + ops.sum(ops.abs(m.net.weights[0]))
-    mixes = lambda m, x: ops.mean(ops.matmul(m.net(x), ops.transpose(m.net(x))))
     halves = lambda grads: [0.5 * g for g in grads]
     count = tf.Variable(0.0)
 
@@ -795,10 +737,7 @@ def what_a_step_does_that_keel_cannot_is_refused():
 
     no_step = lambda m, data: m.tracked(square(m, data))
     for train_step, *parts in [
-        (step(sums), "Sum is no mean"),
-        (step(counts), "the number of its rows"),
         (step(reads), "reads", "kernel'"),
-        (step(mixes), "the step of '", "the batch (0) must stay first"),
         (step(draws), "not of its rows"),
         (step(square, change=halves), "has a step of its own"),
         (twice, "several times, by losses that are not alike"),

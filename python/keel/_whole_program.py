@@ -1,0 +1,186 @@
+"""A step of the caller's that sees its batch whole (_whole_steps.py), on the devices of a strategy.
+
+Losses are computed by libkeel, once for all rows (keel_whole_loss). What the step gives on else, as to metrics, is
+computed by Keras of what libkeel gives back."""
+
+import ctypes
+import os
+import tempfile
+
+import numpy as np
+
+from . import _library as c
+from . import _penalties
+from ._functions import UNWEIGHTED, made
+from ._library import check, lib
+from ._lifted import Lifted
+from ._model import Model
+from ._program import Program, tensors_given
+from ._whole_steps import WholeLoss
+
+
+class Inner:
+    """A loss of all rows as a function of libkeel's, in which they are one row. of(rows): the loss in a step of so
+    many rows."""
+
+    def __init__(self, keras, of):
+        self.keras, self.of, self.models, self.raised = keras, of, {}, None
+        self.step = c.Step(self.trace)
+
+    def names(self, loss):
+        """Of the inputs: one for each part of the rows of each leaf."""
+        parts = [loss.steps.parts_of(t) for t in loss.inputs]
+        return [f"all_{k}".encode() for k in range(sum(parts))]
+
+    def model(self, rows):
+        if rows not in self.models:
+            loss = self.of(rows)
+            form = self.form(loss)
+            with tempfile.TemporaryDirectory(prefix="keel-") as folder:
+                path = os.path.join(folder, "loss.keras")
+                form.save(path)
+                self.models[rows] = Model(path, False)
+        return self.models[rows]
+
+    def form(self, loss):
+        keras, steps, inputs, tensors = self.keras, loss.steps, [], []
+        for leaf, t in zip(loss.leaves, loss.inputs):
+            shape = steps.rows, *t.shape[1:]
+            parts = [keras.Input(shape, dtype=leaf.dtype) for _ in range(steps.parts_of(t))]
+            joined = keras.ops.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
+            tensors.append(joined[:, 0] if steps.kinds[id(leaf)][0] == "weight" else joined)
+            inputs += parts
+        outputs = Lifted(keras, dict(zip(map(id, loss.leaves), tensors)), steps.refuse).of([loss.loss])
+        return keras.Model(inputs, outputs, name="loss")
+
+    def trace(self, _, t):
+        try:
+            shape = c.Shape()
+            check(lib.keel_trace_input_shape(t, b"all_0", ctypes.byref(shape)))
+            model = self.model(shape.dim[0])
+            values = [made(lib.keel_trace_input, t, name) for name in self.names(self.of(shape.dim[0]))]
+            given = (ctypes.c_int * len(values))(*values)
+            wanted = (ctypes.c_bool * 1)(True)
+            out = made(lib.keel_trace_outputs, t, model.handle, c.INFERENCE, given, len(values), wanted)
+            check(lib.keel_trace_return_scalar(t, b"loss", made(lib.keel_trace_mean, t, out, UNWEIGHTED)))
+            return c.OK
+        except BaseException as error:
+            self.raised = error
+            return lib.keel_error_set(c.ECALLBACK, f"{type(error).__name__}: {error}".encode())
+
+    def close(self):
+        for model in self.models.values():
+            model.close()
+
+
+class Form:
+    """What a step with some number of rows has: its losses, and what it gives on, which Keras computes."""
+
+    def __init__(self, steps):
+        self.steps, keras = steps, steps.keras
+        self.losses = [loss_of(steps, asked) for asked in steps.asked]
+        self.said = steps.said()
+        own = {id(loss.tensor) for loss in self.losses}
+        self.tensors = [t for t in tensors_given(steps) if id(t) not in own]
+        self.leaves = steps.leaves_of(self.tensors)
+        self.inputs = [None if self.is_penalty(t) else steps.input_of(t) for t in self.leaves]
+        self.compute = keras.Function(self.leaves, self.tensors) if self.tensors else None
+        if self.compute and keras.backend.backend() == "tensorflow":
+            import tensorflow as tf
+
+            self.compute = tf.function(lambda given, compute=self.compute: compute(given))
+
+    def is_penalty(self, t):
+        return self.steps.kinds[id(t)][0] == "penalty"
+
+    def values(self, arrays):
+        """arrays: of the leaves."""
+        if not self.compute:
+            return []
+        ops, real = self.steps.keras.ops, np.asarray
+        tensors = [ops.cast(ops.convert_to_tensor(a), t.dtype) for a, t in zip(arrays, self.leaves)]
+        numbers = [real(ops.convert_to_numpy(value)) for value in self.compute(tensors)]
+        return [value if value.shape else float(value) for value in numbers]
+
+
+def loss_of(steps, asked):
+    parted = _penalties.Parted(steps, asked.loss)
+    if isinstance(parted.rest, float):
+        steps.refuse("a loss is not computed of its rows")
+    penalties = [(p, parted.times[id(p)]) for p in steps.penalties if id(p) in parted.times]
+    return WholeLoss(steps, asked.loss, parted.rest, penalties)
+
+
+class WholeProgram(Program):
+    def find_values(self):
+        steps, regularized = self.steps, []
+        self.forms = {steps.rows: Form(steps)}
+        for k, (asked, loss) in enumerate(zip(steps.asked, self.form.losses)):
+            asked.group = self.values[id(loss.tensor)] = loss
+            loss.inner = Inner(steps.keras, lambda rows, k=k: self.forms[rows].losses[k])
+            regularized += _penalties.check(steps, asked, loss.penalties)
+        self.shown = steps.penalties
+        return regularized
+
+    form = property(lambda self: self.forms[self.steps.rows])
+
+    def read_back(self):
+        found = {}
+        for t in self.form.inputs:
+            self.read(t, found)
+        for stage, t, group, k in found.values():
+            self.stages[stage].returned.append((t.name, group, k))
+        return [(stage, t) for stage, t, *_ in found.values()]
+
+    def read(self, t, found):
+        kind, *what = self.steps.kinds[id(t)] if t is not None else ("penalty",)
+        if kind == "group":
+            found[id(t)] = what[0].stage, t, *what
+        elif kind == "joined":
+            for part in what[0]:
+                self.read(part, found)
+        elif kind == "slope":
+            self.steps.refuse("it gives on what is computed of a gradient, beside the loss")
+
+    def run(self, data):
+        self.prepare(data)
+        return super().run(data)
+
+    def prepare(self, data):
+        """The step anew, with as many rows as there are."""
+        first, rows = self.steps, len(data[0])
+        if rows not in self.forms:
+            again = type(first)(
+                first.keras, first.model, first.function, first.keras.tree.pack_sequence_as(first.data, data)
+            )
+            form = Form(again)
+            if form.said != self.form.said:
+                first.refuse("it does something else with another number of rows")
+            self.forms[rows] = form
+        self.now = self.forms[rows].steps
+
+    def end_run(self, values, penalties, given):
+        form = self.forms[self.now.rows]
+        arrays = [self.array(form, *pair, values, penalties) for pair in zip(form.leaves, form.inputs)]
+        given.update(zip(map(id, form.tensors), form.values(arrays)))
+        for first, loss in zip(self.form.losses, form.losses):
+            given[id(loss.tensor)] = given[id(first.tensor)]
+
+    def array(self, form, leaf, t, values, penalties):
+        """What a leaf is now. t: the input of the graph for it."""
+        if t is None:
+            at = next(k for k, p in enumerate(form.steps.penalties) if p is leaf)
+            return penalties[id(self.steps.penalties[at])]
+        at = next(k for k, other in enumerate(form.steps.inputs) if other is t)
+        rows = self.rows_of(self.steps.inputs[at], values)
+        return rows[0] if form.steps.kinds[id(leaf)][0] == "weight" else rows
+
+    def rows_of(self, t, values):
+        kind, *what = self.steps.kinds[id(t)]
+        parts = [self.rows_of(part, values) for part in what[0]] if kind == "joined" else values[id(t)]
+        return np.concatenate(parts) if len(parts) > 1 else parts[0]
+
+    def close(self):
+        for loss in self.form.losses:
+            loss.inner.close()
+        super().close()

@@ -1,0 +1,126 @@
+"""A step of the caller's that sees its batch whole, because it compares rows with each other, or reads weights.
+
+It gets symbolic tensors with a known number of rows. Layers that it calls are groups of rows as in any step
+(_steps.py): for each tensor that it has of them there is one without that number. What it computes itself is of
+the whole batch: losses are those of all rows together, which libkeel computes once for all devices."""
+
+from ._branches import in_order, node_of, nodes_behind
+from ._folds import has_rows
+from ._steps import Group, Steps
+from ._weights import shown_as
+
+
+class WholeLoss(Group):
+    """A number that a step computes of tensors of the whole batch, which are `leaves`. tensor: as the step has it;
+    loss: without what regularizers give."""
+
+    def __init__(self, steps, tensor, loss, penalties):
+        super().__init__([], 0, False)
+        self.steps, self.tensor, self.loss, self.penalties = steps, tensor, loss, penalties
+        self.leaves = steps.leaves_of([loss])
+        self.inputs = [steps.input_of(t) for t in self.leaves]
+
+
+class WholeSteps(Steps):
+    def __init__(self, keras, model, function, data):
+        self.rows = len(keras.tree.flatten(data)[0])
+        self.batch = {}  # by id of an input of the graph: what the step has in its place
+        self.of_batch = {}  # and by id of that the input
+        super().__init__(keras, model, function, data)
+
+    def record(self, data):
+        real, numbers = self.keras.backend.is_float_dtype, self.keras.ops.convert_to_tensor
+        of = lambda v: self.weight_now(v) if real(v.dtype) else numbers(v)
+        with shown_as(self.model, of) as self.show_own:
+            return super().record(data)
+
+    # ---- what the step has -------------------------------------------------------------------------
+
+    def shown(self, t):
+        if id(t) not in self.kinds:  # as of_group gives what layers compute in a narrow type
+            return self.keras.ops.cast(self.shown(node_of(t).arguments.args[0]), t.dtype)
+        if id(t) not in self.batch:
+            rows = self.rows * self.parts_of(t)
+            seen = self.keras.Input(batch_shape=(rows, *t.shape[1:]), dtype=t.dtype)
+            self.batch[id(t)], self.of_batch[id(seen)] = seen, t
+            self.kinds[id(seen)] = self.kinds[id(t)]
+        return self.batch[id(t)]
+
+    def parts_of(self, *tensors):
+        return super().parts_of(*(self.of_batch.get(id(t), t) for t in tensors))
+
+    def apply(self, optimizer, gradients, variables):
+        super().apply(optimizer, gradients, variables)
+        self.show_own()
+
+    def input_of(self, t):
+        """The input of the graph for what the step has in its place. A weight is there for each row, of which the
+        batch takes the first: so its gradient comes through rows."""
+        if id(t) not in self.of_batch:
+            _, v, at = self.kinds[id(t)]
+            zeros = self.tracer.zeros(len(v.shape) + 1, v.dtype)
+            group = self.group([zeros + self.tracer.stand_ins.tensor(self.model, v)], False)
+            moved = [a.stage for a in self.asked[:at] if any(w is v for w in a.variables)]
+            group.stage, group.variables = max(moved, default=-1) + 1, {id(v)}
+            self.of_batch[id(t)] = self.of_group(group, 0)
+        return self.of_batch[id(t)]
+
+    # ---- what layers get -----------------------------------------------------------------------------
+
+    def cut(self, t):
+        if not isinstance(t, self.keras.KerasTensor) or has_rows(t):
+            return super().cut(t)
+        if id(t) in self.kinds and self.kinds[id(t)][0] not in ("weight", "penalty"):
+            return self.input_of(t)
+        if id(t) not in self.cuts:
+            self.cuts[id(t)] = t, self.by_rows(t)
+        return self.cuts[id(t)][1]
+
+    def by_rows(self, t):
+        """The input that stands for a tensor which the step has computed of rows, each for itself."""
+        node = node_of(t)
+        if type(node.operation).__name__ == "Concatenate" and node.operation.axis % len(t.shape) == 0:
+            return self.joined(node.arguments.args[0])
+        new = {}
+        for n in in_order(self.keras, [t]):
+            now = lambda a: new.get(id(a)) if isinstance(a, self.keras.KerasTensor) else a
+            if n.is_input:
+                seen = n.outputs[0]
+                if self.kinds.get(id(seen), ("weight",))[0] in ("weight", "penalty"):
+                    self.refuse("a layer is called on what is computed of weights")
+                new[id(seen)] = self.input_of(seen)
+                continue
+            args, kwargs = self.keras.tree.map_structure(now, (n.arguments.args, n.arguments.kwargs))
+            made = self.again(n, args, kwargs)
+            new.update(zip(map(id, n.outputs), self.keras.tree.flatten(made)))
+        if tuple(new[id(t)].shape) != (None, *t.shape[1:]):
+            self.refuse("a layer is called on what rows do not give each for itself")
+        return super().cut(new[id(t)])
+
+    def again(self, node, args, kwargs):
+        """An operation on any number of rows."""
+        name, shape = type(node.operation).__name__, node.outputs[0].shape
+        if name == "Reshape" and shape[:1] == args[0].shape[:1] or name == "Reshape" and has_rows(args[0]):
+            return self.keras.ops.reshape(args[0], (-1, *shape[1:]))
+        return node.operation(*args, **kwargs)
+
+    def parts_in(self, dim):
+        whole = isinstance(dim, int) and dim > 0 and dim % self.rows == 0
+        return dim // self.rows if whole else None
+
+    # ---- what it gives -------------------------------------------------------------------------------
+
+    def said(self):
+        """What it does, which is the same for any number of rows."""
+        return (
+            [(self.kinds[id(t)][0], tuple(t.shape), t.dtype) for t in self.inputs],
+            [(id(g.layer), g.stage, g.training) for g in self.groups],
+            [(id(a.optimizer), a.stage, list(map(id, a.variables))) for a in self.asked],
+            [(id(u.metric), len(self.keras.tree.flatten((u.args, u.kwargs)))) for u in self.updates],
+        )
+
+    def leaves_of(self, tensors):
+        """The inputs behind what the step gives, as it has them: in the same order for any number of rows."""
+        found = {id(n.outputs[0]) for n in nodes_behind(self.keras, tensors).values() if n.is_input}
+        of_rows = [self.batch[id(t)] for t in self.inputs if id(t) in self.batch]
+        return [t for t in (*of_rows, *self.weights.values(), *self.penalties) if id(t) in found]
