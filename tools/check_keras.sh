@@ -78,6 +78,7 @@ against 'calls of the caller' tests/interop/python_calls.py
 against 'weights of the caller' tests/interop/python_weights.py
 against 'losses of the caller' tests/interop/python_losses.py
 against 'steps of the caller' tests/interop/python_steps.py
+against 'rows that are compared' tests/interop/python_whole.py
 wait
 [ "$models" = some ] || against keras.applications tests/interop/applications.py --keel "$keel" --only "$models"
 read -r passed failed < <(cat "$logs"/*.count | awk '{ p += $1; f += $2 } END { print p + 0, f + 0 }')

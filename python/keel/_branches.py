@@ -21,6 +21,7 @@ class Branches:
     def __init__(self, keras, zeros, refuse):
         self.keras, self.zeros, self.refuse = keras, zeros, refuse
         self.trained = False  # the call that runs has been told so
+        self.fixed = None  # whether all calls are trained with, if that is known
         self.layer = None  # whose call it is
         self.is_trained = None  # [rows], bool
         self.added = []  # terms of the loss, of each row, that the call has added so far
@@ -30,6 +31,8 @@ class Branches:
         if "training" not in inspect.signature(layer.call).parameters:
             return self.run(layer, lambda _: behind(layer.call(*args, **kwargs)), self.trained)
         call = lambda training: behind(layer.call(*args, **kwargs, training=training))
+        if self.fixed is not None:
+            return self.run(layer, call, self.fixed)
         before, self.added = self.added, []
         out, added, self.added = self.run(layer, call, None), self.added, []
         trained, added_trained, self.added = self.run(layer, call, True), self.added, before

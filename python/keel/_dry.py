@@ -1,6 +1,6 @@
 """A step of the caller's on numbers, without a change, beside its graph: both must give the same.
 
-Layers are called in inference, and random numbers are the middle of what they may be."""
+Layers of Keras are called in inference, and random numbers are the middle of what they may be."""
 
 import contextlib
 
@@ -10,7 +10,7 @@ from . import _library as c
 from ._branches import middles, nodes_behind
 from ._patches import DRAWS, Patches, open_patches
 from ._steps import Asked, Draw, Slope, Update, told
-from ._traced import one_line
+from ._traced import is_own, one_line
 
 
 class Dry:
@@ -30,7 +30,7 @@ class Dry:
         flat = self.keras.tree.flatten(sources)
         if not any(isinstance(s, self.keras.Variable) or hasattr(s, "assign") for s in flat):
             return tape.tape.gradient(target, sources)
-        asked = Asked(target)
+        asked = Asked(self.keras.ops.sum(target))
         return self.keras.tree.pack_sequence_as(sources, [Slope(asked, s) for s in flat])
 
     def of_loss(self, loss, variables):
@@ -69,16 +69,20 @@ class Dry:
             yield
 
     def unmoved(self):
-        """Layers that the step calls are in inference, and weights that it sets stay as they are."""
+        """Layers of Keras are in inference, and weights that the step sets stay as they are."""
         patches, layer_class = Patches(), self.keras.layers.Layer
         variable = next(k for k in self.keras.Variable.__mro__[::-1] if "assign" in vars(k))
         call_of, assign_of = layer_class.__call__, variable.assign
 
         def call(layer, *args, **kwargs):
             if not self.depth:
-                _, args, kwargs = told(layer, args, kwargs)
+                training, args, kwargs = told(layer, args, kwargs)
                 if getattr(layer, "_call_has_training_arg", False):
-                    kwargs["training"] = False
+                    kwargs["training"] = training
+            own = is_own(layer) or isinstance(layer, self.keras.Model)
+            if not own and getattr(layer, "_call_has_training_arg", False):
+                _, args, kwargs = told(layer, args, kwargs)
+                kwargs["training"] = False
             self.depth += 1
             try:
                 return call_of(layer, *args, **kwargs)
@@ -166,7 +170,7 @@ def check(steps, data):
         steps.refuse("it does not do the same in each step")
     narrow = any(layer.compute_dtype != keras.config.floatx() for layer in steps.model._flatten_layers())
     apart = 5e-2 if narrow else 1e-3
-    with dry.middles(), tape_of(keras) as of_graph.tape:
+    with dry.middles(), dry.unmoved(), tape_of(keras) as of_graph.tape:
         for mine, theirs in pairs:
             a, b = numbers(of_graph.of(mine)), numbers(theirs)
             if a.shape != b.shape or not np.allclose(a, b, apart, apart / 10, equal_nan=True):

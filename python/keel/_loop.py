@@ -70,10 +70,16 @@ class Runs:
             False,
         )  # old: a step was made since the caller's model was as libkeel's
         self.strategy, self.seed = strategy, seed
-        try:
-            self.open(Steps, Program, keras, model, data, batches.first)
-        except c.Unsupported:
+        if not self.opened(Steps, Program, keras, model, data, batches.first):
             self.open(WholeSteps, WholeProgram, keras, model, data, batches.first)
+
+    def opened(self, *args):
+        """Whether a step can be taken row by row."""
+        try:
+            self.open(*args)
+            return True
+        except c.Unsupported:
+            return False
 
     def open(self, steps, program, keras, model, data, first):
         self.steps = steps(keras, model, step_of(model, self.trains), data)

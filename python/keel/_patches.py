@@ -7,6 +7,8 @@ is_symbolic(values); of tapes gradient(target, sources, tape), watch(tape, tenso
 
 import contextlib
 
+from ._tf_names import functions
+
 DRAWS = ("normal", "uniform", "truncated_normal", "randint")
 
 
@@ -94,37 +96,22 @@ class Tape:
         return self.recorder.gradient(target, sources, self)
 
 
-# Functions of TensorFlow that steps use beside keras.ops, and what is the same there.
-NAMES = {
-    "abs": "abs", "cast": "cast", "clip_by_value": "clip", "concat": "concatenate", "exp": "exp",
-    "expand_dims": "expand_dims", "maximum": "maximum", "minimum": "minimum", "ones": "ones",
-    "ones_like": "ones_like", "reduce_max": "max", "reduce_mean": "mean", "reduce_min": "min",
-    "reduce_sum": "sum", "reshape": "reshape", "shape": "shape", "sqrt": "sqrt", "square": "square",
-    "squeeze": "squeeze", "stop_gradient": "stop_gradient", "tanh": "tanh", "transpose": "transpose",
-    "where": "where", "zeros": "zeros", "zeros_like": "zeros_like",
-}  # fmt: skip
-
-
 def of_tensorflow(keras, recorder, patches):
     import tensorflow as tf
 
     def put(where, name, ours):
         original = getattr(where, name)
-        known = lambda a, k: recorder.is_symbolic((a, k))
-        patches.put(where, name, lambda *a, **k: ours(original, a, k) if known(a, k) else original(*a, **k))
-
-    def of_ops(name):
-        return lambda _, args, kwargs: getattr(keras.ops, name)(*args, **kwargs)
+        patches.put(
+            where, name, lambda *a, **k: (ours if recorder.is_symbolic((a, k)) else original)(*a, **k)
+        )
 
     patches.put(
         tf,
         "GradientTape",
         type("GradientTape", (Tape,), {"recorder": recorder, "of_numbers": tf.GradientTape}),
     )
-    for name, same in NAMES.items():
-        put(tf, name, of_ops(same))
-    for where, name in ((tf, "sigmoid"), (tf.math, "log"), (tf.nn, "softmax"), (tf.nn, "relu")):
-        put(where, name, of_ops(name))
+    for where, name, ours in functions(tf, keras.ops):
+        put(where, name, ours)
     variable = type(tf.Variable(0.0))
     for name in ("assign", "assign_add", "assign_sub"):
         original = getattr(variable, name)

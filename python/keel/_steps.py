@@ -247,7 +247,8 @@ class Steps:
         tree = self.keras.tree
         args, kwargs = tree.map_structure(self.cut, (args, kwargs))
         self.tracer.branches.added = added = []
-        out = call(*args, **kwargs)
+        with self.tracer.rooted(tree.flatten((args, kwargs)), training):
+            out = call(*args, **kwargs)
         flat = tree.flatten(out)
         if any(getattr(t, "_keras_mask", None) is not None for t in flat):
             self.refuse(f"'{layer.name}' gives a mask on")

@@ -138,7 +138,7 @@ class Tracer:
     def untold(self, layer, kwargs):
         """Without `training`: all layers of a graph are told by who runs it."""
         training, caller = kwargs.get("training"), self.within[-1]
-        passed_on = training is None or (training is True and self.branches.trained)
+        passed_on = training in (None, self.branches.fixed) or (training is True and self.branches.trained)
         if has_own_call(caller) and not passed_on:  # a Functional model overrules it
             refuse(caller, f"it calls '{layer.name}' with training={training}")
         return {k: v for k, v in kwargs.items() if k != "training"}
@@ -181,6 +181,16 @@ class Tracer:
         if values.ndim > 1 and values.shape[0] == 1:
             values = values[0]
         return self.zeros(values.ndim + 1, "int32") + values[None]
+
+    @contextlib.contextmanager
+    def rooted(self, values, training):
+        """While a layer is called on these, in training or not: what it makes for each row is there for their rows."""
+        before, self.branches.fixed = self.root, training
+        self.root = next((v for v in self.symbolic(values) if v.shape[:1] == (None,)), self.root)
+        try:
+            yield
+        finally:
+            self.root, self.branches.fixed = before, None
 
     def zeros(self, rank, dtype):
         """[rows, 1, 1, ...]"""

@@ -6,7 +6,7 @@ the whole batch: losses are those of all rows together, which libkeel computes o
 
 from ._branches import in_order, node_of, nodes_behind
 from ._folds import has_rows
-from ._steps import Group, Steps
+from ._steps import GRAD, Group, Steps
 from ._weights import shown_as
 
 
@@ -49,6 +49,12 @@ class WholeSteps(Steps):
     def parts_of(self, *tensors):
         return super().parts_of(*(self.of_batch.get(id(t), t) for t in tensors))
 
+    def of_loss(self, target, variables=None, tape=None):
+        """A tape of TensorFlow gives the gradient of the sum of several numbers."""
+        if isinstance(target, self.keras.KerasTensor) and target.shape and tape not in (None, GRAD):
+            target = self.keras.ops.sum(target)
+        return super().of_loss(target, variables, tape)
+
     def apply(self, optimizer, gradients, variables):
         super().apply(optimizer, gradients, variables)
         self.show_own()
@@ -78,9 +84,6 @@ class WholeSteps(Steps):
 
     def by_rows(self, t):
         """The input that stands for a tensor which the step has computed of rows, each for itself."""
-        node = node_of(t)
-        if type(node.operation).__name__ == "Concatenate" and node.operation.axis % len(t.shape) == 0:
-            return self.joined(node.arguments.args[0])
         new = {}
         for n in in_order(self.keras, [t]):
             now = lambda a: new.get(id(a)) if isinstance(a, self.keras.KerasTensor) else a
@@ -100,6 +103,8 @@ class WholeSteps(Steps):
     def again(self, node, args, kwargs):
         """An operation on any number of rows."""
         name, shape = type(node.operation).__name__, node.outputs[0].shape
+        if name == "Concatenate" and node.operation.axis % len(shape) == 0:
+            return self.joined(args[0])
         if name == "Reshape" and shape[:1] == args[0].shape[:1] or name == "Reshape" and has_rows(args[0]):
             return self.keras.ops.reshape(args[0], (-1, *shape[1:]))
         return node.operation(*args, **kwargs)

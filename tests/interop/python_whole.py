@@ -262,8 +262,9 @@ class Retrieval(keras.Model):
         super().__init__()
         self.query, self.candidate = net(9, 6), net(5, 6)
 
-    def call(self, x):
-        return self.query(x["query"]), self.candidate(x["candidate"])
+    def call(self, x, training=False):
+        queries = self.query(x["query"])
+        return (queries, self.candidate(x["candidate"])) if training else (queries,)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         scores = ops.matmul(y_pred[0], ops.transpose(y_pred[1]))
@@ -285,9 +286,47 @@ def asked():
 
 @case
 def candidates_of_all_rows():
-    m, _ = both(made(Retrieval, optimizer=keras.optimizers.SGD(0.01)), asked, validation_data=asked())
-    x, y = asked()
-    close(keel.evaluate(m, x, y, batch_size=8, verbose=0), m.evaluate(x, y, batch_size=8, verbose=0), "loss")
+    both(made(Retrieval, optimizer=keras.optimizers.SGD(0.01)), asked)
+
+
+class View(layers.Layer):
+    """Something else in training, by numbers that are made for each row."""
+
+    def call(self, x, training=True):
+        if training:
+            x = x * ops.tile(ops.full((1, 1, 1, 1), 0.9), (ops.shape(x)[0], 1, 1, 1)) + 0.1
+        return x
+
+
+class Augmented(Tracked):
+    """Rows of two kinds, joined; a loss for each row, of which a tape takes the sum; functions of TensorFlow."""
+
+    def __init__(self):
+        super().__init__("loss")
+        self.view, self.encoder = keras.Sequential([layers.RandomFlip(), View()]), net(9, 8, 6)
+
+    def build(self, shape):
+        self.built = True
+
+    def train_step(self, data):
+        x = tf.concat([data[0], data[1]], axis=0)
+        flat = lambda t: tf.reshape(t, (tf.shape(x)[0], 9))
+        with tf.GradientTape() as tape:
+            a = tf.math.l2_normalize(self.encoder(flat(self.view(x, training=True))), axis=1)
+            b = tf.math.l2_normalize(self.encoder(flat(x)), axis=1)
+            similar = tf.matmul(a, b, transpose_b=True) / 0.3
+            found = tf.linalg.diag_part(tf.nn.log_softmax(similar, axis=1))
+            spread = tf.reduce_sum(tf.math.reduce_std(a, axis=0))
+            loss = 0.05 * (spread - found - tf.linalg.diag_part(tf.nn.log_softmax(similar, axis=0)))
+        grads = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(grads, self.trainable_variables))
+        return self.tracked(loss)
+
+
+@case
+def views_in_training_and_functions_of_tensorflow():
+    ones = lambda seed: np.tile(rows(seed, 1, 1, 1), (1, 3, 3, 1)) + np.zeros((ROWS, 3, 3, 1), "float32")
+    both(made(Augmented, optimizer="sgd"), lambda: (ones(0), ones(1)), epochs=1)
 
 
 class Weighed(Tracked):
