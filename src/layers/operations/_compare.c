@@ -46,26 +46,42 @@ static bool holds(keel_comparison is, int64_t a, int64_t b)
     }
 }
 
-/* Whether it holds for element i of a row of the output. */
-static bool holds_at(const keel_call *c, int64_t row, int64_t i)
+/* A line of the output along its last dim, as places of the two inputs, and how they go on. */
+typedef struct line {
+    int64_t n, at[2], step[2];
+} line;
+
+static line line_of(const keel_node *n, int64_t row, int64_t first)
 {
-    const whole_args *args = c->node->args;
-    int64_t x[2];
+    const whole_args *a = n->args;
+    const keel_shape *out = &n->out[0].shape;
+    const int last = out->rank - 1;
+    line l = { .n = last < 0 ? 1 : out->dim[last] };
     for (int k = 0; k < 2; k++) {
-        const keel_spec *in = &c->node->in[k];
-        const int64_t at = keel_spread_index(&c->node->out[0].shape, &args->shape[k], i);
-        x[k] = whole_at(in->dtype, c->in[k], row * keel_row_count(in) + at);
+        l.at[k] = row * keel_row_count(&n->in[k]) + keel_spread_index(out, &a->shape[k], first);
+        l.step[k] = last >= 0 && a->shape[k].dim[last] != 1;
     }
-    return holds(args->is, x[0], x[1]);
+    return l;
+}
+
+static bool holds_at(const keel_call *c, const line *l, int64_t i)
+{
+    int64_t x[2];
+    for (int k = 0; k < 2; k++)
+        x[k] = whole_at(c->node->in[k].dtype, c->in[k], l->at[k] + i * l->step[k]);
+    return holds(((const whole_args *)c->node->args)->is, x[0], x[1]);
 }
 
 #define FORWARD(name, real)                                                                        \
     static void name(const keel_call *c)                                                           \
     {                                                                                              \
         const int64_t n = keel_row_count(&c->node->out[0]);                                        \
-        for (int64_t row = 0; row < c->rows; row++)                                                \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                ((real *)c->out[0])[row * n + i] = holds_at(c, row, i);                            \
+        real *y = c->out[0];                                                                       \
+        for (int64_t at = 0, many; at < c->rows * n; at += many) {                                 \
+            const line l = line_of(c->node, at / n, at % n);                                       \
+            many = l.n;                                                                            \
+            for (int64_t i = 0; i < many; i++) y[at + i] = holds_at(c, &l, i);                     \
+        }                                                                                          \
     }
 FORWARD(forward_f32, float)
 FORWARD(forward_f64, double)
