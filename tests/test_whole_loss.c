@@ -201,6 +201,19 @@ static keel_status two_towers(void *context, keel_trace *t)
     return keel_trace_return_scalar(t, "loss", loss);
 }
 
+/* Each value is of a model of its own, and one optimizer moves both. */
+static keel_status two_models(void *context, keel_trace *t)
+{
+    const scene *s = context;
+    const keel_traced a = call(t, s->model[0], "x"), b = call(t, s->model[1], "y");
+    const keel_scalar loss = meet(t, info, NULL, a, b);
+    keel_gradients g = -1;
+    keel_trace_gradients(t, &(keel_term){ loss, 0.5 }, 1,
+                         (keel_watched[]){ { s->model[0] }, { s->model[1] } }, 2, &g);
+    keel_trace_apply(t, g, &(keel_apply){ { "sgd" } });
+    return keel_trace_return_scalar(t, "loss", loss);
+}
+
 /* Nothing is trained. */
 static keel_status only_look(void *context, keel_trace *t)
 {
@@ -515,6 +528,7 @@ static const work works[] = {
     { "two towers", two_towers, { encoder }, KEEL_FLOAT32 },
     { "two towers in float64", two_towers, { encoder }, KEEL_FLOAT64 },
     { "several losses", several, { encoder, plain }, KEEL_FLOAT32 },
+    { "two models", two_models, { encoder, plain }, KEEL_FLOAT32 },
     { "without training", only_look, { encoder }, KEEL_FLOAT32 },
 };
 enum { WORKS = sizeof works / sizeof *works };
@@ -733,6 +747,37 @@ static void any_numbers_of_rows_may_alternate(void **unused)
     keel_model_destroy(sc.model[0]);
 }
 
+/* The shape of an input whose dims are open, in any step. */
+static keel_status knows_its_shape(void *context, keel_trace *t)
+{
+    keel_shape shape = { 0 };
+    keel_trace_input_shape(t, "open", &shape);
+    *(keel_shape *)context = shape;
+    return keel_trace_return(t, "open", input(t, "open"));
+}
+
+static void a_step_knows_the_shapes_of_its_inputs(void **unused)
+{
+    static float x[2 * 3 * 5];
+    keel_shape shape = { 0 };
+    keel_strategy *s;
+    keel_function *f;
+    const keel_data_field open = { "open", KEEL_FLOAT32, { 2, { 3, KEEL_DIM_OPEN } } };
+    (void)unused;
+    must(keel_strategy_create(&s, "cpu:0"));
+    must(keel_function_create(
+        &f, &(keel_function_options){ KEEL_FUNCTION_OPTIONS, .step = knows_its_shape,
+                                      .context = &shape, .input = &open, .n_input = 1 }));
+    for (int64_t dim = 5; dim > 3; dim--) {
+        must(keel_strategy_run(s, f, &(keel_tensor){ KEEL_FLOAT32, { 3, { 2, 3, dim } }, x }, 1));
+        assert_int_equal(shape.rank, 2);
+        assert_int_equal(shape.dim[0], 3);
+        assert_int_equal(shape.dim[1], dim);
+    }
+    keel_function_destroy(f);
+    keel_strategy_destroy(s);
+}
+
 /* ---- refusals -------------------------------------------------------------------------------- */
 
 static keel_status returns_nothing(void *unused, keel_trace *t)
@@ -921,6 +966,7 @@ int main(void)
         cmocka_unit_test(what_fails_in_it_is_the_steps_failure),
         cmocka_unit_test(each_failing_allocation_is_an_error_without_a_leak),
         cmocka_unit_test(any_numbers_of_rows_may_alternate),
+        cmocka_unit_test(a_step_knows_the_shapes_of_its_inputs),
         cmocka_unit_test(what_its_step_may_not_do_is_refused_by_name),
         cmocka_unit_test(what_is_no_such_loss_is_refused_by_name),
     };
