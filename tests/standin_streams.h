@@ -36,6 +36,7 @@ static void standin_await(standin_event *e, int64_t number)
 static void standin_push(const keel_device_fold *w)
 {
     const keel_fold f = { .length = w->length,
+                          .leaf = w->length,
                           .combine = w->moments ? keel_moments_combine : NULL,
                           .upward = w->upward };
     int depth = w->depth;

@@ -23,6 +23,7 @@ static void fold(const keel_node *n, bool moments, int64_t length, bool upward, 
                  const double *leaf, double *host, double *gpu)
 {
     const keel_fold f = { .length = length,
+                          .leaf = length,
                           .combine = moments ? keel_moments_combine : NULL,
                           .upward = upward };
     int32_t held[SLOTS] = { 0 };

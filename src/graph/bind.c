@@ -71,6 +71,7 @@ static void bind_records(const binder *x, keel_bound_call *bc)
         (keel_fold){ .stack = bc->pass <= KEEL_BACKWARD ? workspace->sums + p->sums_at[bc->node]
                                                         : workspace->record[p->area[x->segment]],
                      .length = length,
+                     .leaf = keel_node_leaf(n, bc->pass),
                      .combine = keel_records_combine(p, n, bc->pass),
                      .upward = keel_segment_upward(x->segment) };
 }
@@ -230,8 +231,7 @@ static keel_status rows_of_call(binder *x, const keel_instruction *in, int64_t b
                                 bool upward, int64_t *rows)
 {
     const keel_node *n = &x->p->graph->node[in->node].node;
-    const int64_t most =
-        keel_records_rows(x->p->lanes, keel_records_of(n, keel_run_pass(in->kind)));
+    const int64_t most = keel_records_rows(x->p->lanes, keel_node_leaf(n, keel_run_pass(in->kind)));
     *rows = end - begin < most ? end - begin : most;
     if (!shards_of(x) || is_skipped(x->p, in)) return KEEL_OK;
     const int64_t border =
@@ -275,7 +275,7 @@ static void count_calls(const binder *x, size_t *calls, size_t *patches)
             const int node = s->instruction[at].node;
             const keel_instruction *in = &s->instruction[at];
             const int64_t length =
-                keel_records_of(&x->p->graph->node[node].node, keel_run_pass(in->kind));
+                keel_node_leaf(&x->p->graph->node[node].node, keel_run_pass(in->kind));
             int64_t most = at < segment->weights
                                ? blocks + x->s->rows / keel_records_rows(x->p->lanes, length)
                                : 0;

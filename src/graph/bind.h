@@ -45,10 +45,11 @@ static inline bool keel_segment_upward(int segment)
     return segment % 2 == 0;
 }
 
-/* records.c: doubles that a row leaves in this pass, and how many rows one call may write. */
+/* records.c: doubles of a record in this pass, and how many rows one call may write, of so many
+ * doubles each. */
 int64_t keel_records_of(const keel_node *n, keel_pass pass);
 keel_combine keel_records_combine(const keel_program *p, const keel_node *n, keel_pass pass);
-int64_t keel_records_rows(const keel_lanes *l, int64_t length);
+int64_t keel_records_rows(const keel_lanes *l, int64_t leaf);
 keel_status keel_records_place(keel_program *p);
 keel_status keel_records_bind(keel_bound *b, const keel_lanes *l);
 /* The records of the call's rows, from those at `leaf`. */

@@ -100,7 +100,7 @@ static void fold_there(const keel_on_device *x, const keel_bound *b, const keel_
                                .places =
                                    f->combine ? keel_row_count(&n->in[0]) / (f->length / 2) : 0,
                                .stack = stack,
-                               .leaf = c->call.partial + first * f->length,
+                               .leaf = c->call.partial + first * f->leaf,
                                .rows = (int)rows,
                                .upward = f->upward };
         for (int i = 0; i < rows; i++) {
@@ -134,7 +134,7 @@ static double *sums_of(const keel_on_device *x, const keel_bound *b, const keel_
                        int worker)
 {
     return x->row_sums + x->row_sums_at[c->node] +
-           (c->call.row - first_row(b, worker)) * c->fold.length;
+           (c->call.row - first_row(b, worker)) * c->fold.leaf;
 }
 
 keel_status keel_on_device_fold(const keel_program *p, const keel_bound *b,
@@ -143,7 +143,7 @@ keel_status keel_on_device_fold(const keel_program *p, const keel_bound *b,
     keel_workspace *s = &p->workspace[worker];
     keel_on_device *x = s->on_device;
     keel_device *d = x->device;
-    const int64_t bytes = c->call.rows * c->fold.length * (int64_t)sizeof(double);
+    const int64_t bytes = c->call.rows * c->fold.leaf * (int64_t)sizeof(double);
     const int area = c->fold.stack == s->record[1];
     if (is_of_sums(c) && x->sums_doubles > 0) {
         d->type->copy_out(d, KEEL_COMPUTE_STREAM, sums_of(x, b, c, worker), c->call.partial, bytes);
@@ -199,8 +199,8 @@ void keel_on_device_fold_sums(const keel_program *p, const keel_bound *b, int wo
         const keel_bound_call *c = &w->call[i];
         if (!c->fold.stack || !is_of_sums(c)) continue;
         const double *leaf = sums_of(x, b, c, worker);
-        keel_device_touches(x->device, leaf,
-                            c->call.rows * c->fold.length * (int64_t)sizeof(double), false);
+        keel_device_touches(x->device, leaf, c->call.rows * c->fold.leaf * (int64_t)sizeof(double),
+                            false);
         keel_records_fold(b, c, s, leaf);
     }
 }

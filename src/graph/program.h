@@ -65,6 +65,7 @@ typedef struct keel_addition {
 typedef struct keel_fold {
     double *stack;  /* NULL: the call writes none */
     int64_t length; /* doubles of a record */
+    int64_t leaf;   /* of that of one row: keel_node_leaf */
     keel_combine combine;
     bool upward; /* rows come in ascending order; else in descending order */
 } keel_fold;

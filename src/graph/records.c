@@ -35,10 +35,10 @@ keel_combine keel_records_combine(const keel_program *p, const keel_node *n, kee
                                                                        : n->op->combine;
 }
 
-int64_t keel_records_rows(const keel_lanes *l, int64_t length)
+int64_t keel_records_rows(const keel_lanes *l, int64_t leaf)
 {
     const int64_t bytes = keel_lanes_device(l) ? RECORD_BYTES_THERE : RECORD_BYTES;
-    const int64_t rows = length > 0 ? bytes / (int64_t)sizeof(double) / length : INT64_MAX;
+    const int64_t rows = leaf > 0 ? bytes / (int64_t)sizeof(double) / leaf : INT64_MAX;
     return rows > 1 ? rows : 1;
 }
 
@@ -65,15 +65,17 @@ static keel_status too_many(const keel_program *p, const keel_node *n)
 
 /* One area serves all nodes that meet, one after another. There are two areas, because a worker may
  * write the next records while another still merges the last ones. */
-static keel_status measure_node(keel_program *p, const keel_node *n, int64_t length, bool meets)
+static keel_status measure_node(keel_program *p, const keel_node *n, keel_pass pass)
 {
+    const int64_t length = keel_records_of(n, pass), leaf = keel_node_leaf(n, pass);
+    const bool meets = pass > KEEL_BACKWARD;
     const int64_t most = INT64_MAX / 64;
     const int64_t levels =
         (p->lanes->n_process > 1 ? 2 : 1) * (keel_tree_levels(p->options.max_rows) + 1);
-    int64_t stack, rows = keel_records_rows(p->lanes, length), merge;
+    int64_t stack, rows = keel_records_rows(p->lanes, leaf), merge;
     if (rows > p->max_local_rows) rows = p->max_local_rows;
     if (length >= most || !keel_mul_i64(length + 1, p->slots, &stack) || stack >= most ||
-        !keel_mul_i64(length, rows, &rows) || rows >= most ||
+        !keel_mul_i64(leaf, rows, &rows) || rows >= most ||
         !keel_mul_i64(length + 1, levels * (int64_t)sizeof(double), &merge) || merge >= most)
         return too_many(p, n);
     if (meets && stack > p->record_doubles) p->record_doubles = stack;
@@ -124,9 +126,9 @@ keel_status keel_records_place(keel_program *p)
         p->merged_doubles = p->merged_backward_at[i] + d->merged_backward;
         p->sums_at[i] = p->sums_doubles;
         if (d->sums > 0) KEEL_TRY(place_sums(p, i));
-        KEEL_TRY(measure_node(p, d, d->partial, true));
-        KEEL_TRY(measure_node(p, d, d->partial_backward, true));
-        KEEL_TRY(measure_node(p, d, d->sums, false));
+        KEEL_TRY(measure_node(p, d, KEEL_PARTIAL));
+        KEEL_TRY(measure_node(p, d, KEEL_PARTIAL_BACKWARD));
+        KEEL_TRY(measure_node(p, d, KEEL_FORWARD));
     }
     for (int g = 0; g < p->schedule.n_segment; g++) {
         const keel_segment *s = &p->schedule.segment[g];
@@ -225,7 +227,7 @@ void keel_records_push(const keel_node *n, const keel_fold *f, double *stack, in
     double *top = stack + depth * stride;
     if (closes == 0) {
         top[0] = 1;
-        memcpy(top + 1, leaf, (size_t)f->length * sizeof *leaf);
+        memcpy(top + 1, leaf, (size_t)f->leaf * sizeof *leaf);
         return;
     }
     top -= stride;
@@ -246,11 +248,11 @@ void keel_records_fold(const keel_bound *b, const keel_bound_call *c, keel_works
     const keel_fold *f = &c->fold;
     for (int64_t i = 0; i < c->call.rows; i++) {
         const int64_t k = f->upward ? i : c->call.rows - 1 - i, row = c->call.row + k;
-        const double *leaf = records + k * f->length;
+        const double *leaf = records + k * f->leaf;
         const keel_fold_row *how = &b->fold[f->upward][row];
         keel_records_push(c->call.node, f, f->stack, how->depth, how->closes, leaf);
         if (c->call.node->op->loss && c->pass <= KEEL_BACKWARD && row < workspace->bad_row &&
-            !(isfinite(leaf[0]) && isfinite(leaf[f->length - 1])))
+            !(isfinite(leaf[0]) && isfinite(leaf[f->leaf - 1])))
             workspace->bad_row = row;
     }
 }

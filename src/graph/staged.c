@@ -48,9 +48,11 @@ static int64_t room(const keel_spec *s, int n, int64_t rows)
 
 int64_t keel_staged_bytes(const keel_staged *s, const keel_node *n, int64_t rows)
 {
-    const int64_t most = n->partial > n->partial_backward ? n->partial : n->partial_backward;
-    const int64_t records =
-        rows * (most > n->sums ? most : n->sums) + n->merged + n->merged_backward;
+    const keel_pass passes[] = { KEEL_FORWARD, KEEL_PARTIAL, KEEL_PARTIAL_BACKWARD };
+    int64_t most = 0;
+    for (int i = 0; i < 3; i++)
+        if (keel_node_leaf(n, passes[i]) > most) most = keel_node_leaf(n, passes[i]);
+    const int64_t records = rows * most + n->merged + n->merged_backward;
     return 2 * (room(n->in, n->n_in, rows) + room(n->out, n->n_out, rows) +
                 room(n->weight, n->n_weight, 1)) +
            room(n->saved, n->n_saved, rows) + records * (int64_t)sizeof(double) + 3 * ALIGN +

@@ -46,10 +46,7 @@ static void add_records(ranges *r, keel_pass pass)
 {
     const keel_call *c = r->c;
     const keel_node *n = c->node;
-    const int64_t length = pass == KEEL_PARTIAL            ? n->partial
-                           : pass == KEEL_PARTIAL_BACKWARD ? n->partial_backward
-                           : pass <= KEEL_BACKWARD         ? n->sums
-                                                           : 0;
+    const int64_t length = keel_node_leaf(n, pass);
     const bool forward = pass == KEEL_FORWARD || pass == KEEL_PARTIAL;
     const int64_t merged = forward || !n->merged_backward ? n->merged : n->merged_backward;
     add(r, &c->partial, c->rows * length * (int64_t)sizeof(double), false, true);

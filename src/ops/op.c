@@ -43,7 +43,8 @@ void keel_node_clear(keel_node *n)
     keel_free(n->saved);
     n->out = n->saved = NULL;
     n->n_out = n->n_saved = 0;
-    n->partial = n->partial_backward = n->merged = n->merged_backward = n->sums = n->scratch = 0;
+    n->partial = n->partial_backward = n->leaf = n->merged = n->merged_backward = n->sums =
+        n->scratch = 0;
 }
 
 keel_status keel_node_infer(keel_node *n)

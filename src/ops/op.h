@@ -53,8 +53,9 @@ typedef struct keel_node {
     keel_spec *out; /* [n_out] */
     int n_saved;
     keel_spec *saved;                  /* [n_saved] per row, written by forward for backward */
-    int64_t partial, partial_backward; /* doubles of one row's record; 0: rows need not meet */
-    int64_t merged, merged_backward;   /* one more than these, if rows meet: see keel_op.partial */
+    int64_t partial, partial_backward; /* doubles of a record; 0: rows need not meet */
+    int64_t leaf; /* of what one row leaves, if records grow as rows are joined; 0: they do not */
+    int64_t merged, merged_backward; /* one more than these, if rows meet: see keel_op.partial */
     int64_t sums;     /* doubles of one row's record that are only added: loss, metrics */
     int64_t scratch;  /* bytes that a reference call needs in c->scratch */
     bool reads_state; /* in training it reads the state that it moves: later calls of one layer see
@@ -426,6 +427,15 @@ keel_status keel_node_add_saved(keel_node *n, const keel_spec *spec);
 /* Runs the op's infer, also on a node that has been inferred before. */
 keel_status keel_node_infer(keel_node *n);
 void keel_node_clear(keel_node *n); /* frees what infer made */
+
+/* Doubles that one row leaves in a call of the pass, which are the first of a record. */
+static inline int64_t keel_node_leaf(const keel_node *n, keel_pass pass)
+{
+    if (pass <= KEEL_BACKWARD) return n->sums;
+    if (pass < KEEL_PARTIAL) return 0;
+    const int64_t record = pass == KEEL_PARTIAL ? n->partial : n->partial_backward;
+    return record > 0 && n->leaf > 0 ? n->leaf : record;
+}
 
 static inline int64_t keel_row_count(const keel_spec *s) /* elements of one row */
 {

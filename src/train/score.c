@@ -122,6 +122,7 @@ static keel_status loss_infer(keel_node *n)
             return keel_fail(KEEL_ESHAPE, "%s: %lld rows of %lld numbers are too many",
                              a->loss->type.name, (long long)a->rows, (long long)own);
         record += KEEL_LOSS_TERMS;
+        if (whole->gathers) n->leaf = own + KEEL_LOSS_TERMS;
     }
     n->scratch = kept_at(n) + (whole ? a->rows : 1) * prediction_bytes(n);
     if (n->backward && (whole || a->meets)) {
@@ -208,7 +209,8 @@ static void loss_terms(const keel_call *c, int real)
 {
     const keel_loss_args *a = c->node->args;
     const keel_loss_call call = score_call(c, a->args);
-    const int64_t length = c->node->partial + c->node->partial_backward;
+    const keel_node *n = c->node;
+    const int64_t length = keel_node_leaf(n, n->partial ? KEEL_PARTIAL : KEEL_PARTIAL_BACKWARD);
     int64_t elements = 1;
     if (a->loss->whole)
         (void)keel_loss_check(a->loss, a->args, call.prediction, call.target, &elements);
