@@ -78,6 +78,33 @@ static keel_status info(void *traced, keel_trace *t)
     return give_back(t, times(t, all, -1.0 / (double)rows));
 }
 
+/* The same by a loss of Keras, whose elements are the rows. */
+static keel_status info_of_keras(void *traced, keel_trace *t)
+{
+    keel_scalar loss = -1;
+    if (traced) ++*(int *)traced;
+    keel_trace_loss(t,
+                    &(keel_named){ "sparse_categorical_crossentropy",
+                                   KEEL_ARGS(KEEL_ARG_BOOL("from_logits", true)) },
+                    input(t, "label"), products(t), KEEL_UNWEIGHTED, &loss);
+    return keel_trace_return_scalar(t, "loss", loss);
+}
+
+/* How fast the sum of the squared products changes with "a": its mean square. And a scalar beside,
+ * which is not the loss. */
+static keel_status slope(void *unused, keel_trace *t)
+{
+    keel_traced by = -1;
+    keel_scalar beside = -1;
+    (void)unused;
+    const keel_traced squares = op(t, "ops.Square", NULL, products(t));
+    const keel_traced sum = op(t, "ops.Sum", KEEL_ARGS(KEEL_ARG_INTS("axis", 1, 2)), squares);
+    keel_trace_mean(t, input(t, "b"), KEEL_UNWEIGHTED, &beside);
+    keel_trace_gradient_of(t, times(t, sum, 0x1p-12), input(t, "a"), &by);
+    return give_back(t, op(t, "ops.Mean", KEEL_ARGS(KEEL_ARG_INTS("axis", 1, 2)),
+                           op(t, "ops.Square", NULL, by)));
+}
+
 /* The mean square of the products of two numbers of a row, over all rows. */
 static keel_status spread(void *unused, keel_trace *t)
 {
@@ -192,13 +219,27 @@ static keel_traced call(keel_trace *t, keel_model *m, const char *name)
 }
 
 /* One model makes both values. */
-static keel_status two_towers(void *context, keel_trace *t)
+static keel_status towers_by(scene *s, keel_trace *t, keel_step step)
 {
-    scene *s = context;
     const keel_traced a = call(t, s->model[0], "x"), b = call(t, s->model[0], "y");
-    const keel_scalar loss = meet(t, info, &s->traced, a, b);
+    const keel_scalar loss = meet(t, step, &s->traced, a, b);
     learn(t, &(keel_term){ loss, 1 }, 1, s->model[0]);
     return keel_trace_return_scalar(t, "loss", loss);
+}
+
+static keel_status two_towers(void *context, keel_trace *t)
+{
+    return towers_by(context, t, info);
+}
+
+static keel_status two_towers_of_keras(void *context, keel_trace *t)
+{
+    return towers_by(context, t, info_of_keras);
+}
+
+static keel_status two_towers_by_slopes(void *context, keel_trace *t)
+{
+    return towers_by(context, t, slope);
 }
 
 /* Each value is of a model of its own, and one optimizer moves both. */
@@ -438,17 +479,21 @@ enum { DEVICES = sizeof devices / sizeof *devices, COUNTS = sizeof counts / size
 
 static void each_row_meets_all_others_as_in_plain_c(void **unused)
 {
-    static const work works[] = { { "float32", two_towers, { plain }, KEEL_FLOAT32 },
-                                  { "float64", two_towers, { plain }, KEEL_FLOAT64 } };
+    static const work works[] = {
+        { "float32", two_towers, { plain }, KEEL_FLOAT32 },
+        { "float64", two_towers, { plain }, KEEL_FLOAT64 },
+        { "a loss of Keras", two_towers_of_keras, { plain }, KEEL_FLOAT32 },
+        { "the same in float64", two_towers_of_keras, { plain }, KEEL_FLOAT64 }
+    };
     (void)unused;
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < 4; k++)
         for (int c = 0; c < COUNTS; c++) {
             left wants, is;
             in_c(&works[k], counts[c], &wants);
             assert_true(wants.loss[STEPS - 2] < wants.loss[0] - 0.1);
             for (int d = 0; d < DEVICES; d++) {
                 run_on(&works[k], devices[d], 0, counts[c], &is);
-                compare(&works[k], devices[d], counts[c], &is, &wants, k ? 1e-13 : 2e-5);
+                compare(&works[k], devices[d], counts[c], &is, &wants, k % 2 ? 1e-13 : 2e-5);
                 assert_int_equal(is.traced, 2); /* numbers of rows */
             }
         }
@@ -529,6 +574,7 @@ static const work works[] = {
     { "two towers in float64", two_towers, { encoder }, KEEL_FLOAT64 },
     { "several losses", several, { encoder, plain }, KEEL_FLOAT32 },
     { "two models", two_models, { encoder, plain }, KEEL_FLOAT32 },
+    { "slopes", two_towers_by_slopes, { plain }, KEEL_FLOAT32 },
     { "without training", only_look, { encoder }, KEEL_FLOAT32 },
 };
 enum { WORKS = sizeof works / sizeof *works };
@@ -625,6 +671,27 @@ static void processes_have_the_bits_of_one(void **unused)
             thread_group_end(&group);
         }
     }
+}
+
+/* Of two processes one has another loss; they would go on apart. */
+static void processes_with_other_losses_are_refused(void **unused)
+{
+    static const work of_keras = { "a loss of Keras",
+                                   two_towers_of_keras,
+                                   { plain },
+                                   KEEL_FLOAT32 },
+                      of_ops = { "operations", two_towers, { plain }, KEEL_FLOAT32 };
+    thread_group group;
+    process p[2] = { { 0 } };
+    (void)unused;
+    thread_group_begin(&group, 2);
+    for (int i = 0; i < 2; i++)
+        p[i] = (process){ i ? &of_keras : &of_ops, thread_group_of(&group, i), 1, { 0 } };
+    live_together(live, p, sizeof *p, 2);
+    for (int i = 0; i < 2; i++)
+        if (p[i].out.status >= 0 || p[i].out.loss[0] != 0)
+            fail_msg("process %d: %s", i, p[i].out.text);
+    thread_group_end(&group);
 }
 
 /* ---- what fails ------------------------------------------------------------------------------ */
@@ -963,6 +1030,7 @@ int main(void)
         cmocka_unit_test(a_loss_moves_its_weights_as_if_it_were_alone),
         cmocka_unit_test(stand_ins_have_the_bits_of_one),
         cmocka_unit_test(processes_have_the_bits_of_one),
+        cmocka_unit_test(processes_with_other_losses_are_refused),
         cmocka_unit_test(what_fails_in_it_is_the_steps_failure),
         cmocka_unit_test(each_failing_allocation_is_an_error_without_a_leak),
         cmocka_unit_test(any_numbers_of_rows_may_alternate),

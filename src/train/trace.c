@@ -1,5 +1,6 @@
 /* The calls that a step makes while it is traced: each adds to the graph, or to the lists of what
- * the graph is finished with. See trace.h. */
+ * the graph is finished with. See trace.h. More than 600 lines, since all of them share how a trace
+ * fails and how its lists grow. */
 #include "train/trace.h"
 #include "base/memory.h"
 #include "base/plural.h"
