@@ -594,6 +594,23 @@ static void losses_and_weights_are_those_of_one_device(void **unused)
             }
 }
 
+/* Values that are made again for backward change no bit. */
+static void recomputed_values_change_no_bit(void **unused)
+{
+    (void)unused;
+    for (int k = 0; k < WORKS; k++) {
+        left wants, is;
+        keel_strategy *s;
+        run_on(&works[k], "cpu:0-1", SHARDS, 12, &wants);
+        must(keel_strategy_create(&s, "cpu:0-1"));
+        must(keel_strategy_reproducible(s, SHARDS));
+        keel_strategy_recompute(s, true);
+        run(&works[k], s, 12, &is);
+        compare(&works[k], "recomputed", 12, &is, &wants, 0);
+        keel_strategy_destroy(s);
+    }
+}
+
 static void a_loss_moves_its_weights_as_if_it_were_alone(void **unused)
 {
     static const work alone = { "the first loss", several_first, { encoder }, KEEL_FLOAT32 };
@@ -1027,6 +1044,7 @@ int main(void)
         cmocka_unit_test(each_row_meets_all_others_as_in_plain_c),
         cmocka_unit_test(whole_numbers_arrive_as_they_are),
         cmocka_unit_test(losses_and_weights_are_those_of_one_device),
+        cmocka_unit_test(recomputed_values_change_no_bit),
         cmocka_unit_test(a_loss_moves_its_weights_as_if_it_were_alone),
         cmocka_unit_test(stand_ins_have_the_bits_of_one),
         cmocka_unit_test(processes_have_the_bits_of_one),
