@@ -37,6 +37,7 @@ static void standin_push(const keel_device_fold *w)
 {
     const keel_fold f = { .length = w->length,
                           .leaf = w->length,
+                          .stride = w->length + 1,
                           .combine = w->moments ? keel_moments_combine : NULL,
                           .upward = w->upward };
     int depth = w->depth;

@@ -24,6 +24,7 @@ static void fold(const keel_node *n, bool moments, int64_t length, bool upward, 
 {
     const keel_fold f = { .length = length,
                           .leaf = length,
+                          .stride = length + 1,
                           .combine = moments ? keel_moments_combine : NULL,
                           .upward = upward };
     int32_t held[SLOTS] = { 0 };

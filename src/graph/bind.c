@@ -72,6 +72,7 @@ static void bind_records(const binder *x, keel_bound_call *bc)
                                                         : workspace->record[p->area[x->segment]],
                      .length = length,
                      .leaf = keel_node_leaf(n, bc->pass),
+                     .stride = keel_records_stride(p, n, bc->pass),
                      .combine = keel_records_combine(p, n, bc->pass),
                      .upward = keel_segment_upward(x->segment) };
 }

@@ -50,6 +50,8 @@ static inline bool keel_segment_upward(int segment)
 int64_t keel_records_of(const keel_node *n, keel_pass pass);
 keel_combine keel_records_combine(const keel_program *p, const keel_node *n, keel_pass pass);
 int64_t keel_records_rows(const keel_lanes *l, int64_t leaf);
+/* Doubles of a node of the tree in a worker's stack: {rows, record of any of its rows}. */
+int64_t keel_records_stride(const keel_program *p, const keel_node *n, keel_pass pass);
 keel_status keel_records_place(keel_program *p);
 keel_status keel_records_bind(keel_bound *b, const keel_lanes *l);
 /* The records of the call's rows, from those at `leaf`. */

@@ -66,6 +66,7 @@ typedef struct keel_fold {
     double *stack;  /* NULL: the call writes none */
     int64_t length; /* doubles of a record */
     int64_t leaf;   /* of that of one row: keel_node_leaf */
+    int64_t stride; /* from one node of the stack to the next */
     keel_combine combine;
     bool upward; /* rows come in ascending order; else in descending order */
 } keel_fold;

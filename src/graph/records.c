@@ -42,6 +42,18 @@ int64_t keel_records_rows(const keel_lanes *l, int64_t leaf)
     return rows > 1 ? rows : 1;
 }
 
+/* Doubles of the record of so many rows. */
+static int64_t record_of(int64_t length, int64_t leaf, int64_t rows)
+{
+    int64_t own;
+    return leaf < length && keel_mul_i64(leaf, rows, &own) && own < length ? own : length;
+}
+
+int64_t keel_records_stride(const keel_program *p, const keel_node *n, keel_pass pass)
+{
+    return 1 + record_of(keel_records_of(n, pass), keel_node_leaf(n, pass), p->max_local_rows);
+}
+
 /* ---- where they lie -----------------------------------------------------------------------------
  */
 
@@ -72,11 +84,14 @@ static keel_status measure_node(keel_program *p, const keel_node *n, keel_pass p
     const int64_t most = INT64_MAX / 64;
     const int64_t levels =
         (p->lanes->n_process > 1 ? 2 : 1) * (keel_tree_levels(p->options.max_rows) + 1);
+    /* records that grow are together as long as all of their rows */
+    const int64_t longest = leaf < length ? leaf : length + 1,
+                  many = leaf < length ? p->options.max_rows : levels;
     int64_t stack, rows = keel_records_rows(p->lanes, leaf), merge;
     if (rows > p->max_local_rows) rows = p->max_local_rows;
-    if (length >= most || !keel_mul_i64(length + 1, p->slots, &stack) || stack >= most ||
-        !keel_mul_i64(leaf, rows, &rows) || rows >= most ||
-        !keel_mul_i64(length + 1, levels * (int64_t)sizeof(double), &merge) || merge >= most)
+    if (length >= most || !keel_mul_i64(keel_records_stride(p, n, pass), p->slots, &stack) ||
+        stack >= most || !keel_mul_i64(leaf, rows, &rows) || rows >= most ||
+        !keel_mul_i64(longest, many * (int64_t)sizeof(double), &merge) || merge >= most)
         return too_many(p, n);
     if (meets && stack > p->record_doubles) p->record_doubles = stack;
     if (rows > p->row_doubles) p->row_doubles = rows;
@@ -223,7 +238,7 @@ static void combine(const keel_node *n, const keel_fold *f, double *left, double
 void keel_records_push(const keel_node *n, const keel_fold *f, double *stack, int depth, int closes,
                        const double *leaf)
 {
-    const int64_t stride = f->length + 1;
+    const int64_t stride = f->stride;
     double *top = stack + depth * stride;
     if (closes == 0) {
         top[0] = 1;
@@ -261,17 +276,29 @@ void keel_records_fold(const keel_bound *b, const keel_bound_call *c, keel_works
 typedef struct merging {
     const keel_node *node;
     keel_combine combine;
-    int64_t length;
-    bool upward;       /* in the order in which the records were folded */
-    double *temporary; /* a stack as high as the tree */
+    int64_t length, leaf, stride; /* as in keel_fold */
+    bool upward;                  /* in the order in which the records were folded */
+    double *temporary;            /* a stack as high as the tree */
 } merging;
+
+static int64_t length_of(const merging *m, const keel_record *part)
+{
+    return record_of(m->length, m->leaf, (int64_t)part->rows);
+}
+
+/* Where node `top` of a stack of merged nodes lies: records are one behind the other. */
+static double *place_of(const merging *m, const keel_record *part, int top)
+{
+    double *at = m->temporary;
+    for (int i = 0; i < top; i++) at += length_of(m, &part[i]);
+    return at;
+}
 
 static void push_node(const merging *m, keel_record *part, int *n, const double *at, int closes)
 {
-    const int64_t stride = m->length + 1;
     part[(*n)++] = (keel_record){ at[0], at + 1 };
     for (int c = closes; c > 0; c--, (*n)--) {
-        double *out = m->temporary + (*n - 2) * stride;
+        double *out = place_of(m, part, *n - 2);
         keel_combine_records(m->node, m->combine, m->length, part[*n - 2], part[*n - 1], out);
         part[*n - 2] = (keel_record){ part[*n - 2].rows + part[*n - 1].rows, out };
     }
@@ -282,7 +309,7 @@ static void leave(const merging *m, const keel_record *part, int n, double *out,
 {
     for (int i = 0; i < n; i++) {
         out[i * stride] = part[i].rows;
-        memcpy(out + i * stride + 1, part[i].data, (size_t)m->length * sizeof *out);
+        memcpy(out + i * stride + 1, part[i].data, (size_t)length_of(m, &part[i]) * sizeof *out);
     }
 }
 
@@ -295,7 +322,7 @@ static void merge_own(const keel_bound *b, const merging *m, const double *const
     int n = 0;
     for (int i = 0; i < b->n_tree; i++) {
         const keel_tree_part *t = &b->tree[i];
-        push_node(m, part, &n, stack[t->worker] + t->slot[m->upward] * (m->length + 1), t->closes);
+        push_node(m, part, &n, stack[t->worker] + t->slot[m->upward] * m->stride, t->closes);
     }
     leave(m, part, n, out, stride);
 }
@@ -304,10 +331,12 @@ static merging merging_of(const keel_program *p, int segment, double *temporary)
 {
     const keel_segment *s = &p->schedule.segment[segment];
     const keel_node *n = &p->graph->node[s->merge].node;
+    const keel_pass pass = s->merge_backward ? KEEL_PARTIAL_BACKWARD : KEEL_PARTIAL;
     return (merging){ .node = n,
-                      .combine = keel_records_combine(
-                          p, n, s->merge_backward ? KEEL_PARTIAL_BACKWARD : KEEL_PARTIAL),
-                      .length = s->merge_backward ? n->partial_backward : n->partial,
+                      .combine = keel_records_combine(p, n, pass),
+                      .length = keel_records_of(n, pass),
+                      .leaf = keel_node_leaf(n, pass),
+                      .stride = keel_records_stride(p, n, pass),
                       .upward = keel_segment_upward(segment - 1),
                       .temporary = temporary };
 }
@@ -379,6 +408,8 @@ static merging summing(const keel_program *p, int node, double *temporary)
     return (merging){ .node = n,
                       .combine = keel_records_combine(p, n, KEEL_FORWARD),
                       .length = n->sums,
+                      .leaf = n->sums,
+                      .stride = n->sums + 1,
                       .upward = keel_segment_upward(p->sums_segment[node]),
                       .temporary = temporary };
 }
