@@ -90,6 +90,14 @@ static keel_status info_of_keras(void *traced, keel_trace *t)
     return keel_trace_return_scalar(t, "loss", loss);
 }
 
+/* The mean of all products, of which some are dropped, other ones in each step. */
+static keel_status dropped(void *unused, keel_trace *t)
+{
+    (void)unused;
+    const keel_traced some = op(t, "Dropout", KEEL_ARGS(KEEL_ARG_FLOAT("rate", 0.5)), products(t));
+    return give_back(t, op(t, "ops.Mean", KEEL_ARGS(KEEL_ARG_INTS("axis", 1, 2)), some));
+}
+
 /* How fast the sum of the squared products changes with "a": its mean square. And a scalar beside,
  * which is not the loss. */
 static keel_status slope(void *unused, keel_trace *t)
@@ -240,6 +248,19 @@ static keel_status two_towers_of_keras(void *context, keel_trace *t)
 static keel_status two_towers_by_slopes(void *context, keel_trace *t)
 {
     return towers_by(context, t, slope);
+}
+
+static keel_status two_towers_dropped(void *context, keel_trace *t)
+{
+    return towers_by(context, t, dropped);
+}
+
+/* The same values in each step. */
+static keel_status values_dropped(void *unused, keel_trace *t)
+{
+    const keel_traced x = input(t, "fixed");
+    (void)unused;
+    return keel_trace_return_scalar(t, "loss", meet(t, dropped, NULL, x, x));
 }
 
 /* Each value is of a model of its own, and one optimizer moves both. */
@@ -575,6 +596,7 @@ static const work works[] = {
     { "several losses", several, { encoder, plain }, KEEL_FLOAT32 },
     { "two models", two_models, { encoder, plain }, KEEL_FLOAT32 },
     { "slopes", two_towers_by_slopes, { plain }, KEEL_FLOAT32 },
+    { "dropped products", two_towers_dropped, { plain }, KEEL_FLOAT32 },
     { "without training", only_look, { encoder }, KEEL_FLOAT32 },
 };
 enum { WORKS = sizeof works / sizeof *works };
@@ -592,6 +614,16 @@ static void losses_and_weights_are_those_of_one_device(void **unused)
                     compare(&works[k], devices[d], counts[c], &is, &wants, shards ? 0 : 1e-4);
                 }
             }
+}
+
+static void each_step_draws_numbers_of_its_own(void **unused)
+{
+    static const work w = { "dropped", values_dropped, { plain }, KEEL_FLOAT32 };
+    left is;
+    (void)unused;
+    run_on(&w, "cpu:0-1", 0, 8, &is);
+    if (is.status < 0) fail_msg("%s", is.text);
+    assert_true(is.loss[0] != is.loss[1] && is.loss[1] != is.loss[2]);
 }
 
 /* Values that are made again for backward change no bit. */
@@ -1044,6 +1076,7 @@ int main(void)
         cmocka_unit_test(each_row_meets_all_others_as_in_plain_c),
         cmocka_unit_test(whole_numbers_arrive_as_they_are),
         cmocka_unit_test(losses_and_weights_are_those_of_one_device),
+        cmocka_unit_test(each_step_draws_numbers_of_its_own),
         cmocka_unit_test(recomputed_values_change_no_bit),
         cmocka_unit_test(a_loss_moves_its_weights_as_if_it_were_alone),
         cmocka_unit_test(stand_ins_have_the_bits_of_one),
