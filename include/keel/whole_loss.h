@@ -47,11 +47,12 @@ typedef struct keel_whole_loss {
  * two of them, in any shape, which see every digit. A step in which another operation would round
  * them fails: KEEL_EDATA.
  *
- * Returns  KEEL_OK; KEEL_EARG: names or values, or no value is real; KEEL_EUNSUP: whole numbers that
- *          are no input of the function, or t is itself the step of such a loss; KEEL_ENOMEM. When
- *          a step of so many rows is prepared, what `step` returns; KEEL_EARG: it returns no
- * "loss", takes gradients for weights or applies an optimizer; KEEL_EUNSUP: it asks for a fact of
- *          the step, or calls a model with weights
+ * Returns  KEEL_OK; KEEL_EARG: names or values, or no value is real; KEEL_ESHAPE: a value has so
+ *          many dims that rows are one too many; KEEL_EUNSUP: whole numbers that are no input of
+ *          the function, or t is itself the step of such a loss; KEEL_ENOMEM. When a step of so
+ *          many rows is prepared, what `step` returns; KEEL_EARG: it returns no loss, takes
+ *          gradients for weights or applies an optimizer; KEEL_EUNSUP: it asks for a fact of the
+ *          step, calls a model with weights, or a layer in it adds a loss of its own
  * Owns     names are copied; context must outlive the function
  * Threads  that of the trace; for `step` that which runs the function
  * Cost     in each step the real values of all rows go to every worker and process, and one core of
