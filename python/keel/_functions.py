@@ -122,7 +122,7 @@ class Stage:
         lists = (c.Term * len(terms))(*terms), len(terms), (c.Watched * len(watched))(*watched), len(watched)
         check(lib.keel_trace_gradients(self.t, *lists, ctypes.byref(g)))
         self.rates[i] = self.optimizers[id(asked.optimizer)].rate()
-        config = {**asked.optimizer.get_config(), "learning_rate": self.rates[i]}
+        config = {**asked.optimizer.get_config(), **asked.clip, "learning_rate": self.rates[i]}
         kept = arguments(config)
         apply = c.Apply(c.Named(type(asked.optimizer).__name__.encode(), kept))
         check(lib.keel_trace_apply(self.t, g, ctypes.byref(apply)))

@@ -97,6 +97,8 @@ class Lifted:
             times = np.ravel(operation.repeats).tolist()
             x = self.aligned(args[0], len(shape))
             return ops.tile(x, (1, *(1,) * (len(shape) - len(times)), *times))
+        if name == "Take" and self.is_tensor(args[1]):
+            return self.rows_at(operation, args[0], args[1], shape)
         if name in ("Concatenate", "Stack"):
             args = ([self.with_rows(a) for a in args[0]], *args[1:])
         return self.along(operation, name, len(node.arguments.keras_tensors[0].shape), args, kwargs)
@@ -124,6 +126,14 @@ class Lifted:
         ops, real = self.keras.ops, self.aligned(x, len(shape))
         number = ops.cast(real, "int32") if real.dtype == "bool" else real
         return ops.cast(number + np.zeros((1, *shape), number.dtype), real.dtype)
+
+    def rows_at(self, operation, x, places, shape):
+        """Elements of the first dim, at places that the batch gives."""
+        if operation.axis not in (0, -len(x.shape) + 1) or len(places.shape) != 2:
+            self.refuse("a Take of several dims, or along another dim than the first")
+        ops, rest = self.keras.ops, (1,) * (len(shape) - 1)
+        places = self.broadcast(ops.reshape(places, (-1, shape[0], *rest)), shape)
+        return ops.take_along_axis(self.with_rows(x), places, axis=1)
 
     def product(self, operation, old, operands):
         ranks = [len(np.shape(a)) for a in old]

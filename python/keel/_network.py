@@ -43,7 +43,7 @@ class Network:
         try:
             self.model = Model(path, False)
         except c.Error as error:
-            error.args = (str(error).replace(f"{path}: config.json", f"the step of '{steps.model.name}'"),)
+            error.args = (str(error).replace(f"{path}: config.json", steps.name),)
             raise
         finally:
             os.remove(path)

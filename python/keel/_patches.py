@@ -96,6 +96,40 @@ class Tape:
         return self.recorder.gradient(target, sources, self)
 
 
+def is_slope(x):
+    return hasattr(x, "clipped")
+
+
+class Norm:
+    """What else tf.clip_by_global_norm gives."""
+
+    def __array__(self, *_, **__):
+        raise ValueError("it computes with the norm of gradients")
+
+
+def clips(original_of_value, original_of_norm, original_of_all):
+    """Functions of TensorFlow that clip gradients, which optimizers then do."""
+
+    def by_value(x, least, most, name=None):
+        if not is_slope(x):
+            return original_of_value(x, least, most)
+        if float(least) != -float(most):
+            raise ValueError("gradients are clipped to other numbers than -x and x")
+        return x.clipped("clipvalue", most)
+
+    def by_norm(x, most, axes=None, name=None):
+        return (
+            x.clipped("clipnorm", most) if is_slope(x) and axes is None else original_of_norm(x, most, axes)
+        )
+
+    def by_global_norm(xs, most, use_norm=None, name=None):
+        if not all(map(is_slope, xs)) or use_norm is not None:
+            return original_of_all(xs, most, use_norm)
+        return [x.clipped("global_clipnorm", most, len(xs)) for x in xs], Norm()
+
+    return {"clip_by_value": by_value, "clip_by_norm": by_norm, "clip_by_global_norm": by_global_norm}
+
+
 def of_tensorflow(keras, recorder, patches):
     import tensorflow as tf
 
@@ -112,6 +146,10 @@ def of_tensorflow(keras, recorder, patches):
     )
     for where, name, ours in functions(tf, keras.ops):
         put(where, name, ours)
+    of_slopes = clips(tf.clip_by_value, tf.clip_by_norm, tf.clip_by_global_norm)
+    for name, function in of_slopes.items():
+        patches.put(tf, name, function)
+    patches.put(keras.ops, "clip", clips(keras.ops.clip, None, None)["clip_by_value"])
     variable = type(tf.Variable(0.0))
     for name in ("assign", "assign_add", "assign_sub"):
         original = getattr(variable, name)

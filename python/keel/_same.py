@@ -11,7 +11,7 @@ class Same:
         self.inputs, self.known = {}, {}
 
     def found(self):
-        of = lambda stage: [(id(a.optimizer), list(map(id, a.variables))) for a in stage.asked]
+        of = lambda stage: [(id(a.optimizer), list(map(id, a.variables)), a.clip) for a in stage.asked]
         pairs = zip(self.first.asked, self.second.asked)
         return of(self.first) == of(self.second) and all(self.groups(a.group, b.group) for a, b in pairs)
 

@@ -51,6 +51,7 @@ class Asked:
     def __init__(self, loss, variables=None, tape=None):
         self.loss, self.variables, self.tape = loss, variables, tape
         self.optimizer = self.stage = None
+        self.clip = {}  # an argument of an optimizer's that stands for how the step clips the gradients
 
     def records(self, group):
         return self.tape is None or group.tapes is None or any(t is self.tape for t in group.tapes)
@@ -59,8 +60,14 @@ class Asked:
 class Slope:
     """The gradient for one variable, which only an optimizer takes."""
 
-    def __init__(self, asked, variable):
-        self.asked, self.variable = asked, variable
+    def __init__(self, asked, variable, clip=()):
+        self.asked, self.variable, self.clip = asked, variable, clip
+
+    def clipped(self, how, most, of=1):
+        """By an argument of optimizers; of: the norm of so many gradients."""
+        if self.clip:
+            raise c.Unsupported("gradients are clipped twice")
+        return Slope(self.asked, self.variable, (how, float(most), of))
 
     def __array__(self, *_, **__):
         raise c.Unsupported("gradients are changed before an optimizer takes them")
@@ -145,7 +152,7 @@ class Steps:
 
     def __init__(self, keras, model, function, data):
         self.keras, self.model, self.function, self.data = keras, model, function, data
-        self.what = what_of(model)
+        self.what, self.name = what_of(model), f"the step of '{model.name}'"
         self.kinds = {}  # by id of an input of the graph: what it stands for, as input() is told
         self.inputs, self.groups, self.asked, self.updates = [], [], [], []
         self.weights, self.assigned = {}, []  # see weight(); Assigned
@@ -156,6 +163,8 @@ class Steps:
         self.cuts = {}  # by id of a tensor: the tensor, and the input that is in its place behind it
         self.tracer = StepTracer(keras, self)
         self.factors = self.tracer.factors
+        refuse = self.tracer.branches.refuse
+        self.tracer.branches.refuse = lambda layer, why: refuse(layer, why) if layer else self.refuse(why)
         flat = keras.tree.flatten(data)
         tensors = [self.input(a.shape, a.dtype.name, "data", i) for i, a in enumerate(flat)]
         self.tracer.root = tensors[0]
@@ -342,14 +351,28 @@ class Steps:
         if any(g.asked is not asked or g.variable is not v for g, v in zip(gradients, variables)):
             self.refuse("an optimizer gets gradients of several losses, or of other variables")
         if asked.optimizer is not None:
-            self.refuse("an optimizer gets gradients that another one has taken")
+            if {id(v) for v in asked.variables} & {id(v) for v in variables}:
+                self.refuse("an optimizer gets gradients that another one has taken")
+            asked = Asked(asked.loss, tape=asked.tape)
         if hasattr(optimizer, "inner_optimizer"):
             self.refuse("its optimizer scales the loss")
         if optimizer.use_ema:
             self.refuse("its optimizer keeps moving averages (use_ema)")
+        asked.clip = self.clip_of(optimizer, gradients)
         asked.optimizer, asked.stage, asked.variables = optimizer, self.stage, variables
         self.asked.append(asked)
         self.moved.update({id(v): v for v in variables})
+
+    def clip_of(self, optimizer, gradients):
+        """How the step has clipped gradients, as an argument of the optimizer."""
+        clips = {g.clip for g in gradients}
+        if clips == {()}:
+            return {}
+        how, most, of = next(iter(clips)) or ("", 0, 0)
+        own = [name for name in ("clipnorm", "global_clipnorm", "clipvalue") if getattr(optimizer, name)]
+        if len(clips) > 1 or (how == "global_clipnorm" and of != len(gradients)) or own:
+            self.refuse("gradients are clipped in another way than an optimizer clips all that it gets")
+        return {how: most}
 
     def updated(self, metric, *args, **kwargs):
         self.updates.append(Update(metric, args, kwargs))

@@ -39,7 +39,11 @@ class Inner:
             with tempfile.TemporaryDirectory(prefix="keel-") as folder:
                 path = os.path.join(folder, "loss.keras")
                 form.save(path)
-                self.models[rows] = Model(path, False)
+                try:
+                    self.models[rows] = Model(path, False)
+                except c.Error as error:
+                    error.args = (str(error).replace(f"{path}: config.json", loss.steps.name),)
+                    raise
         return self.models[rows]
 
     def form(self, loss):

@@ -663,6 +663,48 @@ def backup_and_restore_goes_on_after_a_failure():
             close(a, b, a.path)
 
 
+class Clipped(Tracked):
+    """Gradients that the step clips, all of one loss, for two optimizers."""
+
+    def __init__(self, *clips):
+        super().__init__("loss")
+        self.first, self.second, self.clips = net(9, 8), net(8, 4), clips
+
+    def build(self, shape):
+        self.built = True
+
+    def compile(self):
+        super().compile()
+        self.optimizer, self.g_optimizer = keras.optimizers.SGD(0.1), keras.optimizers.Adam(0.01)
+
+    def train_step(self, data):
+        with tf.GradientTape() as tape:
+            loss = ops.mean(ops.square(self.second(self.first(data)) - 3.0))
+        weights = self.first.trainable_weights, self.second.trainable_weights
+        grads = tape.gradient(loss, [*weights[0], *weights[1]])
+        parts = [grads[: len(weights[0])], grads[len(weights[0]) :]]
+        for optimizer, clip, part, of in zip((self.optimizer, self.g_optimizer), self.clips, parts, weights):
+            optimizer.apply_gradients(zip(clip(part), of))
+        return self.tracked(loss)
+
+
+@case
+def gradients_that_the_step_clips():
+    norm = lambda grads: [tf.clip_by_norm(g, 0.05) for g in grads]
+    of_all = lambda grads: tf.clip_by_global_norm(grads, 0.05)[0]
+    value = lambda grads: [tf.clip_by_value(g, -0.01, 0.01) for g in grads]
+    by_keras = lambda grads: [ops.clip(g, -0.02, 0.02) for g in grads]
+    as_they_are = lambda grads: grads
+    for clips in (norm, of_all), (of_all, value), (by_keras, as_they_are):
+
+        def make():
+            m = Clipped(*clips)
+            m.compile()
+            return m
+
+        both(make, lambda: (rows(),), epochs=1)
+
+
 @case
 def what_a_step_does_that_keel_cannot_is_refused():
     def of(step):
@@ -740,6 +782,9 @@ def what_a_step_does_that_keel_cannot_is_refused():
         (step(reads), "reads", "kernel'"),
         (step(draws), "not of its rows"),
         (step(square, change=halves), "has a step of its own"),
+        (step(square, change=lambda g: [tf.clip_by_value(x, -1.0, 2.0) for x in g]), "than -x and x"),
+        (step(square, change=lambda g: [tf.clip_by_norm(g[0], 1.0), g[1]]), "in another way"),
+        (step(square, change=lambda g: tf.clip_by_global_norm(g[:1], 1.0)[0] + g[1:]), "in another way"),
         (twice, "several times, by losses that are not alike"),
         (moved, "before its weights were moved"),
         (no_step, "no optimizer gets gradients"),
