@@ -10,6 +10,7 @@ OVER_ALL = set("""All Any CountNonzero Logsumexp Max Mean Min Prod Std Sum Var""
 AXES = {"Diagonal": ("axis1", "axis2"), "Moveaxis": ("source", "destination"), "Swapaxes": ("axis1", "axis2"),
         "Trace": ("axis1", "axis2")}  # fmt: skip
 PRODUCTS = {"Dot", "Einsum", "Matmul", "Outer", "Tensordot"}
+LARGE = 1 << 10  # numbers of a constant
 # whose operands all have rows
 BESIDE = {"BinaryCrossentropy", "CategoricalCrossentropy", "SparseCategoricalCrossentropy"}
 
@@ -20,6 +21,7 @@ class Lifted:
 
     def __init__(self, keras, leaves, refuse):
         self.keras, self.refuse, self.new = keras, refuse, dict(leaves)
+        self.diagonals = {}  # by size, numbers and type of a matrix: the tensor
 
     def of(self, outputs):
         for node in in_order(self.keras, outputs):
@@ -43,11 +45,34 @@ class Lifted:
         """A tensor with rows in place of a number or an array, too."""
         if self.is_tensor(a):
             return a
-        ops, value = self.keras.ops, np.asarray(self.keras.ops.convert_to_numpy(a))
+        ops, value = self.keras.ops, self.value_of(a)
+        if self.is_diagonal(value):
+            return self.diagonal(value)
         dtype = "int32" if value.dtype == bool else value.dtype.name
         zeros = ops.cast(ops.zeros_like(self.first_number()), dtype)
         rows = ops.reshape(zeros, (-1,) + (1,) * value.ndim) + value[None].astype(dtype)
         return ops.cast(rows, "bool") if value.dtype == bool else rows
+
+    def value_of(self, a):
+        return np.asarray(self.keras.ops.convert_to_numpy(a))
+
+    def is_diagonal(self, value):
+        """Whether a large matrix has one number on its diagonal, and another elsewhere, as those of ops.eye."""
+        if value.ndim != 2 or value.size < LARGE or value.shape[0] != value.shape[1]:
+            return False
+        return np.array_equal(value, np.where(np.eye(len(value), dtype=bool), value[0, 0], value[0, 1]))
+
+    def diagonal(self, value):
+        """It is made of places, for the file of the graph has each number of a constant."""
+        key = len(value), value[0, 0].item(), value[0, 1].item(), value.dtype.name
+        if key not in self.diagonals:
+            ops, n = self.keras.ops, len(value)
+            places = self.with_rows(np.arange(n, dtype="float32"))
+            equal = ops.equal(ops.reshape(places, (-1, n, 1)), ops.reshape(places, (-1, 1, n)))
+            number = "int32" if value.dtype == bool else value.dtype.name
+            on, off = (ops.cast(x, number) for x in key[1:3])
+            self.diagonals[key] = ops.cast(ops.where(equal, on, off), value.dtype.name)
+        return self.diagonals[key]
 
     def first_number(self):
         """[rows], real: whole numbers may be too large for one."""
@@ -59,6 +84,8 @@ class Lifted:
 
     def aligned(self, a, rank):
         """A tensor with rows, as it is broadcast to so many dims behind them."""
+        if not self.is_tensor(a) and np.ndim(a) == 2 and self.is_diagonal(self.value_of(a)):
+            a = self.diagonal(self.value_of(a))
         if not self.is_tensor(a) or len(a.shape) == rank + 1:
             return a
         return self.keras.ops.reshape(a, (-1, *(1,) * (rank + 1 - len(a.shape)), *a.shape[1:]))
