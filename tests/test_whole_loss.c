@@ -276,6 +276,21 @@ static keel_status two_models(void *context, keel_trace *t)
     return keel_trace_return_scalar(t, "loss", loss);
 }
 
+/* The same, where each model has an optimizer of its own: one loss is in two gradients. */
+static keel_status two_optimizers(void *context, keel_trace *t)
+{
+    const scene *s = context;
+    const keel_traced a = call(t, s->model[0], "x"), b = call(t, s->model[1], "y");
+    const keel_scalar loss = meet(t, info, NULL, a, b);
+    for (int i = 0; i < 2; i++) {
+        keel_gradients g = -1;
+        keel_trace_gradients(t, &(keel_term){ loss, 0.5 }, 1, &(keel_watched){ s->model[i] }, 1,
+                             &g);
+        keel_trace_apply(t, g, &(keel_apply){ { "sgd" } });
+    }
+    return keel_trace_return_scalar(t, "loss", loss);
+}
+
 /* Nothing is trained. */
 static keel_status only_look(void *context, keel_trace *t)
 {
@@ -597,6 +612,7 @@ static const work works[] = {
     { "two models", two_models, { encoder, plain }, KEEL_FLOAT32 },
     { "slopes", two_towers_by_slopes, { plain }, KEEL_FLOAT32 },
     { "dropped products", two_towers_dropped, { plain }, KEEL_FLOAT32 },
+    { "two optimizers", two_optimizers, { encoder, plain }, KEEL_FLOAT32 },
     { "without training", only_look, { encoder }, KEEL_FLOAT32 },
 };
 enum { WORKS = sizeof works / sizeof *works };
@@ -614,6 +630,17 @@ static void losses_and_weights_are_those_of_one_device(void **unused)
                     compare(&works[k], devices[d], counts[c], &is, &wants, shards ? 0 : 1e-4);
                 }
             }
+}
+
+static void a_loss_of_two_gradients_moves_both_models(void **unused)
+{
+    static const work one = { "one optimizer", two_models, { encoder, plain }, KEEL_FLOAT32 },
+                      two = { "two optimizers", two_optimizers, { encoder, plain }, KEEL_FLOAT32 };
+    left a, b;
+    (void)unused;
+    run_on(&one, "cpu:0-2", 0, 8, &a);
+    run_on(&two, "cpu:0-2", 0, 8, &b);
+    compare(&two, "beside one", 8, &b, &a, 1e-6);
 }
 
 static void each_step_draws_numbers_of_its_own(void **unused)
@@ -1076,6 +1103,7 @@ int main(void)
         cmocka_unit_test(each_row_meets_all_others_as_in_plain_c),
         cmocka_unit_test(whole_numbers_arrive_as_they_are),
         cmocka_unit_test(losses_and_weights_are_those_of_one_device),
+        cmocka_unit_test(a_loss_of_two_gradients_moves_both_models),
         cmocka_unit_test(each_step_draws_numbers_of_its_own),
         cmocka_unit_test(recomputed_values_change_no_bit),
         cmocka_unit_test(a_loss_moves_its_weights_as_if_it_were_alone),

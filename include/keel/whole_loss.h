@@ -41,11 +41,12 @@ typedef struct keel_whole_loss {
     void *context;  /* of the step */
 } keel_whole_loss;
 
-/* Add such a loss to a step. The scalar is used as that of any loss. Gradients flow to values of
- * real numbers. Whole numbers and bools, such as labels, must be inputs of the function; they
- * arrive as they are, and pass none. Operations make real numbers of them, but for comparisons of
- * two of them, in any shape, which see every digit. A step in which another operation would round
- * them fails: KEEL_EDATA.
+/* Add such a loss to a step. The scalar is used as that of any loss, also in several gradients: of
+ * two towers each may have an optimizer of its own. Gradients flow to values of real numbers. Whole
+ * numbers and bools, such as labels, must be inputs of the function; they arrive as they are, and
+ * pass none. Operations make real numbers of them, but for comparisons of two of them, in any
+ * shape, which see every digit. A step in which another operation would round them fails:
+ * KEEL_EDATA.
  *
  * Returns  KEEL_OK; KEEL_EARG: names or values, or no value is real; KEEL_ESHAPE: a value has so
  *          many dims that rows are one too many; KEEL_EUNSUP: whole numbers that are no input of

@@ -434,17 +434,11 @@ keel_status keel_trace_mean(keel_trace *t, keel_traced value, keel_traced weight
 
 static keel_status add_whole_loss(keel_trace *t, const keel_whole_loss *loss, keel_scalar *out)
 {
-    keel_value row = -1;
-    keel_traced in = -1;
     if (t->within)
         return keel_fail(KEEL_EUNSUP, "a loss of all rows in the step of another: call it outside");
     KEEL_TRY(check_values(t, loss->value, loss->n));
     KEEL_TRY(add_loss(t, NULL, (keel_traced[]){ loss->value[0], -1, KEEL_UNWEIGHTED }, out));
-    keel_traced_loss *l = &t->loss[*out];
-    KEEL_TRY(keel_whole_create(&l->whole, t, loss, &row));
-    KEEL_TRY(put_values(t, &row, NULL, 1, &in));
-    l->prediction = in;
-    return KEEL_OK;
+    return keel_whole_create(&t->loss[*out].whole, t, loss);
 }
 
 keel_status keel_trace_whole_loss(keel_trace *t, const keel_whole_loss *loss, keel_scalar *out)

@@ -65,6 +65,9 @@ static keel_status fuse(keel_trace *t)
     if (s < 0) goto out;
     for (int i = 0; i < t->n_loss; i++)
         taken[t->loss[i].prediction] = taken[t->loss[i].target] = taken[t->loss[i].weight] = true;
+    for (int i = 0; i < t->n_loss; i++)
+        for (int k = 0; t->loss[i].whole && k < t->loss[i].whole->o.n_input; k++)
+            taken[t->loss[i].whole->value[k]] = true;
     for (int i = 0; i < t->n_return; i++)
         if (t->ret[i].value >= 0) taken[t->ret[i].value] = true;
     for (int v = 0; v < t->n_value; v++) {
@@ -119,45 +122,6 @@ static keel_status describe_losses(keel_trace *t)
                 describe_loss(t, t->gradients[k].term[i].scalar, t->gradients[k].term[i].factor));
     for (int i = 0; i < t->n_loss; i++)
         if (t->loss[i].scored < 0) KEEL_TRY(describe_loss(t, i, 1));
-    return KEEL_OK;
-}
-
-static keel_status emit_loss(keel_trace *t, int k, bool flows)
-{
-    keel_scored_loss *l = &t->s->loss[k];
-    const keel_traced_loss *from = &t->loss[l->output];
-    const keel_traced_value *prediction = &t->value[from->prediction];
-    keel_value in[4] = { prediction->value, t->value[from->target].value,
-                         t->value[from->weight].value, prediction->mask };
-    keel_graph *g = t->g;
-    const bool mean = l->args.loss == &mean_loss;
-    g->layer = l->name;
-    KEEL_TRY(keel_graph_cast(g, in[0], g->real, &in[0]));
-    if (mean) KEEL_TRY(as_row(g, &in[0]));
-    if (mean || from->whole) in[3] = KEEL_MASK_NONE; /* operations have used the mask */
-    if (!flows && t->backward) {
-        const keel_value v = in[0];
-        const keel_node_parts stop = { .op = &keel_op_stop_gradient, .n_in = 1, .in = &v };
-        KEEL_TRY(keel_graph_add(g, &stop, &in[0], 1));
-    }
-    if (!keel_loss_is_reduced(l->args.loss, l->args.args))
-        return keel_fail(KEEL_EUNSUP, "without a reduction it is no single number: use \"sum\"");
-    KEEL_TRY(keel_along_check(l->args.loss, l->args.args, keel_graph_spec(g, in[0]),
-                              keel_graph_spec(g, in[1]), &l->elements));
-    return keel_scored_emit_loss(t->s, l, g, in, in[3] >= 0 ? 4 : 3);
-}
-
-static keel_status emit_losses(keel_trace *t)
-{
-    int k = 0, of_gradients = 0;
-    for (int i = 0; i < t->n_gradients; i++) of_gradients += t->gradients[i].n_term;
-    t->g->held = t->g->real;
-    for (; k < t->s->n_loss; k++) {
-        const bool given = t->within && t->s->loss[k].output == t->gives;
-        const keel_status s = emit_loss(t, k, given || k < of_gradients);
-        if (s < 0)
-            return s == KEEL_ENOMEM ? s : keel_fail_within(s, "loss '%s'", t->s->loss[k].name);
-    }
     return KEEL_OK;
 }
 
@@ -316,6 +280,80 @@ out:
     keel_free(w.before);
     keel_free(w.way);
     return s;
+}
+
+/* ---- losses become nodes --------------------------------------------------------------------- */
+
+/* One row of the values of a loss of all rows. A value on which no weight of gradient k (-1: none)
+ * depends gets none from here, so the loss may be one of several gradients. */
+static keel_status whole_row(keel_trace *t, const keel_whole *whole, int k, keel_value *row)
+{
+    const ways w = { .t = t };
+    const size_t n = (size_t)t->g->n_value;
+    if (k < 0) return keel_whole_row(whole, t, NULL, row);
+    bool *stops = keel_calloc(n, sizeof *stops), *behind = keel_calloc(n, sizeof *behind);
+    keel_status s = KEEL_ENOMEM;
+    if (stops && behind) {
+        mark_behind(&w, t->trains, t->models->n_weight, stops);
+        mark_behind(&w, t->gradients[k].watched, t->gradients[k].n_weight, behind);
+        for (size_t v = 0; v < n; v++) stops[v] = stops[v] && !behind[v];
+        s = keel_whole_row(whole, t, stops, row);
+    }
+    keel_free(stops);
+    keel_free(behind);
+    return s;
+}
+
+/* gradient: which one it is a term of; -1: none. flows: a gradient flows from it. */
+static keel_status emit_loss(keel_trace *t, int k, int gradient, bool flows)
+{
+    keel_scored_loss *l = &t->s->loss[k];
+    const keel_traced_loss *from = &t->loss[l->output];
+    const keel_traced_value *prediction = &t->value[from->prediction];
+    keel_value in[4] = { prediction->value, t->value[from->target].value,
+                         t->value[from->weight].value, prediction->mask };
+    keel_graph *g = t->g;
+    const bool mean = l->args.loss == &mean_loss;
+    g->layer = l->name;
+    if (from->whole)
+        KEEL_TRY(whole_row(t, from->whole, gradient, &in[0]));
+    else
+        KEEL_TRY(keel_graph_cast(g, in[0], g->real, &in[0]));
+    if (mean) KEEL_TRY(as_row(g, &in[0]));
+    if (mean || from->whole) in[3] = KEEL_MASK_NONE; /* operations have used the mask */
+    if (!flows && t->backward) {
+        const keel_value v = in[0];
+        const keel_node_parts stop = { .op = &keel_op_stop_gradient, .n_in = 1, .in = &v };
+        KEEL_TRY(keel_graph_add(g, &stop, &in[0], 1));
+    }
+    if (!keel_loss_is_reduced(l->args.loss, l->args.args))
+        return keel_fail(KEEL_EUNSUP, "without a reduction it is no single number: use \"sum\"");
+    KEEL_TRY(keel_along_check(l->args.loss, l->args.args, keel_graph_spec(g, in[0]),
+                              keel_graph_spec(g, in[1]), &l->elements));
+    return keel_scored_emit_loss(t->s, l, g, in, in[3] >= 0 ? 4 : 3);
+}
+
+/* The gradient whose term loss k is; -1: none. */
+static int gradient_of(const keel_trace *t, int k)
+{
+    for (int i = 0; i < t->n_gradients; i++) {
+        if (k < t->gradients[i].n_term) return i;
+        k -= t->gradients[i].n_term;
+    }
+    return -1;
+}
+
+static keel_status emit_losses(keel_trace *t)
+{
+    t->g->held = t->g->real;
+    for (int k = 0; k < t->s->n_loss; k++) {
+        const int gradient = gradient_of(t, k);
+        const bool given = t->within && t->s->loss[k].output == t->gives;
+        const keel_status s = emit_loss(t, k, gradient, given || gradient >= 0);
+        if (s < 0)
+            return s == KEEL_ENOMEM ? s : keel_fail_within(s, "loss '%s'", t->s->loss[k].name);
+    }
+    return KEEL_OK;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */

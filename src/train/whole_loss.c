@@ -28,18 +28,8 @@ static keel_status check(const keel_whole_loss *loss)
     return KEEL_OK;
 }
 
-/* The numbers of a row in one dim, of the function's type. */
-static keel_status flatten(keel_graph *g, keel_value v, keel_value *out)
-{
-    const keel_reshape_args row = { .shape = { 1, { keel_row_count(keel_graph_spec(g, v)) } } };
-    KEEL_TRY(keel_graph_cast(g, v, g->real, &v));
-    return keel_graph_add(
-        g, &(keel_node_parts){ .op = &keel_op_reshape, .args = &row, .n_in = 1, .in = &v }, out, 1);
-}
-
-/* What input i is, of value v; a real value is added to `real` [*n]. */
-static keel_status take_input(keel_whole *w, const keel_trace *t, int i, keel_value v,
-                              keel_value *real, int *n)
+/* What input i is, of value v; real values have their places in a record, one behind the other. */
+static keel_status take_input(keel_whole *w, const keel_trace *t, int i, keel_value v)
 {
     const keel_graph_value *of = &t->g->value[v];
     keel_whole_input *in = &w->input[i];
@@ -51,7 +41,6 @@ static keel_status take_input(keel_whole *w, const keel_trace *t, int i, keel_va
         in->spec.dtype = t->g->real;
         in->first = w->length;
         w->length += in->count;
-        real[(*n)++] = v;
     } else if (of->node < 0)
         in->field = t->s->field[of->index];
     else
@@ -62,36 +51,46 @@ static keel_status take_input(keel_whole *w, const keel_trace *t, int i, keel_va
     return KEEL_OK;
 }
 
-static keel_status join(keel_graph *g, keel_value *real, int n, keel_value *row)
+static keel_status take_values(keel_whole *w, const keel_trace *t)
 {
-    const keel_axis_args axis = { -1 };
-    for (int i = 0; i < n; i++) KEEL_TRY(flatten(g, real[i], &real[i]));
-    *row = real[0];
-    if (n == 1) return KEEL_OK;
-    return keel_graph_add(
-        g, &(keel_node_parts){ .op = &keel_op_concatenate, .args = &axis, .n_in = n, .in = real },
-        row, 1);
+    for (int i = 0; i < w->o.n_input; i++)
+        KEEL_TRY(take_input(w, t, i, t->value[w->value[i]].value));
+    if (w->length > 0) return KEEL_OK;
+    return keel_fail(KEEL_EARG,
+                     "a loss of all rows is given no real value, so nothing depends on it");
 }
 
-static keel_status take_values(keel_whole *w, keel_trace *t, const keel_whole_loss *loss,
-                               keel_value *row)
+/* The numbers of a row in one dim, of the function's type. */
+static keel_status flatten(keel_graph *g, bool stops, keel_value *v)
 {
-    keel_value real[KEEL_FIELDS_MAX];
-    keel_graph *g = t->g;
+    const keel_reshape_args row = { .shape = { 1, { keel_row_count(keel_graph_spec(g, *v)) } } };
+    KEEL_TRY(keel_graph_cast(g, *v, g->real, v));
+    keel_value in = *v;
+    const keel_node_parts stop = { .op = &keel_op_stop_gradient, .n_in = 1, .in = &in },
+                          flat = { .op = &keel_op_reshape, .args = &row, .n_in = 1, .in = &in };
+    if (stops) KEEL_TRY(keel_graph_add(g, &stop, v, 1));
+    in = *v;
+    return keel_graph_add(g, &flat, v, 1);
+}
+
+keel_status keel_whole_row(const keel_whole *w, const keel_trace *t, const bool *stops,
+                           keel_value *row)
+{
+    const keel_axis_args axis = { -1 };
+    keel_value real[KEEL_FIELDS_MAX] = { -1 };
     int n = 0;
-    for (int i = 0; i < loss->n; i++)
-        KEEL_TRY(take_input(w, t, i, t->value[loss->value[i]].value, real, &n));
-    if (n == 0)
-        return keel_fail(KEEL_EARG, "a loss of all rows is given no real value, so nothing "
-                                    "depends on it");
-    const char *layer = g->layer;
-    const keel_dtype held = g->held;
-    g->layer = "loss of all rows";
-    g->held = g->real;
-    const keel_status s = join(g, real, n, row);
-    g->layer = layer;
-    g->held = held;
-    return s;
+    for (int i = 0; i < w->o.n_input; i++) {
+        const keel_value v = t->value[w->value[i]].value;
+        if (w->input[i].first < 0) continue;
+        real[n] = v;
+        KEEL_TRY(flatten(t->g, stops && stops[v], &real[n++]));
+    }
+    *row = real[0];
+    if (n == 1) return KEEL_OK;
+    const keel_node_parts join = {
+        .op = &keel_op_concatenate, .args = &axis, .n_in = n, .in = real
+    };
+    return keel_graph_add(t->g, &join, row, 1);
 }
 
 static keel_status begin(keel_whole *w, const keel_trace *t, const keel_whole_loss *loss)
@@ -101,8 +100,10 @@ static keel_status begin(keel_whole *w, const keel_trace *t, const keel_whole_lo
     w->args = (keel_whole_args){ KEEL_REDUCTION_SUM, w };
     w->field = keel_calloc(n, sizeof *w->field);
     w->input = keel_calloc(n, sizeof *w->input);
+    w->value = keel_calloc(n, sizeof *w->value);
     w->made = keel_calloc(KEEL_WHOLE_MADE, sizeof *w->made);
-    if (!w->field || !w->input || !w->made) return KEEL_ENOMEM;
+    if (!w->field || !w->input || !w->value || !w->made) return KEEL_ENOMEM;
+    memcpy(w->value, loss->value, n * sizeof *w->value);
     w->o = (keel_function_options){
         KEEL_FUNCTION_OPTIONS, .name = "loss",
         .step = loss->step,    .context = loss->context,
@@ -119,15 +120,14 @@ static keel_status begin(keel_whole *w, const keel_trace *t, const keel_whole_lo
     return keel_team_create(&w->team, w->lanes.core, 1);
 }
 
-keel_status keel_whole_create(keel_whole **out, keel_trace *t, const keel_whole_loss *loss,
-                              keel_value *row)
+keel_status keel_whole_create(keel_whole **out, keel_trace *t, const keel_whole_loss *loss)
 {
     KEEL_TRY(check(loss));
     keel_whole *w = keel_calloc(1, sizeof *w);
     if (!w) return KEEL_ENOMEM;
     pthread_mutex_init(&w->lock, NULL);
     keel_status s = begin(w, t, loss);
-    if (s >= 0) s = take_values(w, t, loss, row);
+    if (s >= 0) s = take_values(w, t);
     if (s < 0) {
         keel_whole_destroy(w);
         return s;
@@ -145,6 +145,7 @@ void keel_whole_destroy(keel_whole *w)
     pthread_mutex_destroy(&w->lock);
     keel_free(w->field);
     keel_free(w->input);
+    keel_free(w->value);
     keel_free(w->made);
     keel_free(w);
 }

@@ -48,6 +48,7 @@ struct keel_whole {
     keel_function_options o; /* of the caller's step; names are copies */
     keel_data_field *field;  /* [o.n_input] without the number of rows */
     keel_whole_input *input; /* [o.n_input] */
+    keel_traced *value;      /* [o.n_input] of the outer step */
     int64_t length;          /* numbers of a record */
     keel_lanes lanes;        /* one core */
     keel_team *team;
@@ -66,9 +67,12 @@ enum { KEEL_WHOLE_MADE = 8 }; /* numbers of rows for which a program is kept */
 
 extern const keel_loss keel_loss_of_whole;
 
-/* While a step is traced: *row is one row of all real values. */
-keel_status keel_whole_create(keel_whole **out, keel_trace *t, const keel_whole_loss *loss,
-                              keel_value *row);
+/* While a step is traced. */
+keel_status keel_whole_create(keel_whole **out, keel_trace *t, const keel_whole_loss *loss);
+/* When it has been: adds one row of all real values. stops [values of the graph]: no gradient flows
+ * to these from here; NULL: to all. */
+keel_status keel_whole_row(const keel_whole *w, const keel_trace *t, const bool *stops,
+                           keel_value *row);
 void keel_whole_destroy(keel_whole *w);
 
 /* whole_loss_plan.c: makes the program for steps of so many rows, if there is none. backward: its
