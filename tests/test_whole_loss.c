@@ -196,6 +196,18 @@ static keel_model *encoder(keel_dtype dtype)
     return m;
 }
 
+/* Rows of any number in one row, whose vectors become vectors of length 1. */
+static keel_model *lengths(keel_dtype dtype)
+{
+    keel_model *m;
+    keel_symbol x;
+    must(keel_model_create(&m, "lengths", dtype, 1));
+    must(keel_model_input(m, KEEL_DIMS(KEEL_DIM_OPEN, DIMS), NULL, &x));
+    x = must_call(m, "UnitNormalization", NULL, x);
+    must(keel_model_outputs(m, &x, 1));
+    return m;
+}
+
 typedef struct scene {
     keel_model *model[2]; /* the second may be missing */
     int traced;           /* how often the step of a loss was */
@@ -261,6 +273,24 @@ static keel_status values_dropped(void *unused, keel_trace *t)
     const keel_traced x = input(t, "fixed");
     (void)unused;
     return keel_trace_return_scalar(t, "loss", meet(t, dropped, NULL, x, x));
+}
+
+/* The mean square of the sum of all rows, each of length 1, by a model without weights. */
+static keel_status of_lengths(void *context, keel_trace *t)
+{
+    keel_traced a = input(t, "a");
+    keel_trace_model(t, context, true, &a, 1, &a);
+    a = op(t, "ops.Square", NULL, op(t, "ops.Sum", KEEL_ARGS(KEEL_ARG_INTS("axis", 1)), a));
+    return give_back(t, op(t, "ops.Mean", KEEL_ARGS(KEEL_ARG_INTS("axis", 1)), a));
+}
+
+static keel_status with_a_model(void *context, keel_trace *t)
+{
+    const scene *s = context;
+    const keel_traced a = call(t, s->model[0], "x");
+    const keel_scalar loss = meet(t, of_lengths, s->model[1], a, -1);
+    learn(t, &(keel_term){ loss, 1 }, 1, s->model[0]);
+    return keel_trace_return_scalar(t, "loss", loss);
 }
 
 /* Each value is of a model of its own, and one optimizer moves both. */
@@ -613,6 +643,7 @@ static const work works[] = {
     { "slopes", two_towers_by_slopes, { plain }, KEEL_FLOAT32 },
     { "dropped products", two_towers_dropped, { plain }, KEEL_FLOAT32 },
     { "two optimizers", two_optimizers, { encoder, plain }, KEEL_FLOAT32 },
+    { "a model inside", with_a_model, { plain, lengths }, KEEL_FLOAT64 },
     { "without training", only_look, { encoder }, KEEL_FLOAT32 },
 };
 enum { WORKS = sizeof works / sizeof *works };
