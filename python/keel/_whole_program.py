@@ -18,6 +18,9 @@ from ._model import Model
 from ._program import Program, tensors_given
 from ._whole_steps import WholeLoss
 
+MANY = 1 << 20  # numbers of a batch that one core takes
+FORMS = 5  # numbers of rows
+
 
 class Inner:
     """A loss of all rows as a function of libkeel's, in which they are one row. of(rows): the loss in a step of so
@@ -55,7 +58,26 @@ class Inner:
             tensors.append(joined[:, 0] if steps.kinds[id(leaf)][0] == "weight" else joined)
             inputs += parts
         outputs = Lifted(keras, dict(zip(map(id, loss.leaves), tensors)), steps.refuse).of([loss.loss])
-        return keras.Model(inputs, outputs, name="loss")
+        form = keras.Model(inputs, outputs, name="loss")
+        self.check(form, loss)
+        return form
+
+    def check(self, form, loss):
+        """Of made-up numbers, the graph of one row gives what that of the batch gives."""
+        rng, tensor = np.random.default_rng(0), self.keras.ops.convert_to_tensor
+        real = self.keras.backend.is_float_dtype
+        draw = lambda t: rng.normal(size=t.shape[1:]) if real(t.dtype) else rng.integers(0, 2, t.shape[1:])
+        arrays, batch = [draw(t).astype(t.dtype) for t in form.inputs], []
+        parts = iter(arrays)
+        for leaf, t in zip(loss.leaves, loss.inputs):
+            rows = np.concatenate([next(parts) for _ in range(loss.steps.parts_of(t))])
+            batch.append(rows[0] if loss.steps.kinds[id(leaf)][0] == "weight" else rows)
+        mine = form([tensor(a[None]) for a in arrays], training=False)
+        theirs = self.keras.Function(loss.leaves, [loss.loss])(list(map(tensor, batch)))[0]
+        ops, narrow = self.keras.ops, loss.loss.dtype != self.keras.config.floatx()
+        number = lambda t: float(np.ravel(ops.convert_to_numpy(ops.cast(t, "float32")))[0])
+        if not np.isclose(number(mine), number(theirs), 5e-2 if narrow else 1e-3, 1e-5, equal_nan=True):
+            loss.steps.refuse("its loss of a whole batch is not understood")
 
     def trace(self, _, t):
         try:
@@ -112,7 +134,10 @@ def loss_of(steps, asked):
     if isinstance(parted.rest, float):
         steps.refuse("a loss is not computed of its rows")
     penalties = [(p, parted.times[id(p)]) for p in steps.penalties if id(p) in parted.times]
-    return WholeLoss(steps, asked.loss, parted.rest, penalties)
+    loss = WholeLoss(steps, asked.loss, parted.rest, penalties)
+    if not any(steps.keras.backend.is_float_dtype(t.dtype) for t in loss.leaves):
+        steps.refuse("a loss is not computed of its rows")
+    return loss
 
 
 class WholeProgram(Program):
@@ -121,10 +146,19 @@ class WholeProgram(Program):
         self.forms = {steps.rows: Form(steps)}
         for k, (asked, loss) in enumerate(zip(steps.asked, self.form.losses)):
             asked.group = self.values[id(loss.tensor)] = loss
+            self.say_if_slow(loss)
             loss.inner = Inner(steps.keras, lambda rows, k=k: self.forms[rows].losses[k])
             regularized += _penalties.check(steps, asked, loss.penalties)
         self.shown = steps.penalties
         return regularized
+
+    def say_if_slow(self, loss):
+        numbers = sum(int(np.prod(t.shape)) for t in loss.leaves)
+        if numbers > MANY:
+            c.tell(
+                f"a loss of '{self.steps.model.name}' is of whole batches: {numbers} numbers go to one core in each"
+                " step, which is slow; a mean over rows of what each gives is computed on all"
+            )
 
     form = property(lambda self: self.forms[self.steps.rows])
 
@@ -161,6 +195,10 @@ class WholeProgram(Program):
             if form.said != self.form.said:
                 first.refuse("it does something else with another number of rows")
             self.forms[rows] = form
+            if len(self.forms) == FORMS:
+                c.tell(
+                    f"batches have {FORMS} numbers of rows and more: for each new one the step is made anew"
+                )
         self.now = self.forms[rows].steps
 
     def end_run(self, values, penalties, given):

@@ -4,10 +4,14 @@ It gets symbolic tensors with a known number of rows. Layers that it calls are g
 (_steps.py): for each tensor that it has of them there is one without that number. What it computes itself is of
 the whole batch: losses are those of all rows together, which libkeel computes once for all devices."""
 
+import numpy as np
+
 from ._branches import in_order, node_of, nodes_behind
 from ._folds import has_rows
 from ._steps import GRAD, Group, Steps
 from ._weights import shown_as
+
+COPIES = 1 << 24  # numbers of a weight in all rows
 
 
 class WholeLoss(Group):
@@ -64,6 +68,10 @@ class WholeSteps(Steps):
         batch takes the first: so its gradient comes through rows."""
         if id(t) not in self.of_batch:
             _, v, at = self.kinds[id(t)]
+            if self.rows * np.prod(v.shape) > COPIES:
+                self.refuse(
+                    f"it reads '{v.path}', of which there would be {self.rows} copies of {tuple(v.shape)}"
+                )
             zeros = self.tracer.zeros(len(v.shape) + 1, v.dtype)
             group = self.group([zeros + self.tracer.stand_ins.tensor(self.model, v)], False)
             moved = [a.stage for a in self.asked[:at] if any(w is v for w in a.variables)]
