@@ -10,9 +10,10 @@ from . import _rows
 
 class Batches:
     """Of arrays, of a PyDataset, or of anything that gives batches: what a step gets, as a list of arrays. what: the
-    model has, for messages."""
+    model has, for messages. class_weight: Keras's dict. drop: rows that do not fill a batch are left out."""
 
-    def __init__(self, keras, what, x, y, weight, batch_size, shuffle, seed):
+    def __init__(self, keras, what, x, y, weight, batch_size, shuffle, seed, class_weight=None, drop=False):
+        self.class_weight, self.drop = class_weight, drop
         self.keras, self.what, self.source, self.arrays = keras, what, x, None
         self.rng, self.shuffle, self.batch_size = np.random.default_rng(seed), shuffle, batch_size or 32
         self.is_sequence = _rows.is_sequence(x)
@@ -21,13 +22,13 @@ class Batches:
                 raise c.ArgumentError(
                     f"{type(x).__name__} gives batches, so y and sample_weight must be None"
                 )
-            self.structure = x[0] if self.is_sequence else self.first_of(x)
-            self.first = self.flat(self.structure)
+            first = x[0] if self.is_sequence else self.first_of(x)
+            self.structure, self.first = self.weighed(first), self.flat(first)
             return
         if x is None or isinstance(x, _rows.Rows) or hasattr(x, "handle"):
             raise c.Unsupported(f"a model with {self.what} takes arrays, a PyDataset, or what gives batches")
-        self.structure = keras.utils.pack_x_y_sample_weight(x, y, weight)
-        self.arrays = self.flat(self.structure)
+        given = keras.utils.pack_x_y_sample_weight(x, y, weight)
+        self.structure, self.arrays = self.weighed(given), self.flat(given)
         self.rows = len(self.arrays[0])
         if not self.rows or any(len(a) != self.rows for a in self.arrays):
             counts = ", ".join(str(len(a)) for a in self.arrays)
@@ -35,6 +36,24 @@ class Batches:
                 f"x, y and sample_weight have {counts} rows: give as many of each, and some"
             )
         self.first = [a[: self.batch_size] for a in self.arrays]
+        if drop and self.rows < self.batch_size:
+            raise c.ArgumentError(
+                f"end='drop' leaves none of {self.rows} rows: a batch has {self.batch_size}"
+            )
+
+    def weighed(self, batch):
+        """A batch with weights of rows in the place of those of classes."""
+        if self.class_weight is None:
+            return batch
+        x, y, weight = self.keras.utils.unpack_x_y_sample_weight(batch)
+        if weight is not None or y is None or self.keras.tree.is_nested(y):
+            raise c.ArgumentError("class_weight needs one y, and no sample_weight beside it")
+        labels = _rows.as_array(y, "y")
+        if labels.ndim > 1:
+            labels = labels.argmax(-1) if labels.shape[-1] != 1 else labels[..., 0]
+        whole = np.round(labels).astype("int32").ravel()
+        weights = np.array([self.class_weight.get(int(k), 1.0) for k in whole], self.keras.config.floatx())
+        return x, y, weights
 
     def first_of(self, source):
         iterator = iter(source)
@@ -46,7 +65,7 @@ class Batches:
         return first
 
     def flat(self, batch):
-        arrays = [_rows.as_array(a, "a batch") for a in self.keras.tree.flatten(batch)]
+        arrays = [_rows.as_array(a, "a batch") for a in self.keras.tree.flatten(self.weighed(batch))]
         if any(a.dtype.kind in "OUS" for a in arrays):
             raise c.Unsupported(f"a model with {self.what} takes no texts: make numbers of them before")
         real = self.keras.config.floatx()
@@ -71,6 +90,8 @@ class Batches:
         while True:
             none = True
             for batch in self.of_epoch():
+                if self.drop and len(batch[0]) < len(self.first[0]):
+                    continue
                 none = False
                 yield batch
             if none or steps is None:
@@ -78,7 +99,7 @@ class Batches:
 
     def steps(self):
         if self.arrays:
-            return -(-self.rows // self.batch_size)
+            return self.rows // self.batch_size if self.drop else -(-self.rows // self.batch_size)
         if hasattr(self.source, "cardinality"):
             n = int(self.source.cardinality())
             return n if n >= 0 else None

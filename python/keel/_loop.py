@@ -115,7 +115,7 @@ def build_metrics(keras, model, batches):
             metrics.build(tensors(y), model(tensors(x)))
 
 
-NOT_OF_STEPS = {"class_weight": None, "end": "keep", "float32": "exact", "micro_batch": 0, "threads": None,
+NOT_OF_STEPS = {"float32": "exact", "micro_batch": 0, "threads": None,
                 "input_memory": None}  # fmt: skip
 
 
@@ -133,6 +133,8 @@ class Fit:
         for name, default in NOT_OF_STEPS.items():
             if o[name] != default:
                 raise c.Unsupported(f"a model with {what_of(model)} takes no {name}")
+        if o["end"] not in ("keep", "drop"):
+            raise c.Unsupported(f"a model with {what_of(model)} takes end='keep' or 'drop'")
         if getattr(model, "run_eagerly", False) and self.keras.backend.backend() == "tensorflow":
             c.tell(
                 "run_eagerly runs a step's Python code each time in Keras; Keel runs it once, before the first step"
@@ -141,11 +143,10 @@ class Fit:
         self.tests = self.runs = None
         self.strategy = ctypes.c_void_p()
 
-    def batches(self, data, weight, batch_size, shuffle):
+    def batches(self, data, weight, batch_size, shuffle, **options):
         x, y, *more = data if isinstance(data, (list, tuple)) else (data, None)
-        return Batches(
-            self.keras, what_of(self.model), x, y, *(more or [weight]), batch_size, shuffle, self.seed
-        )
+        of = x, y, *(more or [weight]), batch_size, shuffle, self.seed
+        return Batches(self.keras, what_of(self.model), *of, **options)
 
     def open(self, x, y, sample_weight):
         o, validation = self.o, self.o["validation_data"]
@@ -154,7 +155,8 @@ class Fit:
             (x, y, sample_weight), validation = split(
                 self.keras, (x, y, sample_weight), o["validation_split"]
             )
-        self.rows = self.batches((x, y), sample_weight, o["batch_size"], o["shuffle"])
+        rows = {"class_weight": o["class_weight"], "drop": o["end"] == "drop"}
+        self.rows = self.batches((x, y), sample_weight, o["batch_size"], o["shuffle"], **rows)
         self.runs = Runs(self.keras, self.model, self.rows, True, self.strategy, self.seed)
         if validation is not None:
             rows = self.batches(validation, None, o["validation_batch_size"] or o["batch_size"], False)

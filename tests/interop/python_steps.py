@@ -509,6 +509,47 @@ def guide(**compile):
 
 
 @case
+def classes_have_weights_and_short_batches_are_left_out():
+    class Weighed(keras.Model):
+        def train_step(self, data):
+            x, y, weight = data
+            with tf.GradientTape() as tape:
+                loss = self.compute_loss(y=y, y_pred=self(x, training=True), sample_weight=weight)
+            grads = tape.gradient(loss, self.trainable_variables)
+            self.optimizer.apply(grads, self.trainable_variables)
+            self.metrics[0].update_state(loss)
+            return {"loss": self.metrics[0].result()}
+
+    def make():
+        m = functional(Weighed)
+        m.compile("sgd", "sparse_categorical_crossentropy")
+        return m
+
+    weights = {0: 3.0, 3: 0.25}
+    both(make, lambda: (rows(), labels()), class_weight=weights)
+    whole = ROWS // 8 * 8
+    keras.utils.set_random_seed(3)
+    mine, theirs = make(), make()
+    mine.set_weights(theirs.get_weights())
+    options = dict(epochs=2, shuffle=False, verbose=0, class_weight=weights)
+    theirs.fit(rows()[:whole], labels()[:whole], batch_size=8, **options)
+    keel.fit(mine, rows(), labels(), batch_size=8, end="drop", **options)
+    for a, b in zip(mine.weights, theirs.weights):
+        close(a, b, a.path)
+    batches = lambda: tf.data.Dataset.from_tensor_slices((rows(), labels())).batch(8)
+    theirs.fit(batches().take(whole // 8), **options)
+    keel.fit(mine, batches(), end="drop", **options)
+    for a, b in zip(mine.weights, theirs.weights):
+        close(a, b, a.path)
+    few = rows()[:5], labels()[:5]
+    fails(
+        keel.ArgumentError, lambda: keel.fit(mine, *few, batch_size=8, end="drop", **options), "leaves none"
+    )
+    weighed = {**options, "sample_weight": np.ones(ROWS, "float32")}
+    fails(keel.ArgumentError, lambda: keel.fit(mine, rows(), labels(), **weighed), "beside it")
+
+
+@case
 def rows_are_validated_by_keras_s_step_or_by_ones_own():
     class Tested(Own):
         def test_step(self, data):
@@ -808,7 +849,7 @@ def what_a_step_does_that_keel_cannot_is_refused():
             return self.tracked(loss)
 
     fails(keel.Unsupported, lambda: keel.fit(compiled(Mixed)(), rows(), verbose=0), "statistics", "joined")
-    for option in [{"end": "drop"}, {"class_weight": {0: 1.0}}, {"float32": "fast"}, {"micro_batch": 4}]:
+    for option in [{"end": "carry"}, {"float32": "fast"}, {"micro_batch": 4}]:
         fails(
             keel.Unsupported,
             lambda: keel.fit(of(step(square)), rows(), verbose=0, **option),
