@@ -129,6 +129,39 @@ class Taught(keras.Model):
         return {"apart": self.shown.result()}
 
 
+class Contrastive(keras.Model):
+    """Rows that are compared with each other, by a temperature that is learnt."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = keras.Sequential([layers.Input((9,)), layers.Dense(8, "tanh"), layers.Dense(6)])
+        self.scale = self.add_weight(shape=(), initializer=keras.initializers.Constant(1.0), name="scale")
+        self.shown, self.built = keras.metrics.Mean(name="apart"), True
+
+    @property
+    def metrics(self):
+        return [self.shown]
+
+    def train_step(self, data):
+        a, b = (ops.normalize(self.encoder(x), axis=1) for x in (data, 0.9 * data + 0.1))
+        similar = ops.exp(self.scale) * ops.matmul(a, ops.transpose(b))
+        own = ops.arange(ops.shape(data)[0])
+        loss = ops.mean(keras.losses.sparse_categorical_crossentropy(own, similar, from_logits=True))
+        learn(self, loss, list(self.trainable_weights), self.optimizer)
+        self.shown.update_state(loss)
+        return {"apart": self.shown.result()}
+
+
+@case
+def rows_that_are_compared():
+    def make():
+        m = Contrastive()
+        m.compile("adam")
+        return m
+
+    both(make, rows())
+
+
 @case
 def a_teacher_has_no_gradient():
     def make():
