@@ -178,7 +178,8 @@ keel_status keel_trace_call(keel_trace *t, const char *layer, const keel_arg *ar
  *          activations relu, relu6, leaky_relu, elu, selu, gelu, silu, softplus, softsign, tanh,
  *          sigmoid, hard_sigmoid, log_sigmoid, softmax and log_softmax, exp, log, log1p, sin,
  *          cos, erf, abs, square, sqrt, rsqrt, power with a number, matmul, maximum, minimum, +,
- *          -, *, /, sums and means, reshapes, padding, slices, Permute, Concatenate
+ *          -, *, /, sums and means, reshapes, padding, slices, Permute, Concatenate, places that
+ *          another value names (take_along_axis)
  * Owns     nothing changes hands
  * Threads  that of the trace
  * Source   Keras on TensorFlow: tape.gradient(y, x) inside of another tape */

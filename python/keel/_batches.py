@@ -97,6 +97,13 @@ class Batches:
             if none or steps is None:
                 return
 
+    def short(self):
+        """The rows of a batch that has fewer than the first, as the last one of arrays, or as there might be; 0: none."""
+        most = len(self.first[0])
+        if self.drop:
+            return 0
+        return self.rows % self.batch_size if self.arrays else most - 1
+
     def steps(self):
         if self.arrays:
             return self.rows // self.batch_size if self.drop else -(-self.rows // self.batch_size)

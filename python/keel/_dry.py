@@ -114,12 +114,19 @@ class Numbers:
             self.known[id(t)] = t, self.of_kind(t, kind, *what)
         return self.known[id(t)][1]
 
+    def watched(self, value):
+        if self.tape and self.keras.backend.is_float_dtype(value.dtype):
+            self.tape.watch(value)
+        return value
+
     def of_kind(self, t, kind, *what):
         ops = self.keras.ops
         if kind == "data":
-            return ops.convert_to_tensor(self.data[what[0]])
+            return self.watched(ops.convert_to_tensor(self.data[what[0]]))
         if kind == "drawn":
-            return what[0].middle(len(self.data[0]) * self.steps.parts_of(t))
+            return self.watched(what[0].middle(len(self.data[0]) * self.steps.parts_of(t)))
+        if kind == "made":
+            return self.watched(self.computed(what[0]))
         if kind == "weight":
             return what[0].value
         if kind == "penalty":
@@ -129,12 +136,10 @@ class Numbers:
         if kind == "slope":
             y, x = self.of(what[0]), self.of(what[1])
             with self.tape.stop_recording():
-                return self.tape.gradient(y, x)
+                slope = self.tape.gradient(y, x)
+                return slope / len(self.data[0]) if id(t) in self.steps.shares else slope
         if kind == "group":
-            value = self.computed(what[0].outputs[what[1]])
-            if self.tape and self.keras.backend.is_float_dtype(t.dtype):
-                self.tape.watch(value)
-            return value
+            return self.watched(self.computed(what[0].outputs[what[1]]))
         return self.computed(t)
 
     def computed(self, t):

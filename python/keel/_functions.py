@@ -163,13 +163,23 @@ class Stage:
         kind, *what = self.steps.kinds[id(t)]
         if kind == "slope":
             pairs = zip(*(self.value(s, way) for s in what))
-            return [made(lib.keel_trace_gradient_of, self.t, y, x) for y, x in pairs]
+            slopes = [made(lib.keel_trace_gradient_of, self.t, y, x) for y, x in pairs]
+            return [self.share(t, slope) for slope in slopes] if id(t) in self.steps.shares else slopes
         if kind == "joined":
             return [value for given in what[0] for value in self.value(given, way)]
         if kind == "group" and self.is_here(what[0]):
             return self.emitted(what[0], own_way, what[1])
         parts = range(self.steps.parts_of(t))
         return [made(lib.keel_trace_input, self.t, part(t.name, p)) for p in parts]
+
+    def share(self, t, slope):
+        """Of the gradient of a mean over all rows."""
+        ones = arguments({"target_shape": [1] * (len(t.shape) - 1)})
+        rows = made(lib.keel_trace_fact, self.t, c.FACT_ROWS)
+        call = lambda name, args, *values: made(
+            lib.keel_trace_call, self.t, name, args, None, (ctypes.c_int * len(values))(*values), len(values)
+        )
+        return call(b"ops.Divide", None, slope, call(b"Reshape", ones, rows))
 
     def emitted(self, group, way, k=0):
         key = id(group), way

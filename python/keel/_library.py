@@ -358,6 +358,7 @@ DeviceInfo = struct(
 )
 ARG_IS_JSON, DIM_OPEN = 5, -1  # keel_arg_kind, keel_shape
 INFERENCE, TRAINING, TRAINING_AGAIN = range(3)  # keel_calling
+FACT_ROWS = 0  # keel_fact
 Arg = struct(
     "keel_arg",
     ("key", c_char_p),
@@ -467,6 +468,7 @@ FUNCTIONS = {  # name: (result, arguments); a result of None is nothing
     "gather": (c_int, c_void_p, c_char_p, POINTER(Tensor)),
     "strategy_prepare": (c_int, c_void_p, c_void_p, POINTER(Tensor), c_int),
     "strategy_run": (c_int, c_void_p, c_void_p, POINTER(Tensor), c_int),
+    "trace_fact": (c_int, c_void_p, c_int, POINTER(c_int)),
     "trace_input": (c_int, c_void_p, c_char_p, POINTER(c_int)),
     "trace_outputs": (
         c_int,

@@ -65,6 +65,7 @@ class Runs:
         if hasattr(model, "_compile_metrics"):
             build_metrics(keras, model, batches)
         data = keras.tree.pack_sequence_as(batches.structure, batches.first)
+        self.batches = batches
         self.trains, self.old = (
             trains,
             False,
@@ -88,6 +89,13 @@ class Runs:
         _dry.check(self.steps, first)
         self.metrics = Metrics(keras, model, self.steps)
         self.program = program(self.steps, self.strategy, self.seed)
+        self.prepare(first)
+
+    def prepare(self, first):
+        """The program for short batches, before the first step; and so that it is known whether there can be any."""
+        rows = self.batches.short()
+        if rows:
+            self.program.prepare([a[:rows] for a in first])
 
     def write(self):
         """Metrics, weights and optimizers of the caller's become what they are now."""

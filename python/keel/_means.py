@@ -79,7 +79,10 @@ def losses_give_means(keras):
     loss_class, original = keras.losses.Loss, keras.losses.Loss.__call__
 
     def mean(loss, y_true, y_pred, sample_weight=None):
-        if not isinstance(y_pred, keras.KerasTensor) or y_pred.shape[:1] != (None,):
+        if not isinstance(y_pred, keras.KerasTensor):
+            return original(loss, y_true, y_pred, sample_weight)
+        whole = y_pred.shape[:1] != (None,)  # a batch, with a known number of rows
+        if whole and (loss.reduction not in REDUCTIONS or sample_weight is not None):
             return original(loss, y_true, y_pred, sample_weight)
         if loss.reduction not in REDUCTIONS or (
             sample_weight is not None and loss.reduction == REDUCTIONS[2]

@@ -257,6 +257,7 @@ class Program:
             kind, *what = self.steps.kinds[id(t)]
             if kind == "data":
                 values[id(t)] = [data[what[0]]]
+        self.begin_run(values)
         penalties = {}
         for stage in self.stages:
             self.penalize(stage, penalties)
@@ -280,6 +281,12 @@ class Program:
                 given[key] += times * penalties[id(t)]
         self.end_run(values, penalties, given)
         return given
+
+    def prepare(self, data):
+        """For steps of so many rows."""
+
+    def begin_run(self, values):
+        """Into `values` what else inputs of the graph are."""
 
     def end_run(self, values, penalties, given):
         """Into `given` what is computed of what was read."""

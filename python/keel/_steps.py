@@ -157,6 +157,7 @@ class Steps:
         self.inputs, self.groups, self.asked, self.updates = [], [], [], []
         self.weights, self.assigned = {}, []  # see weight(); Assigned
         self.tapes = []
+        self.shares = set()  # ids of inputs that are gradients of a mean over rows
         self.penalties = []  # symbolic numbers, see losses()
         self.added = []  # a layer and the term that its call has added to the loss, for each row
         self.stage, self.moved, self.last = 0, {}, None
@@ -208,8 +209,8 @@ class Steps:
 
     def input(self, shape, dtype, *kind, parts=1):
         """kind: "data", its number; "drawn", a Draw; "group", it, the number of its output; "joined", tensors;
-        "slope", y, x: the gradient of y with respect to x. Others have no rows: "weight", a variable, and
-        "penalty", variables, each with how many gradients were applied before."""
+        "slope", y, x: the gradient of y with respect to x; "made", a tensor of the step's. Others have no rows:
+        "weight", a variable, and "penalty", variables, each with how many gradients were applied before."""
         t = self.keras.Input(
             batch_shape=(None, *shape[1:]), dtype=dtype, name=f"{kind[0]}_{len(self.inputs)}"
         )
@@ -321,8 +322,7 @@ class Steps:
         tree = self.keras.tree
         flat = tree.flatten(sources)
         if all(isinstance(s, self.keras.KerasTensor) for s in flat):
-            slope = lambda y, x: self.input(x.shape, x.dtype, "slope", y, x)
-            slope_of = lambda x: self.shown(slope(self.cut(target), self.cut(x)))
+            slope_of = lambda x: self.shown(self.slope(self.cut(target), self.cut(x)))
             return tree.map_structure(slope_of, sources)
         by_value = {id(getattr(v, "_value", v)): v for v in self.model.variables}
         variables = [s if isinstance(s, self.keras.Variable) else by_value.get(id(s)) for s in flat]
@@ -330,6 +330,9 @@ class Steps:
             self.refuse("it takes the gradient for what is no weight of it")
         asked = self.of_loss(target, variables, tape)
         return tree.pack_sequence_as(sources, [Slope(asked, v) for v in variables])
+
+    def slope(self, y, x):
+        return self.input(x.shape, x.dtype, "slope", y, x)
 
     def of_loss(self, target, variables=None, tape=None):
         if not isinstance(target, self.keras.KerasTensor) or target.shape:

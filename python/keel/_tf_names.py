@@ -31,12 +31,22 @@ def others(ops):
     def l2_normalize(x, axis=None, epsilon=1e-12):
         return x * ops.rsqrt(ops.maximum(ops.sum(ops.square(x), axis=axis, keepdims=True), epsilon))
 
+    def gather(x, at, validate_indices=None, axis=None, batch_dims=0):
+        if not batch_dims:
+            return ops.take(x, at, axis=axis or 0)
+        if batch_dims != 1 or axis not in (None, 1) or len(at.shape) != 2:
+            raise ValueError("tf.gather with these batch_dims is not known")
+        at = ops.reshape(at, (-1, at.shape[1], *(1,) * (len(x.shape) - 2)))
+        return ops.take_along_axis(x, at + ops.cast(ops.zeros_like(x[:, :1]), at.dtype), axis=1)
+
     return {
         "argmax": lambda x, axis=0: ops.argmax(x, axis=axis),
-        "gather": lambda x, at, axis=0: ops.take(x, at, axis=axis),
+        "argsort": lambda x, axis=-1: ops.argsort(x, axis=axis),
+        "gather": gather,
         "l2_normalize": l2_normalize,
         "log_softmax": lambda x, axis=-1: ops.log_softmax(x, axis=axis),
         "matmul": matmul,
+        "reverse": lambda x, axis: ops.flip(x, axis=tuple(axis)),
         "one_hot": lambda x, depth, axis=-1: ops.one_hot(x, depth, axis=axis),
         "softmax": lambda x, axis=-1: ops.softmax(x, axis=axis),
         "transpose": lambda x, perm=None: ops.transpose(x, perm),

@@ -103,14 +103,23 @@ class Form:
     """What a step with some number of rows has: its losses, and what it gives on, which Keras computes."""
 
     def __init__(self, steps):
-        self.steps, keras = steps, steps.keras
+        self.steps = steps
         self.losses = [loss_of(steps, asked) for asked in steps.asked]
         self.said = steps.said()
         own = {id(loss.tensor) for loss in self.losses}
         self.tensors = [t for t in tensors_given(steps) if id(t) not in own]
-        self.leaves = steps.leaves_of(self.tensors)
+        self.given = ByKeras(steps, self.tensors)
+        self.made = ByKeras(steps, [steps.kinds[id(t)][1] for t in steps.made])
+
+
+class ByKeras:
+    """Tensors of a step with some number of rows, as Keras computes them of numbers."""
+
+    def __init__(self, steps, tensors):
+        self.steps, keras = steps, steps.keras
+        self.leaves = steps.leaves_of(tensors)
         self.inputs = [None if self.is_penalty(t) else steps.input_of(t) for t in self.leaves]
-        self.compute = keras.Function(self.leaves, self.tensors) if self.tensors else None
+        self.compute = keras.Function(self.leaves, tensors) if tensors else None
         if self.compute and keras.backend.backend() == "tensorflow":
             import tensorflow as tf
 
@@ -119,14 +128,13 @@ class Form:
     def is_penalty(self, t):
         return self.steps.kinds[id(t)][0] == "penalty"
 
-    def values(self, arrays):
-        """arrays: of the leaves."""
+    def values(self, array):
+        """array(leaf, the input of the graph for it): what it is now."""
         if not self.compute:
             return []
-        ops, real = self.steps.keras.ops, np.asarray
-        tensors = [ops.cast(ops.convert_to_tensor(a), t.dtype) for a, t in zip(arrays, self.leaves)]
-        numbers = [real(ops.convert_to_numpy(value)) for value in self.compute(tensors)]
-        return [value if value.shape else float(value) for value in numbers]
+        ops, pairs = self.steps.keras.ops, zip(self.leaves, self.inputs)
+        tensors = [ops.cast(ops.convert_to_tensor(array(t, given)), t.dtype) for t, given in pairs]
+        return [np.asarray(ops.convert_to_numpy(value)) for value in self.compute(tensors)]
 
 
 def loss_of(steps, asked):
@@ -164,7 +172,7 @@ class WholeProgram(Program):
 
     def read_back(self):
         found = {}
-        for t in self.form.inputs:
+        for t in self.form.given.inputs:
             self.read(t, found)
         for stage, t, group, k in found.values():
             self.stages[stage].returned.append((t.name, group, k))
@@ -185,7 +193,7 @@ class WholeProgram(Program):
         return super().run(data)
 
     def prepare(self, data):
-        """The step anew, with as many rows as there are."""
+        """The step anew, with as many rows as these."""
         first, rows = self.steps, len(data[0])
         if rows not in self.forms:
             again = type(first)(
@@ -201,10 +209,17 @@ class WholeProgram(Program):
                 )
         self.now = self.forms[rows].steps
 
+    def begin_run(self, values):
+        form = self.forms[self.now.rows]
+        made = form.made.values(lambda leaf, t: self.array(form, leaf, t, values, {}))
+        for t, array in zip(self.steps.made, made):
+            values[id(t)] = np.split(np.ascontiguousarray(array), self.steps.parts_of(t))
+
     def end_run(self, values, penalties, given):
         form = self.forms[self.now.rows]
-        arrays = [self.array(form, *pair, values, penalties) for pair in zip(form.leaves, form.inputs)]
-        given.update(zip(map(id, form.tensors), form.values(arrays)))
+        now = form.given.values(lambda leaf, t: self.array(form, leaf, t, values, penalties))
+        for t, array in zip(form.tensors, now):
+            given[id(t)] = array if array.shape else float(array)
         for first, loss in zip(self.form.losses, form.losses):
             given[id(loss.tensor)] = given[id(first.tensor)]
 

@@ -6,10 +6,35 @@ the whole batch: losses are those of all rows together, which libkeel computes o
 
 import numpy as np
 
-from ._branches import in_order, node_of, nodes_behind
+from ._branches import in_order, made_of, node_of, nodes_behind
 from ._folds import has_rows
+from ._means import values_of_rows
 from ._steps import GRAD, Group, Steps
 from ._weights import shown_as
+
+# Operations along a dim that give each place something of others.
+MIXING = set(
+    """All Any Argmax Argmin Argsort Cumprod Cumsum Flip Logsumexp LogSoftmax Max Mean Min Norm Normalize
+Prod Repeat Roll Softmax Sort Split Std Sum Take TakeAlongAxis Unstack Var""".split()
+)
+
+
+def mixes_rows(node):
+    """Whether an operation on tensors of a whole batch may give a row something of others."""
+    operation, name = node.operation, type(node.operation).__name__
+    if node.is_input or name not in MIXING:
+        return name in ("Diagonal", "Einsum", "Matmul", "Slice", "Tensordot", "Transpose", "Trace")
+    axis, rank = getattr(operation, "axis", None), len(node.arguments.keras_tensors[0].shape)
+    return axis is None or any(a % rank == 0 for a in np.ravel(axis))
+
+
+def number_of(a):
+    """A constant of a graph, to be compared."""
+    if a is None or isinstance(a, (str, int, float, slice)):
+        return repr(a)
+    value = np.asarray(a)
+    return value.shape, value.dtype.name, value.tobytes()
+
 
 COPIES = 1 << 24  # numbers of a weight in all rows
 
@@ -30,6 +55,7 @@ class WholeSteps(Steps):
         self.rows = len(keras.tree.flatten(data)[0])
         self.batch = {}  # by id of an input of the graph: what the step has in its place
         self.of_batch = {}  # and by id of that the input
+        self.made = []  # inputs that Keras computes of the data, before a step
         super().__init__(keras, model, function, data)
 
     def record(self, data):
@@ -58,6 +84,21 @@ class WholeSteps(Steps):
         if isinstance(target, self.keras.KerasTensor) and target.shape and tape not in (None, GRAD):
             target = self.keras.ops.sum(target)
         return super().of_loss(target, variables, tape)
+
+    def gradient(self, target, sources, tape):
+        """That of a mean over rows, too, with respect to what rows have: each gets its share of it."""
+        flat = self.keras.tree.flatten(sources)
+        of_rows = all(isinstance(s, self.keras.KerasTensor) for s in flat)
+        if not of_rows or not isinstance(target, self.keras.KerasTensor) or target.shape:
+            return super().gradient(target, sources, tape)
+        means = values_of_rows(self.keras, self.in_rows(target), self.refuse)
+        values = super().cut(self.keras.ops.sum(means, axis=tuple(range(1, len(means.shape)))))
+        return self.keras.tree.map_structure(lambda x: self.shown(self.share(values, self.cut(x))), sources)
+
+    def share(self, values, x):
+        t = self.slope(values, x)
+        self.shares.add(id(t))
+        return t
 
     def apply(self, optimizer, gradients, variables):
         super().apply(optimizer, gradients, variables)
@@ -91,22 +132,33 @@ class WholeSteps(Steps):
         return self.cuts[id(t)][1]
 
     def by_rows(self, t):
-        """The input that stands for a tensor which the step has computed of rows, each for itself."""
+        """The input that stands for a tensor which the step has computed: of rows, each for itself, or of the data
+        alone, which Keras then does."""
+        nodes = [n for n in in_order(self.keras, [t])]
+        leaves = [self.kinds.get(id(n.outputs[0]), ("weight",))[0] for n in nodes if n.is_input]
+        if any(mixes_rows(n) for n in nodes) and set(leaves) <= {"data", "drawn"} and len(t.shape):
+            parts = self.parts_in(t.shape[0]) or self.refuse("a layer is called on another number of rows")
+            self.made.append(self.input(t.shape, t.dtype, "made", t, parts=parts))
+            return self.made[-1]
+        if set(leaves) & {"weight", "penalty"}:
+            self.refuse("a layer is called on what is computed of weights")
+        rows = self.in_rows(t)
+        if tuple(rows.shape) != (None, *t.shape[1:]):
+            self.refuse("a layer is called on what rows do not give each for itself")
+        return super().cut(rows)
+
+    def in_rows(self, t):
+        """A tensor that the step has computed, for any number of rows."""
         new = {}
         for n in in_order(self.keras, [t]):
             now = lambda a: new.get(id(a)) if isinstance(a, self.keras.KerasTensor) else a
             if n.is_input:
-                seen = n.outputs[0]
-                if self.kinds.get(id(seen), ("weight",))[0] in ("weight", "penalty"):
-                    self.refuse("a layer is called on what is computed of weights")
-                new[id(seen)] = self.input_of(seen)
+                new[id(n.outputs[0])] = self.input_of(n.outputs[0])
                 continue
             args, kwargs = self.keras.tree.map_structure(now, (n.arguments.args, n.arguments.kwargs))
             made = self.again(n, args, kwargs)
             new.update(zip(map(id, n.outputs), self.keras.tree.flatten(made)))
-        if tuple(new[id(t)].shape) != (None, *t.shape[1:]):
-            self.refuse("a layer is called on what rows do not give each for itself")
-        return super().cut(new[id(t)])
+        return new[id(t)]
 
     def again(self, node, args, kwargs):
         """An operation on any number of rows."""
@@ -127,10 +179,32 @@ class WholeSteps(Steps):
         """What it does, which is the same for any number of rows."""
         return (
             [(self.kinds[id(t)][0], tuple(t.shape), t.dtype) for t in self.inputs],
-            [(id(g.layer), g.stage, g.training) for g in self.groups],
+            [(id(g.layer), g.stage, g.training, self.said_of(g.outputs)) for g in self.groups],
             [(id(a.optimizer), a.stage, list(map(id, a.variables))) for a in self.asked],
             [(id(u.metric), len(self.keras.tree.flatten((u.args, u.kwargs)))) for u in self.updates],
         )
+
+    def said_of(self, tensors):
+        """What a graph of rows computes."""
+        places, said = {id(t): ("input", k) for k, t in enumerate(self.inputs)}, []
+        now = lambda a: places.get(id(a), "root") if isinstance(a, self.keras.KerasTensor) else number_of(a)
+        for n in in_order(self.keras, tensors):
+            if n.is_input:
+                continue
+            if type(n.operation).__name__ == "ConvertToTensor":  # a layer may do so the first time, or not
+                places[id(n.outputs[0])] = now(n.arguments.args[0])
+                continue
+            what = id(n.operation) if getattr(n.operation, "weights", None) else self.config_of(n.operation)
+            args = self.keras.tree.flatten(made_of(n))
+            said.append((type(n.operation).__name__, what, [now(a) for a in args]))
+            places.update({id(t): ("made", len(said), k) for k, t in enumerate(n.outputs)})
+        return said
+
+    def config_of(self, operation):
+        is_layer = isinstance(operation, self.keras.layers.Layer)
+        config = operation.get_config() if is_layer else vars(operation)
+        kept = {k: v for k, v in config.items() if not k.startswith("_") and k not in ("name", "seed")}
+        return sorted((k, repr(v)) for k, v in kept.items())
 
     def leaves_of(self, tensors):
         """The inputs behind what the step gives, as it has them: in the same order for any number of rows."""

@@ -4,6 +4,9 @@
  * ops.take_along_axis. */
 #ifndef REAL
 #include "ops/axis.h"
+#include "ops/derive.h"
+#include "ops/one_hot.h"
+#include "ops/rounded.h"
 #include <string.h>
 
 static keel_status infer(keel_node *n)
@@ -25,6 +28,48 @@ static keel_status infer(keel_node *n)
 #define REAL_FILE "ops/take_along.c"
 #include "ops/real.h"
 
+/* The places as numbers from 0 to n - 1. */
+static keel_status derive_places(const keel_derivation *d, int64_t n, int *out)
+{
+    const keel_rounded_args whole = { KEEL_TRUNC };
+    int place, below;
+    KEEL_TRY(keel_derive_one(d, &keel_op_rounded, &whole, d->in[1], &place));
+    KEEL_TRY(keel_derive_compare(d, place, KEEL_LESS, 0, &below));
+    KEEL_TRY(keel_derive_with(d, &keel_op_multiply, below, (double)n, &below));
+    KEEL_TRY(keel_derive_two(d, &keel_op_plus, place, below, out));
+    KEEL_TRY(keel_derive_with(d, &keel_op_maximum, *out, 0, out));
+    return keel_derive_with(d, &keel_op_minimum, *out, (double)(n - 1), out);
+}
+
+/* Each number of the output goes to its place in a vector along a new last dim; these are added up
+ * along the axis, in whose place the last dim comes. */
+static keel_status derive(const keel_derivation *d, int k, int *out)
+{
+    int axis, hot;
+    keel_shape shape = d->node->out[0].shape;
+    KEEL_TRY(keel_infer_axis(d->node, ((const keel_axis_args *)d->node->args)->axis, &axis));
+    const keel_one_hot_args places = { d->node->in[0].shape.dim[axis] };
+    const int rank = shape.rank;
+    if (k != 0) return keel_fail(KEEL_EUNSUP, "take_along: no gradient flows to places");
+    if (rank == KEEL_RANK_MAX)
+        return keel_fail(KEEL_EUNSUP, "take_along: a gradient of %d dims", KEEL_RANK_MAX + 1);
+    KEEL_TRY(derive_places(d, places.n, &hot));
+    KEEL_TRY(keel_derive_one(d, &keel_op_one_hot, &places, hot, &hot));
+    shape.dim[shape.rank++] = 1;
+    KEEL_TRY(keel_derive_reshape(d, d->grad, &shape, out));
+    KEEL_TRY(keel_derive_two(d, &keel_op_multiply, *out, hot, out));
+    KEEL_TRY(keel_derive_reduce(d, KEEL_REDUCE_SUM, axis, axis + 1, *out, out));
+    keel_permute_args turned = { 0 };
+    shape = (keel_shape){ 0 };
+    for (int i = 0; i < rank; i++)
+        if (i != axis) shape.dim[shape.rank++] = d->node->out[0].shape.dim[i];
+    shape.dim[shape.rank++] = places.n;
+    KEEL_TRY(keel_derive_reshape(d, *out, &shape, out));
+    if (axis == rank - 1) return KEEL_OK;
+    for (int i = 0; i < rank; i++) turned.from[i] = i < axis ? i : i == axis ? rank - 1 : i - 1;
+    return keel_derive_one(d, &keel_op_permute, &turned, *out, out);
+}
+
 const keel_op keel_op_take_along = {
     .name = "take_along",
     .args_size = sizeof(keel_axis_args),
@@ -32,6 +77,7 @@ const keel_op keel_op_take_along = {
     .forward = REALS(forward),
     .backward = REALS(backward),
     .backward_reads = KEEL_READS_IN,
+    .derive = derive,
     .cases = (const keel_case[]){ { "10|4", NULL, NULL },
                                   { "4,3,5|4,7,5", NULL, "axis 1" },
                                   { "3,2|1,2", NULL, "axis 0" },

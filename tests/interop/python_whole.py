@@ -329,6 +329,89 @@ def views_in_training_and_functions_of_tensorflow():
     both(made(Augmented, optimizer="sgd"), lambda: (ones(0), ones(1)), epochs=1)
 
 
+class Mixed(Tracked):
+    """Rows of the data are mixed before layers get them; some places of a row are chosen by the data."""
+
+    def __init__(self):
+        super().__init__("loss")
+        self.net = net(9, 8, 9)
+
+    def build(self, shape):
+        self.built = True
+
+    def train_step(self, data):
+        x, y = data
+        mixed = 0.7 * x + 0.3 * tf.reverse(x, axis=[0])
+        order = tf.argsort(y, axis=-1)[:, :4]
+        with tf.GradientTape() as tape:
+            p = self.net(tf.concat([mixed, x - tf.reduce_mean(x, axis=0)], axis=0), training=True)[
+                : tf.shape(x)[0]
+            ]
+            wanted, got = tf.gather(y, order, axis=1, batch_dims=1), tf.gather(p, order, batch_dims=1)
+            loss = tf.reduce_mean(tf.square(wanted - got))
+        grads = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(grads, self.trainable_variables))
+        return self.tracked(loss)
+
+
+@case
+def rows_that_are_mixed_before_layers_get_them():
+    both(made(Mixed, optimizer="sgd"), lambda: (rows(), rows(1)), epochs=1)
+
+
+class Attacked(Tracked):
+    """Rows that are moved along the gradient of a loss."""
+
+    def __init__(self):
+        super().__init__("loss")
+        self.net, self.loss_of = net(9, 8, 4), losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    def build(self, shape):
+        self.built = True
+
+    def train_step(self, data):
+        x, y = data
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = self.loss_of(y, self.net(x))
+        slope = tape.gradient(loss, x)
+        against = x + 0.1 * tf.sign(slope) + 2.0 * slope
+        with tf.GradientTape() as tape:
+            loss = 0.5 * (self.loss_of(y, self.net(x)) + self.loss_of(y, self.net(against)))
+        grads = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(grads, self.trainable_variables))
+        return self.tracked(loss)
+
+
+class Residual(Tracked):
+    """A differential equation and a value at one place, both in the loss."""
+
+    def __init__(self):
+        super().__init__("loss")
+        self.net = net(9, 16, 1)
+
+    def build(self, shape):
+        self.built = True
+
+    def train_step(self, x):
+        with tf.GradientTape() as tape:
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                u = self.net(x)
+            rest = inner.gradient(u, x)[:, :1] + u
+            at = tf.reduce_mean(self.net(tf.zeros_like(x)))
+            loss = tf.reduce_mean(tf.square(rest)) + tf.square(at - 1.0)
+        grads = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(grads, self.trainable_variables))
+        return self.tracked(loss)
+
+
+@case
+def gradients_with_respect_to_rows():
+    both(made(Attacked, optimizer="sgd"), lambda: (rows(), labels()), epochs=1)
+    both(made(Residual, optimizer="sgd"), lambda: (rows(),), epochs=1)
+
+
 class Weighed(Tracked):
     """Two tasks that are weighed by how uncertain they are, which is learnt; and one that the batch has."""
 
@@ -381,6 +464,14 @@ def numbers_of_the_batch():
         lambda p: ops.mean(ops.square(p)) / ops.cast(ops.shape(p)[0], "float32"),
     ]:
         both(made(Odd, loss, optimizer=keras.optimizers.SGD(0.02)), lambda: (rows(),), epochs=1)
+
+    class Counted(Odd):
+        def train_step(self, data):
+            return super().train_step(data / ops.cast(ops.shape(data)[0], "float32"))
+
+    m = made(Counted, lambda p: ops.sum(ops.square(p)), optimizer="sgd")()
+    fails(keel.Unsupported, lambda: keel.fit(m, rows(), batch_size=8, verbose=0), "another number of rows")
+    keel.fit(m, rows(), batch_size=8, verbose=0, end="drop")
 
 
 def compiled(loss, **compile):
