@@ -22,10 +22,18 @@ Prod Repeat Roll Softmax Sort Split Std Sum Take TakeAlongAxis Unstack Var""".sp
 def mixes_rows(node):
     """Whether an operation on tensors of a whole batch may give a row something of others."""
     operation, name = node.operation, type(node.operation).__name__
+    if name == "GetItem":
+        return first_key(node) != slice(None)
     if node.is_input or name not in MIXING:
         return name in ("Diagonal", "Einsum", "Matmul", "Slice", "Tensordot", "Transpose", "Trace")
     axis, rank = getattr(operation, "axis", None), len(node.arguments.keras_tensors[0].shape)
     return axis is None or any(a % rank == 0 for a in np.ravel(axis))
+
+
+def first_key(node):
+    """Of t[key], what is taken of the rows."""
+    key = node.arguments.args[1]
+    return key[0] if isinstance(key, (list, tuple)) else key
 
 
 def number_of(a):
@@ -165,9 +173,29 @@ class WholeSteps(Steps):
         name, shape = type(node.operation).__name__, node.outputs[0].shape
         if name == "Concatenate" and node.operation.axis % len(shape) == 0:
             return self.joined(args[0])
+        if name == "GetItem" and mixes_rows(node):
+            return self.part_of(node, args[0])
+        if name == "Split" and mixes_rows(node):
+            count = len(node.outputs)
+            each = self.parts_of(args[0]) // count
+            return [self.parted(args[0], k * each, each) for k in range(count)]
         if name == "Reshape" and shape[:1] == args[0].shape[:1] or name == "Reshape" and has_rows(args[0]):
             return self.keras.ops.reshape(args[0], (-1, *shape[1:]))
         return node.operation(*args, **kwargs)
+
+    def part_of(self, node, t):
+        """t[first:end] of rows that were joined."""
+        key, total = first_key(node), self.parts_of(t) * self.rows
+        if (
+            not isinstance(key, slice)
+            or key.step not in (None, 1)
+            or len(t.shape) != len(node.outputs[0].shape)
+        ):
+            self.refuse("a layer is called on rows in another order")
+        first, end, _ = key.indices(total)
+        if first % self.rows or end % self.rows or node.outputs[0].shape[1:] != t.shape[1:]:
+            self.refuse("it takes rows apart elsewhere than where they were joined")
+        return self.parted(t, first // self.rows, (end - first) // self.rows)
 
     def parts_in(self, dim):
         whole = isinstance(dim, int) and dim > 0 and dim % self.rows == 0
