@@ -133,6 +133,9 @@ class Numbers:
             return sum(v.regularizer(v.value) for v in what[0])
         if kind == "joined":
             return ops.concatenate([self.of(part) for part in what[0]], axis=0)
+        if kind == "part":
+            rows, (given, first, count) = len(self.data[0]), what
+            return self.of(given)[first * rows : (first + count) * rows]
         if kind == "slope":
             y, x = self.of(what[0]), self.of(what[1])
             with self.tape.stop_recording():

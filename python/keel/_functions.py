@@ -52,8 +52,7 @@ class Stage:
             if kind == "group":
                 self.known_ways[key] = self.ways_of(what[0], all)
             else:
-                given = what[0] if kind == "joined" else what if kind == "slope" else []
-                self.known_ways[key] = set().union(*(self.ways(s, all) for s in given))
+                self.known_ways[key] = set().union(*(self.ways(s, all) for s in self.steps.sources(t)))
         return self.known_ways[key]
 
     def moving(self, group):
@@ -81,8 +80,9 @@ class Stage:
 
     def needed_input(self, t, found):
         kind, *what = self.steps.kinds[id(t)]
-        if kind in ("slope", "joined"):
-            for given in what if kind == "slope" else what[0]:
+        sources = self.steps.sources(t)
+        if sources:
+            for given in sources:
                 self.needed_input(given, found)
         elif kind == "group" and self.is_here(what[0]):
             self.needed(what[0], found)
@@ -167,6 +167,8 @@ class Stage:
             return [self.share(t, slope) for slope in slopes] if id(t) in self.steps.shares else slopes
         if kind == "joined":
             return [value for given in what[0] for value in self.value(given, way)]
+        if kind == "part":
+            return self.value(what[0], way)[what[1] : what[1] + what[2]]
         if kind == "group" and self.is_here(what[0]):
             return self.emitted(what[0], own_way, what[1])
         parts = range(self.steps.parts_of(t))

@@ -163,8 +163,7 @@ class Program:
 
     def stage_of(self, t):
         kind, *what = self.steps.kinds[id(t)]
-        given = what[0] if kind == "joined" else what if kind == "slope" else []
-        return what[0].stage if kind == "group" else max(map(self.stage_of, given), default=0)
+        return what[0].stage if kind == "group" else max(map(self.stage_of, self.steps.sources(t)), default=0)
 
     def put_late(self):
         """Groups are computed where they are first needed, if their weights stay the same until then."""
@@ -192,8 +191,9 @@ class Program:
     def groups_of(self, t):
         """The groups that an input of the graph is made of, each with the number of its output."""
         kind, *what = self.steps.kinds[id(t)]
-        given = what[0] if kind == "joined" else what if kind == "slope" else []
-        return [tuple(what)] if kind == "group" else [g for s in given for g in self.groups_of(s)]
+        if kind == "group":
+            return [tuple(what)]
+        return [g for s in self.steps.sources(t) for g in self.groups_of(s)]
 
     def check_statistics(self):
         """Of calls in training that move statistics: of all rows at once, and also where nobody needs the results."""

@@ -209,7 +209,7 @@ class Steps:
 
     def input(self, shape, dtype, *kind, parts=1):
         """kind: "data", its number; "drawn", a Draw; "group", it, the number of its output; "joined", tensors;
-        "slope", y, x: the gradient of y with respect to x; "made", a tensor of the step's. Others have no rows:
+        "part", one that has rows of several kinds, the first of them and their number; "slope", y, x: the gradient of y with respect to x; "made", a tensor of the step's. Others have no rows:
         "weight", a variable, and "penalty", variables, each with how many gradients were applied before."""
         t = self.keras.Input(
             batch_shape=(None, *shape[1:]), dtype=dtype, name=f"{kind[0]}_{len(self.inputs)}"
@@ -234,6 +234,11 @@ class Steps:
             t = self.keras.Input(batch_shape=v.shape, dtype=v.dtype, name=f"weight_{len(self.weights)}")
             self.weights[key], self.kinds[id(t)] = t, ("weight", v, len(self.asked))
         return self.weights[key]
+
+    def sources(self, t):
+        """The inputs of the graph that an input is made of, if it is made of others."""
+        kind, *what = self.kinds[id(t)]
+        return {"joined": lambda: what[0], "slope": lambda: what, "part": lambda: what[:1]}.get(kind, list)()
 
     def parts_of(self, *tensors):
         """How many times the rows of the batch they have: rows of several tensors are joined in one."""
@@ -301,9 +306,12 @@ class Steps:
 
     def parted(self, t, first, count):
         """Parts of rows that were joined."""
-        kind, *what = self.kinds[id(self.cut(t))]
-        if kind != "joined":
+        t = self.cut(t)
+        kind, *what = self.kinds[id(t)]
+        if self.parts_of(t) == 1:
             self.refuse("it takes rows of a batch apart")
+        if kind != "joined":
+            return self.input(t.shape, t.dtype, "part", t, first, count, parts=count)
         at, found = 0, []
         for tensor in what[0]:
             if first <= at < first + count:

@@ -182,11 +182,11 @@ class WholeProgram(Program):
         kind, *what = self.steps.kinds[id(t)] if t is not None else ("penalty",)
         if kind == "group":
             found[id(t)] = what[0].stage, t, *what
-        elif kind == "joined":
-            for part in what[0]:
-                self.read(part, found)
         elif kind == "slope":
             self.steps.refuse("it gives on what is computed of a gradient, beside the loss")
+        elif kind != "penalty":
+            for source in self.steps.sources(t):
+                self.read(source, found)
 
     def run(self, data):
         self.prepare(data)
@@ -234,6 +234,9 @@ class WholeProgram(Program):
 
     def rows_of(self, t, values):
         kind, *what = self.steps.kinds[id(t)]
+        if kind == "part":
+            rows, (given, first, count) = self.now.rows, what
+            return self.rows_of(given, values)[first * rows : (first + count) * rows]
         parts = [self.rows_of(part, values) for part in what[0]] if kind == "joined" else values[id(t)]
         return np.concatenate(parts) if len(parts) > 1 else parts[0]
 

@@ -729,6 +729,37 @@ class Clipped(Tracked):
         return self.tracked(loss)
 
 
+class Heads(Tracked):
+    """Rows of two kinds in one batch, each with a layer of its own behind."""
+
+    def __init__(self):
+        super().__init__("loss", "second")
+        self.encoder, self.first, self.second = net(9, 6), net(6, 4), net(6, 4)
+
+    def build(self, shape):
+        self.built = True
+
+    def train_step(self, x):
+        n = ops.shape(x)[0]
+        with tf.GradientTape() as tape:
+            z = self.encoder(ops.concatenate([x, 0.5 * x], axis=0))
+            b = ops.mean(ops.square(self.second(ops.split(z, 2, axis=0)[1]) - 1.0))
+            loss = ops.mean(ops.square(self.first(z[:n]))) + b
+        grads = tape.gradient(loss, self.trainable_weights)
+        self.optimizer.apply_gradients(zip(grads, self.trainable_weights))
+        return self.tracked(loss, b)
+
+
+@case
+def layers_behind_parts_of_joined_rows():
+    def make():
+        m = Heads()
+        m.compile("adam")
+        return m
+
+    both(make, lambda: (rows(),), epochs=1)
+
+
 @case
 def gradients_that_the_step_clips():
     norm = lambda grads: [tf.clip_by_norm(g, 0.05) for g in grads]

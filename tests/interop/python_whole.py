@@ -367,7 +367,7 @@ class Parted(Tracked):
     def train_step(self, x):
         n = ops.shape(x)[0]
         with tf.GradientTape() as tape:
-            z = ops.concatenate([self.encoder(x), self.encoder(x[::-1])], axis=0)
+            z = self.encoder(ops.concatenate([x, x[::-1]], axis=0))
             a, b = self.first(z[:n]), self.second(ops.split(z, 2, axis=0)[1])
             loss = ops.mean(ops.logsumexp(ops.matmul(a, ops.transpose(b)), axis=1))
         grads = tape.gradient(loss, self.trainable_variables)
