@@ -256,6 +256,8 @@ def inference(what, model, x, y, weight, callbacks, verbose, steps, batch_size, 
 def of_all_rows(by_steps, error):
     """What a run by steps gives, which sees whole batches, in the place of one that `error` refused."""
     try:
+        if not error.called:
+            c.tell(f"{error}; so it runs step by step, as a model with a step of its own")
         return by_steps()
     except c.Unsupported as of_steps:
         if not error.called:

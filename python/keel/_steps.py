@@ -209,8 +209,9 @@ class Steps:
 
     def input(self, shape, dtype, *kind, parts=1):
         """kind: "data", its number; "drawn", a Draw; "group", it, the number of its output; "joined", tensors;
-        "part", one that has rows of several kinds, the first of them and their number; "slope", y, x: the gradient of y with respect to x; "made", a tensor of the step's. Others have no rows:
-        "weight", a variable, and "penalty", variables, each with how many gradients were applied before."""
+        "part", a tensor of joined rows, the first of its parts, and how many; "slope", y, x: the gradient of y with
+        respect to x; "made", a tensor of the step's. Others have no rows: "weight", a variable, and "penalty",
+        variables, each with how many gradients were applied before."""
         t = self.keras.Input(
             batch_shape=(None, *shape[1:]), dtype=dtype, name=f"{kind[0]}_{len(self.inputs)}"
         )
