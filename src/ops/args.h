@@ -74,6 +74,15 @@ typedef enum keel_comparison {
     KEEL_GREATER_EQUAL
 } keel_comparison;
 
+/* Whether it holds of two numbers of one type, on processors and GPUs; NaN is only not equal. */
+#define KEEL_HOLDS(is, a, b)                                                                       \
+    ((is) == KEEL_EQUAL        ? (a) == (b)                                                        \
+     : (is) == KEEL_NOT_EQUAL  ? (a) != (b)                                                        \
+     : (is) == KEEL_LESS       ? (a) < (b)                                                         \
+     : (is) == KEEL_LESS_EQUAL ? (a) <= (b)                                                        \
+     : (is) == KEEL_GREATER    ? (a) > (b)                                                         \
+                               : (a) >= (b))
+
 typedef struct keel_compare_args { /* compare */
     keel_binary_args operands;
     keel_comparison is;

@@ -4,20 +4,7 @@
 
 static double compare(const void *args, double a, double b)
 {
-    switch (((const keel_compare_args *)args)->is) {
-    case KEEL_EQUAL:
-        return a == b;
-    case KEEL_NOT_EQUAL:
-        return a != b;
-    case KEEL_LESS:
-        return a < b;
-    case KEEL_LESS_EQUAL:
-        return a <= b;
-    case KEEL_GREATER:
-        return a > b;
-    default:
-        return a >= b;
-    }
+    return KEEL_HOLDS(((const keel_compare_args *)args)->is, a, b);
 }
 
 BINARY_FORWARD(compare)

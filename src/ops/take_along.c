@@ -47,10 +47,10 @@ static keel_status derive(const keel_derivation *d, int k, int *out)
 {
     int axis, hot;
     keel_shape shape = d->node->out[0].shape;
+    if (k != 0) return keel_fail(KEEL_EUNSUP, "take_along: no gradient flows to places");
     KEEL_TRY(keel_infer_axis(d->node, ((const keel_axis_args *)d->node->args)->axis, &axis));
     const keel_one_hot_args places = { d->node->in[0].shape.dim[axis] };
     const int rank = shape.rank;
-    if (k != 0) return keel_fail(KEEL_EUNSUP, "take_along: no gradient flows to places");
     if (rank == KEEL_RANK_MAX)
         return keel_fail(KEEL_EUNSUP, "take_along: a gradient of %d dims", KEEL_RANK_MAX + 1);
     KEEL_TRY(derive_places(d, places.n, &hot));

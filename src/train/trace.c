@@ -75,25 +75,30 @@ keel_status keel_trace_field(keel_trace *t, int field, keel_traced *out)
     return KEEL_OK;
 }
 
+static keel_status find_input(const keel_trace *t, const char *name, int *out)
+{
+    for (*out = 0; *out < t->options->n_input; ++*out)
+        if (!strcmp(t->input[*out].path, name)) return KEEL_OK;
+    return keel_fail(KEEL_EARG, "the %s has no input '%s'",
+                     t->within ? "loss of all rows" : "function", name);
+}
+
 keel_status keel_trace_input(keel_trace *t, const char *name, keel_traced *out)
 {
+    int i;
     BEGIN(t);
-    for (int i = 0; i < t->options->n_input; i++)
-        if (!strcmp(t->input[i].path, name)) return end(t, keel_trace_field(t, i, out));
-    return end(t, keel_fail(KEEL_EARG, "the %s has no input '%s'",
-                            t->within ? "loss of all rows" : "function", name));
+    keel_status s = find_input(t, name, &i);
+    if (s >= 0) s = keel_trace_field(t, i, out);
+    return end(t, s);
 }
 
 keel_status keel_trace_input_shape(keel_trace *t, const char *name, keel_shape *out)
 {
+    int i;
     BEGIN(t);
-    for (int i = 0; i < t->options->n_input; i++)
-        if (!strcmp(t->input[i].path, name)) {
-            *out = t->input[i].shape;
-            return KEEL_OK;
-        }
-    return end(t, keel_fail(KEEL_EARG, "the %s has no input '%s'",
-                            t->within ? "loss of all rows" : "function", name));
+    const keel_status s = find_input(t, name, &i);
+    if (s >= 0) *out = t->input[i].shape;
+    return end(t, s);
 }
 
 static const char *const fact_name[] = {

@@ -28,24 +28,6 @@ static int64_t whole_at(keel_dtype dtype, const void *x, int64_t i)
     return dtype == KEEL_INT32 ? ((const int32_t *)x)[i] : ((const uint8_t *)x)[i];
 }
 
-static bool holds(keel_comparison is, int64_t a, int64_t b)
-{
-    switch (is) {
-    case KEEL_EQUAL:
-        return a == b;
-    case KEEL_NOT_EQUAL:
-        return a != b;
-    case KEEL_LESS:
-        return a < b;
-    case KEEL_LESS_EQUAL:
-        return a <= b;
-    case KEEL_GREATER:
-        return a > b;
-    default:
-        return a >= b;
-    }
-}
-
 /* A line of the output along its last dim, as places of the two inputs, and how they go on. */
 typedef struct line {
     int64_t n, at[2], step[2];
@@ -69,7 +51,7 @@ static bool holds_at(const keel_call *c, const line *l, int64_t i)
     int64_t x[2];
     for (int k = 0; k < 2; k++)
         x[k] = whole_at(c->node->in[k].dtype, c->in[k], l->at[k] + i * l->step[k]);
-    return holds(((const whole_args *)c->node->args)->is, x[0], x[1]);
+    return KEEL_HOLDS(((const whole_args *)c->node->args)->is, x[0], x[1]);
 }
 
 #define FORWARD(name, real)                                                                        \

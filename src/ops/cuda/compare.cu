@@ -6,13 +6,7 @@ namespace
 template <int IS> struct compare_of {
     static __device__ __forceinline__ float value(float a, float b)
     {
-        const bool holds = IS == KEEL_EQUAL        ? a == b
-                           : IS == KEEL_NOT_EQUAL  ? a != b
-                           : IS == KEEL_LESS       ? a < b
-                           : IS == KEEL_LESS_EQUAL ? a <= b
-                           : IS == KEEL_GREATER    ? a > b
-                                                   : a >= b;
-        return holds ? 1.0f : 0.0f;
+        return KEEL_HOLDS(IS, a, b) ? 1.0f : 0.0f;
     }
 };
 
