@@ -75,14 +75,11 @@ class Dry:
         call_of, assign_of = layer_class.__call__, variable.assign
 
         def call(layer, *args, **kwargs):
-            if not self.depth:
+            own = is_own(layer) or isinstance(layer, self.keras.Model)
+            if not self.depth or not own:
                 training, args, kwargs = told(layer, args, kwargs)
                 if getattr(layer, "_call_has_training_arg", False):
-                    kwargs["training"] = training
-            own = is_own(layer) or isinstance(layer, self.keras.Model)
-            if not own and getattr(layer, "_call_has_training_arg", False):
-                _, args, kwargs = told(layer, args, kwargs)
-                kwargs["training"] = False
+                    kwargs["training"] = own and training
             self.depth += 1
             try:
                 return call_of(layer, *args, **kwargs)

@@ -4,7 +4,7 @@ more, in front, and each operation is the same for the dims behind it."""
 import numpy as np
 
 from ._branches import in_order
-from ._weights import EACH, RESHAPES, terms_of
+from ._weights import EACH, RESHAPES, a_number_of_each_row, terms_of
 
 OVER_ALL = set("""All Any CountNonzero Logsumexp Max Mean Min Prod Std Sum Var""".split())  # with axis=None
 AXES = {"Diagonal": ("axis1", "axis2"), "Moveaxis": ("source", "destination"), "Swapaxes": ("axis1", "axis2"),
@@ -77,10 +77,7 @@ class Lifted:
     def first_number(self):
         """[rows], real: whole numbers may be too large for one."""
         real = [t for t in self.new.values() if self.keras.backend.is_float_dtype(t.dtype)]
-        t = real[0]
-        while len(t.shape) > 1:
-            t = t[:, 0]
-        return t
+        return a_number_of_each_row(real[0])
 
     def aligned(self, a, rank):
         """A tensor with rows, as it is broadcast to so many dims behind them."""

@@ -66,10 +66,8 @@ class Runs:
             build_metrics(keras, model, batches)
         data = keras.tree.pack_sequence_as(batches.structure, batches.first)
         self.batches = batches
-        self.trains, self.old = (
-            trains,
-            False,
-        )  # old: a step was made since the caller's model was as libkeel's
+        self.trains = trains
+        self.old = False  # a step was made since the caller's model was as libkeel's
         self.strategy, self.seed = strategy, seed
         if not self.opened(Steps, Program, keras, model, data, batches.first):
             self.open(WholeSteps, WholeProgram, keras, model, data, batches.first)

@@ -26,6 +26,15 @@ def open_strategy(handle, devices, reproducible, recompute=False, micro_batch=0)
     check(lib.keel_strategy_micro_batch(handle, micro_batch))
 
 
+def loaded(path, trains, where, name):
+    """The Model of a file that only the package knows, so errors say `name` in the place of `where`."""
+    try:
+        return Model(path, trains)
+    except c.Error as error:
+        error.args = (str(error).replace(where, name),)
+        raise
+
+
 class Model:
     """A model of a .keras file. Not for two runs at a time; close() frees it, as does the end of `with`.
 

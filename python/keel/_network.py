@@ -4,11 +4,10 @@ import contextlib
 import os
 import tempfile
 
-from . import _library as c
 from ._branches import nodes_behind
 from ._folds import without_folds
 from ._library import lib
-from ._model import Model
+from ._model import loaded
 from ._penalties import only_of
 from ._traced import make_names_unique
 from ._unsaved import plain_initializers
@@ -41,10 +40,7 @@ class Network:
             with plain_initializers(keras, self.form), only_of(self.form, regularized):
                 self.form.save(path)
         try:
-            self.model = Model(path, False)
-        except c.Error as error:
-            error.args = (str(error).replace(f"{path}: config.json", steps.name),)
-            raise
+            self.model = loaded(path, False, f"{path}: config.json", steps.name)
         finally:
             os.remove(path)
         self.names = self.weight_names()

@@ -35,13 +35,13 @@ class Draws:
         return {id(t): parts(t, drawn) for t, drawn in zip(self.tensors, self.made[rows]())}
 
 
-def at_once(keras, draw):
-    """On TensorFlow all draws are one call, as in Keras's own fit."""
+def at_once(keras, function):
+    """On TensorFlow all that a function computes is one call, as in Keras's own fit."""
     if keras.backend.backend() != "tensorflow":
-        return draw
+        return function
     import tensorflow as tf
 
-    return tf.function(draw)
+    return tf.function(function)
 
 
 def tensors_given(steps):

@@ -239,7 +239,9 @@ class Steps:
     def sources(self, t):
         """The inputs of the graph that an input is made of, if it is made of others."""
         kind, *what = self.kinds[id(t)]
-        return {"joined": lambda: what[0], "slope": lambda: what, "part": lambda: what[:1]}.get(kind, list)()
+        if kind == "joined":
+            return what[0]
+        return what if kind == "slope" else what[:1] if kind == "part" else []
 
     def parts_of(self, *tensors):
         """How many times the rows of the batch they have: rows of several tensors are joined in one."""

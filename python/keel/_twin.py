@@ -10,7 +10,7 @@ import tempfile
 import numpy as np
 
 from . import _library as c
-from ._model import Model
+from ._model import loaded
 from ._package_layers import draws
 from ._rates import Rates, own_schedule
 from ._scores import fields_of, programs, target_shapes
@@ -67,11 +67,7 @@ class Twin:
             with whole_losses(keras), programs(library, keras, self.form, given, say):
                 with plain_initializers(library, self.form):
                     self.form.save(path)
-            try:
-                self.model = Model(path, trains)
-            except c.Error as error:
-                error.args = (str(error).replace(path, f"model '{keras.name}'"),)
-                raise
+            self.model = loaded(path, trains, path, f"model '{keras.name}'")
             os.remove(path)
             refused = c.lib.keel_model_refused(self.model.handle)
             if trains and refused:

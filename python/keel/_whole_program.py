@@ -14,8 +14,8 @@ from . import _penalties
 from ._functions import UNWEIGHTED, made
 from ._library import check, lib
 from ._lifted import Lifted
-from ._model import Model
-from ._program import Program, tensors_given
+from ._model import loaded
+from ._program import Program, at_once, tensors_given
 from ._whole_steps import WholeLoss
 
 MANY = 1 << 20  # numbers of a batch that one core takes
@@ -42,11 +42,7 @@ class Inner:
             with tempfile.TemporaryDirectory(prefix="keel-") as folder:
                 path = os.path.join(folder, "loss.keras")
                 form.save(path)
-                try:
-                    self.models[rows] = Model(path, False)
-                except c.Error as error:
-                    error.args = (str(error).replace(f"{path}: config.json", loss.steps.name),)
-                    raise
+                self.models[rows] = loaded(path, False, f"{path}: config.json", loss.steps.name)
         return self.models[rows]
 
     def form(self, loss):
@@ -110,6 +106,8 @@ class Form:
         self.tensors = [t for t in tensors_given(steps) if id(t) not in own]
         self.given = ByKeras(steps, self.tensors)
         self.made = ByKeras(steps, [steps.kinds[id(t)][1] for t in steps.made])
+        # by id of an input of the graph, or of what stands for a penalty, its number
+        self.at = {id(t): k for of in (steps.inputs, steps.penalties) for k, t in enumerate(of)}
 
 
 class ByKeras:
@@ -119,11 +117,8 @@ class ByKeras:
         self.steps, keras = steps, steps.keras
         self.leaves = steps.leaves_of(tensors)
         self.inputs = [None if self.is_penalty(t) else steps.input_of(t) for t in self.leaves]
-        self.compute = keras.Function(self.leaves, tensors) if tensors else None
-        if self.compute and keras.backend.backend() == "tensorflow":
-            import tensorflow as tf
-
-            self.compute = tf.function(lambda given, compute=self.compute: compute(given))
+        computed = keras.Function(self.leaves, tensors) if tensors else None
+        self.compute = at_once(keras, lambda given: computed(given)) if tensors else None
 
     def is_penalty(self, t):
         return self.steps.kinds[id(t)][0] == "penalty"
@@ -226,10 +221,8 @@ class WholeProgram(Program):
     def array(self, form, leaf, t, values, penalties):
         """What a leaf is now. t: the input of the graph for it."""
         if t is None:
-            at = next(k for k, p in enumerate(form.steps.penalties) if p is leaf)
-            return penalties[id(self.steps.penalties[at])]
-        at = next(k for k, other in enumerate(form.steps.inputs) if other is t)
-        rows = self.rows_of(self.steps.inputs[at], values)
+            return penalties[id(self.steps.penalties[form.at[id(leaf)]])]
+        rows = self.rows_of(self.steps.inputs[form.at[id(t)]], values)
         return rows[0] if form.steps.kinds[id(leaf)][0] == "weight" else rows
 
     def rows_of(self, t, values):

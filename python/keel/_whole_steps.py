@@ -13,10 +13,11 @@ from ._steps import GRAD, Group, Steps
 from ._weights import shown_as
 
 # Operations along a dim that give each place something of others.
-MIXING = set(
-    """All Any Argmax Argmin Argsort Cumprod Cumsum Flip Logsumexp LogSoftmax Max Mean Min Norm Normalize
-Prod Repeat Roll Softmax Sort Split Std Sum Take TakeAlongAxis Unstack Var""".split()
-)
+MIXING = set("""All Any Argmax Argmin Argsort Cumprod Cumsum Flip Logsumexp LogSoftmax Max Mean Min Norm Normalize
+Prod Repeat Roll Softmax Sort Split Std Sum Take TakeAlongAxis Unstack Var""".split())  # fmt: skip
+
+
+COPIES = 1 << 24  # numbers of a weight in all rows
 
 
 def mixes_rows(node):
@@ -42,9 +43,6 @@ def number_of(a):
         return repr(a)
     value = np.asarray(a)
     return value.shape, value.dtype.name, value.tobytes()
-
-
-COPIES = 1 << 24  # numbers of a weight in all rows
 
 
 class WholeLoss(Group):
@@ -142,7 +140,7 @@ class WholeSteps(Steps):
     def by_rows(self, t):
         """The input that stands for a tensor which the step has computed: of rows, each for itself, or of the data
         alone, which Keras then does."""
-        nodes = [n for n in in_order(self.keras, [t])]
+        nodes = in_order(self.keras, [t])
         leaves = [self.kinds.get(id(n.outputs[0]), ("weight",))[0] for n in nodes if n.is_input]
         if any(mixes_rows(n) for n in nodes) and set(leaves) <= {"data", "drawn"} and len(t.shape):
             parts = self.parts_in(t.shape[0]) or self.refuse("a layer is called on another number of rows")
@@ -179,7 +177,7 @@ class WholeSteps(Steps):
             count = len(node.outputs)
             each = self.parts_of(args[0]) // count
             return [self.parted(args[0], k * each, each) for k in range(count)]
-        if name == "Reshape" and shape[:1] == args[0].shape[:1] or name == "Reshape" and has_rows(args[0]):
+        if name == "Reshape" and (shape[:1] == args[0].shape[:1] or has_rows(args[0])):
             return self.keras.ops.reshape(args[0], (-1, *shape[1:]))
         return node.operation(*args, **kwargs)
 

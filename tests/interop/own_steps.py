@@ -52,6 +52,9 @@ class Tracked(keras.Model):
         self.means = [keras.metrics.Mean(name=n) for n in names]
         self.seeds = keras.random.SeedGenerator(5)
 
+    def build(self, shape):
+        self.built = True
+
     @property
     def metrics(self):
         return self.means
@@ -60,3 +63,11 @@ class Tracked(keras.Model):
         for mean, value in zip(self.means, values):
             mean.update_state(value)
         return {m.name: m.result() for m in self.means}
+
+
+class Heads(Tracked):
+    """An encoder, and two layers behind it."""
+
+    def __init__(self, *names):
+        super().__init__(*names)
+        self.encoder, self.first, self.second = net(9, 6), net(6, 4), net(6, 4)

@@ -26,7 +26,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras import callbacks as kc, layers, ops
-from own_steps import Tracked, both, net
+from own_steps import Heads, Tracked, both, net
 
 import keel
 
@@ -35,9 +35,6 @@ class Autoencoder(Tracked):
     def __init__(self):
         super().__init__("loss", "kl")
         self.encoder, self.decoder = net(9, 8, 4), net(2, 8, 9)
-
-    def build(self, shape):
-        self.built = True
 
     def train_step(self, data):
         with tf.GradientTape() as tape:
@@ -69,9 +66,6 @@ class Gan(Tracked):
     def __init__(self, joined=False):
         super().__init__("d_loss", "g_loss")
         self.generator, self.discriminator, self.joined = net(3, 8, 9), net(9, 8, 1), joined
-
-    def build(self, shape):
-        self.built = True
 
     def compile(self):
         super().compile()
@@ -240,9 +234,6 @@ class Averaged(Tracked):
         super().__init__("loss")
         self.student, self.teacher, self.copy = net(9, 8, 4), net(9, 8, 4), net(9, 8, 4)
 
-    def build(self, shape):
-        self.built = True
-
     def train_step(self, data):
         with tf.GradientTape() as tape:
             apart = self.student(data) - ops.stop_gradient(self.teacher(data + 0.5))
@@ -311,9 +302,6 @@ class Partly(Tracked):
         super().__init__("loss")
         self.net, self.spare = net(9, 8, 4), net(9, 5)
 
-    def build(self, shape):
-        self.built = True
-
     def train_step(self, data):
         with tf.GradientTape() as tape:
             loss = ops.mean(ops.square(self.net(data)))
@@ -339,9 +327,6 @@ class HalfRecorded(Tracked):
     def __init__(self):
         super().__init__("loss")
         self.encoder, self.middle, self.head = net(9, 6), net(6, 5), net(5, 4)
-
-    def build(self, shape):
-        self.built = True
 
     def train_step(self, data):
         features = self.encoder(data)
@@ -476,9 +461,6 @@ class Quantized(Tracked):
         super().__init__("loss", "terms")
         i = layers.Input((9,))
         self.inner = keras.Model(i, layers.Dense(9)(Quantizer()(layers.Dense(3)(i))))
-
-    def build(self, shape):
-        self.built = True
 
     def train_step(self, data):
         with tf.GradientTape() as tape:
@@ -711,9 +693,6 @@ class Clipped(Tracked):
         super().__init__("loss")
         self.first, self.second, self.clips = net(9, 8), net(8, 4), clips
 
-    def build(self, shape):
-        self.built = True
-
     def compile(self):
         super().compile()
         self.optimizer, self.g_optimizer = keras.optimizers.SGD(0.1), keras.optimizers.Adam(0.01)
@@ -729,15 +708,8 @@ class Clipped(Tracked):
         return self.tracked(loss)
 
 
-class Heads(Tracked):
+class TwoKinds(Heads):
     """Rows of two kinds in one batch, each with a layer of its own behind."""
-
-    def __init__(self):
-        super().__init__("loss", "second")
-        self.encoder, self.first, self.second = net(9, 6), net(6, 4), net(6, 4)
-
-    def build(self, shape):
-        self.built = True
 
     def train_step(self, x):
         n = ops.shape(x)[0]
@@ -753,7 +725,7 @@ class Heads(Tracked):
 @case
 def layers_behind_parts_of_joined_rows():
     def make():
-        m = Heads()
+        m = TwoKinds("loss", "second")
         m.compile("adam")
         return m
 
