@@ -848,7 +848,7 @@ static void what_fails_in_it_is_the_steps_failure(void **unused)
     } cases[] = {
         { { "a loss that is no number", with_no_number, { plain }, KEEL_FLOAT32 },
           KEEL_ENUMERIC,
-          "not finite" },
+          "the loss of all rows is not finite" },
         { { "a label of no class", with_no_class, { plain }, KEEL_FLOAT32 },
           KEEL_EDATA,
           "is not in 0..2" },

@@ -10,6 +10,7 @@
 #include "train/resident.h"
 #include "train/step_worker.h"
 #include "train/together.h"
+#include "train/whole_loss.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -136,6 +137,15 @@ static void name_row(const keel_batch *b, int64_t row, char *out, size_t size)
              o ? o->name : "", name ? " (" : "", name ? name : "", name ? ")" : "");
 }
 
+/* Whether it may be a loss of all rows, which the first row has for all of them. */
+static bool is_of_all_rows(const keel_trainer *t, int64_t row)
+{
+    bool of_all = false;
+    for (int k = 0; k < t->train.n_loss; k++)
+        of_all = of_all || t->train.loss[k].args.loss == &keel_loss_of_whole;
+    return of_all && row == 0;
+}
+
 /* Fail, and name the device and row, or the weight, that has a number that is not finite. */
 static keel_status not_finite(const keel_trainer *t, const keel_batch *b)
 {
@@ -143,6 +153,12 @@ static keel_status not_finite(const keel_trainer *t, const keel_batch *b)
     const int64_t row = p->across ? t->bad_row : keel_program_bad_row(p);
     char where[KEEL_COMM_NAME_MAX], which[320];
     if (row >= 0) KEEL_TRY(keel_finite_check(t, b->epoch, b->step));
+    if (row >= 0 && is_of_all_rows(t, row))
+        return keel_fail(KEEL_ENUMERIC,
+                         "epoch %" PRIu32 ", step %" PRId64 ": the loss of all rows is not finite; "
+                         "the weights are as before the step. Lower the learning rate, or look at "
+                         "these rows",
+                         b->epoch + 1, b->step + 1);
     if (row >= 0) {
         name_row(b, row, which, sizeof which);
         return keel_fail(KEEL_ENUMERIC,
