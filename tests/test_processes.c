@@ -316,6 +316,54 @@ static void processes_of_unlike_runs_are_refused_before_one_waits(void **unused)
     }
 }
 
+/* What a callback of a process sets after the first step, if it is one of those that set it. */
+static enum { A_RATE, A_WEIGHT, SETS } setting;
+static int n_setting;
+
+static keel_status set_something(void *context, const keel_moment *at)
+{
+    const process *p = context;
+    keel_model *m = p->outcome.model;
+    keel_tensor weight = { 0 };
+    if (at->step != 1 || p->group.rank >= n_setting) return KEEL_OK;
+    if (setting == A_RATE) return keel_model_set_learning_rate(m, 0.125);
+    const char *name = keel_model_weight_name(m, 0);
+    keel_status s = keel_model_get_weight(m, name, &weight);
+    if (s >= 0) {
+        *(float *)weight.data += 1;
+        s = keel_model_set_weight(m, name, &weight);
+    }
+    keel_tensor_free(&weight);
+    return s;
+}
+
+static keel_status fit_and_set(process *p, keel_strategy *s, const keel_callback *const *callbacks)
+{
+    const keel_callback sets = { KEEL_CALLBACK, .on_train_batch_end = set_something, .context = p };
+    (void)callbacks;
+    return run_with(&p->outcome, p->recipe, s, p->data, KEEL_CALLBACKS(&sets));
+}
+
+/* Else they would train different models from there on. */
+static void callbacks_that_set_something_set_it_in_all_processes(void **unused)
+{
+    (void)unused;
+    for (setting = 0; setting < SETS; setting++)
+        for (n_setting = 1; n_setting <= TROUBLED; n_setting++) {
+            trouble t;
+            begin_trouble(&t, &small_work, PATIENT);
+            for (int i = 0; i < TROUBLED; i++) t.p[i].run = fit_and_set;
+            run_all(t.p, TROUBLED);
+            for (int i = 0; i < TROUBLED; i++)
+                if (t.p[i].status != (n_setting < TROUBLED ? KEEL_ECALLBACK : KEEL_OK) ||
+                    (t.p[i].status < 0 && !strstr(t.p[i].error, "set the same in all processes")))
+                    fail_msg("%d of %d set it, process %d: %s", n_setting, TROUBLED, i,
+                             t.p[i].error);
+            if (setting == A_RATE) models_are_of_whole_steps(&t, -1);
+            end_trouble(&t);
+        }
+}
+
 /* A step that a process stops before is not counted by any. */
 static void a_process_that_stops_stops_all_before_the_next_step(void **unused)
 {
@@ -613,6 +661,7 @@ int main(void)
         cmocka_unit_test(late_messages_change_nothing),
         cmocka_unit_test(a_failure_of_one_process_is_that_of_all),
         cmocka_unit_test(processes_of_unlike_runs_are_refused_before_one_waits),
+        cmocka_unit_test(callbacks_that_set_something_set_it_in_all_processes),
         cmocka_unit_test(a_process_that_stops_stops_all_before_the_next_step),
         cmocka_unit_test(common_instructions_are_the_least_of_all),
         cmocka_unit_test(time_in_which_a_process_was_stopped_is_not_silence),

@@ -124,6 +124,12 @@ uint64_t keel_fingerprint(const void *data, size_t n)
                 factor);
 }
 
+void keel_fingerprint_add(uint64_t *sum, const void *data, size_t n_bytes)
+{
+    const uint64_t both[2] = { *sum, keel_fingerprint(data, n_bytes) };
+    *sum = keel_fingerprint(both, sizeof both);
+}
+
 /* ---- SipHash ----------------------------------------------------------------------------------
  */
 

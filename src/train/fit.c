@@ -156,7 +156,7 @@ static keel_status check_weights(keel_fitting *f)
 static keel_status meet_others(keel_fitting *f, keel_status mine)
 {
     keel_stops why = stops(f);
-    const keel_status s = keel_together_begin(f->strategy, mine, NULL, &why);
+    const keel_status s = keel_together_begin(f->strategy, mine, NULL, f->trainer->set, &why);
     return s == KEEL_END ? stop_together(f, why) : s;
 }
 

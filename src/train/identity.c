@@ -16,12 +16,6 @@ enum { ROWS = 64, BYTES = 16 << 20, HEX = 17, VALUE = 152, MOST_WORDS = 5 };
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
-static void mix(uint64_t *sum, const void *data, size_t n_bytes)
-{
-    const uint64_t both[2] = { *sum, keel_fingerprint(data, n_bytes) };
-    *sum = keel_fingerprint(both, sizeof both);
-}
-
 static json_t *hex(uint64_t sum)
 {
     char text[HEX];
@@ -36,10 +30,10 @@ static keel_status hash_config(uint64_t *sum, const keel_model *m)
     char *text = json_dumps(config, JSON_COMPACT | JSON_SORT_KEYS);
     json_decref(config);
     if (!text) return keel_fail(KEEL_ENOMEM, "out of memory");
-    mix(sum, text, strlen(text));
+    keel_fingerprint_add(sum, text, strlen(text));
     free(text);
     for (int i = 0; i < m->n_weight; i++) /* which no file of a model has */
-        if (m->weight[i].info.undecayed) mix(sum, &i, sizeof i);
+        if (m->weight[i].info.undecayed) keel_fingerprint_add(sum, &i, sizeof i);
     return KEEL_OK;
 }
 
@@ -48,13 +42,15 @@ static uint64_t hash_weights(const keel_model *m)
     const keel_model_compiled *c = &m->compiled;
     uint64_t sum = 0;
     for (int i = 0; i < m->n_weight; i++)
-        mix(&sum, m->weight[i].data,
-            (size_t)keel_shape_count(&m->weight[i].info.spec.shape) * keel_dtype_size(m->dtype));
+        keel_fingerprint_add(&sum, m->weight[i].data,
+                             (size_t)keel_shape_count(&m->weight[i].info.spec.shape) *
+                                 keel_dtype_size(m->dtype));
     for (int i = 0; c->iterations > 0 && i < c->n_state; i++)
         if (c->state[i].data)
-            mix(&sum, c->state[i].data,
-                (size_t)keel_shape_count(&c->state[i].shape) * keel_dtype_size(c->state[i].dtype));
-    mix(&sum, &c->iterations, sizeof c->iterations);
+            keel_fingerprint_add(&sum, c->state[i].data,
+                                 (size_t)keel_shape_count(&c->state[i].shape) *
+                                     keel_dtype_size(c->state[i].dtype));
+    keel_fingerprint_add(&sum, &c->iterations, sizeof c->iterations);
     return sum;
 }
 
@@ -99,12 +95,13 @@ static void hash_row(uint64_t *sum, const reading *r, const keel_dataset *d, int
         if (!r->row.at[i]) {
             const keel_source *source = d->origin->source;
             const int64_t n = source->length ? source->length(d->origin->state, i, index) : 0;
-            mix(sum, &n, sizeof n);
+            keel_fingerprint_add(sum, &n, sizeof n);
         } else if (r->want[i] == KEEL_STRING) {
             for (int64_t k = 0; k < r->count[i]; k++)
-                mix(sum, text[k].data, (size_t)text[k].n_bytes);
+                keel_fingerprint_add(sum, text[k].data, (size_t)text[k].n_bytes);
         } else {
-            mix(sum, r->row.at[i], (size_t)r->count[i] * keel_dtype_size(r->want[i]));
+            keel_fingerprint_add(sum, r->row.at[i],
+                                 (size_t)r->count[i] * keel_dtype_size(r->want[i]));
         }
     }
 }
@@ -126,7 +123,7 @@ static keel_status hash_rows(uint64_t *sum, const keel_dataset *d)
         if (got >= 0)
             hash_row(sum, &r, d, index);
         else
-            mix(sum, &got, sizeof got);
+            keel_fingerprint_add(sum, &got, sizeof got);
     }
     for (int i = 0; i < d->origin->spec.n_field; i++) keel_free(r.row.at[i]);
     keel_scratch_free(&r.scratch);
@@ -153,11 +150,11 @@ static keel_status describe(json_t *to, const char *key, const keel_dataset *d)
     }
     keel_text stages = { 0 };
     keel_stage_describe(d, &stages);
-    if (stages.length) mix(&sum, stages.data, stages.length);
+    if (stages.length) keel_fingerprint_add(&sum, stages.data, stages.length);
     t.failed |= stages.failed;
     keel_text_free(&stages);
     for (int64_t i = 0; i < spec->n_classes; i++)
-        mix(&sum, spec->class_names[i], strlen(spec->class_names[i]));
+        keel_fingerprint_add(&sum, spec->class_names[i], strlen(spec->class_names[i]));
     keel_text_add(&t, "; contents %016llx", (unsigned long long)sum);
     const bool bad = t.failed || json_object_set_new(to, key, json_string(t.data));
     keel_text_free(&t);

@@ -1,6 +1,8 @@
 /* See live.h. */
 #include "train/live.h"
+#include "base/hash.h"
 #include "base/memory.h"
+#include "optimizers/schedules/rate.h"
 #include "tensor/dtype.h"
 #include "train/resident.h"
 #include "train/sharded.h"
@@ -205,11 +207,29 @@ keel_status keel_live_gather(keel_model_live *l)
     return l->trainer ? keel_sharded_gather(l->trainer, KEEL_OK) : KEEL_OK;
 }
 
+/* Callbacks of other processes must have set the same, or weights would drift apart unseen. */
+static void note_set(keel_trainer *t, int changed)
+{
+    const keel_model *m = t->model;
+    const size_t each = keel_dtype_size(m->dtype);
+    for (int k = 0; k < t->n_mover && changed & KEEL_LIVE_NUMBERS; k++) {
+        const keel_model_optimizer *o = &m->compiled.optimizer[k];
+        const keel_rate *schedule = (const keel_rate *)o->rate.type;
+        const double rate =
+            schedule ? schedule->at(o->rate.args, m->compiled.iterations) : o->learning_rate;
+        keel_fingerprint_add(&t->set, &rate, sizeof rate);
+    }
+    for (int v = 0; v < m->n_weight && changed & KEEL_LIVE_WEIGHTS; v++)
+        keel_fingerprint_add(&t->set, m->weight[v].data,
+                             (size_t)keel_shape_count(&m->weight[v].info.spec.shape) * each);
+}
+
 bool keel_live_take(keel_model_live *l)
 {
     keel_trainer *t = l->trainer;
     const int changed = l->changed;
     l->changed = 0;
+    if (changed && t->strategy->comm) note_set(t, changed);
     if (changed & (KEEL_LIVE_WEIGHTS | KEEL_LIVE_STATE))
         (void)keel_resident_leave(t); /* what fails is told by the next step, or at the end */
     if (changed & KEEL_LIVE_NUMBERS) take_numbers(t);

@@ -219,7 +219,7 @@ keel_status keel_session_end_pass(keel_watch *r, keel_trainer *t, keel_status s)
 {
     keel_stops stops = t->stops;
     if (!t->strategy->comm) return s < 0 ? s : KEEL_OK;
-    if (!stops || s < 0) s = keel_together_begin(t->strategy, s, NULL, &stops);
+    if (!stops || s < 0) s = keel_together_begin(t->strategy, s, NULL, t->set, &stops);
     if (stops) r->stop_pass = true;
     return s < 0 ? s : KEEL_OK;
 }

@@ -89,7 +89,7 @@ static keel_status begin_alone(keel_trainer *t, keel_scored *s, const keel_batch
 static keel_status begin(keel_trainer *t, keel_scored *s, const keel_batch *b, uint64_t seed)
 {
     t->common.status = KEEL_OK;
-    return keel_together_begin(t->strategy, begin_alone(t, s, b, seed), b, &t->stops);
+    return keel_together_begin(t->strategy, begin_alone(t, s, b, seed), b, t->set, &t->stops);
 }
 
 /* ---- once they have ended -----------------------------------------------------------------------

@@ -7,7 +7,7 @@
 
 /* ---- before a step --------------------------------------------------------------------------- */
 
-enum { EPOCH, STEP, ROWS, CONTENTS, STOPS, SAID };
+enum { EPOCH, STEP, ROWS, CONTENTS, SET, STOPS, SAID };
 
 static keel_status differ(const keel_comm *c, int q, const int64_t *mine, const int64_t *theirs,
                           bool own_step)
@@ -22,6 +22,11 @@ static keel_status differ(const keel_comm *c, int q, const int64_t *mine, const 
                          "sends gradients in another type; all must run the same on the same",
                          mine[STEP] + 1, mine[ROWS], name, theirs[STEP] + 1, theirs[ROWS],
                          c->group.rank);
+    if (mine[SET] != theirs[SET])
+        return keel_fail(KEEL_ECALLBACK,
+                         "callbacks of %s have set other weights or another learning rate than "
+                         "those of process %d; they must set the same in all processes",
+                         name, c->group.rank);
     if ((mine[ROWS] < 0) != (theirs[ROWS] < 0))
         return keel_fail(KEEL_EDATA,
                          "the data of %s ends at another step than that of process %d; "
@@ -37,7 +42,7 @@ static keel_status differ(const keel_comm *c, int q, const int64_t *mine, const 
 }
 
 keel_status keel_together_begin(keel_strategy *s, keel_status mine, const keel_batch *b,
-                                keel_stops *stops)
+                                uint64_t set, keel_stops *stops)
 {
     keel_comm *c = s->comm;
     if (!c) return mine < 0 ? mine : KEEL_OK;
@@ -46,6 +51,7 @@ keel_status keel_together_begin(keel_strategy *s, keel_status mine, const keel_b
                                 [STEP] = b ? (int64_t)b->step : 0,
                                 [ROWS] = b ? b->rows : -1,
                                 [CONTENTS] = b ? (int64_t)b->contents : 0,
+                                [SET] = (int64_t)set,
                                 [STOPS] = *stops };
     KEEL_TRY(keel_comm_agree(c, mine, say, SAID, NULL));
     for (int q = 0; q < c->group.count; q++) {

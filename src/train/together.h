@@ -8,11 +8,11 @@
 #include "train/trainer.h"
 
 /* Before every step, and where one is expected and does not come. mine: how this process stands; b
- * NULL: the pass ends here. KEEL_OK: all have the same step, or the end of the pass. KEEL_END: all
- * end because one of them stops; *stops is the strongest reason. A failure of any process is that
- * of all. */
+ * NULL: the pass ends here; set: of what its callbacks have set (keel_trainer). KEEL_OK: all have
+ * the same step, or the end of the pass. KEEL_END: all end because one of them stops; *stops is the
+ * strongest reason. A failure of any process is that of all. */
 keel_status keel_together_begin(keel_strategy *s, keel_status mine, const keel_batch *b,
-                                keel_stops *stops);
+                                uint64_t set, keel_stops *stops);
 
 /* A process that leaves for a failure that the others do not know. Returns `mine`. */
 keel_status keel_together_leave(keel_strategy *s, keel_status mine);

@@ -72,8 +72,9 @@ typedef struct keel_trainer {
     keel_loss_scale loss_scale;
     struct keel_resident *resident; /* weights that live on devices; NULL: none do */
     struct keel_sharded *sharded;   /* processes keep parts of the optimizer's state; NULL: all */
-    double penalty;                 /* regularisers' part of the loss in test steps */
-    bool takes, took;               /* see the options; it has them, and the model is not live */
+    uint64_t set;     /* of all that callbacks have set, if there are other processes */
+    double penalty;   /* regularisers' part of the loss in test steps */
+    bool takes, took; /* see the options; it has them, and the model is not live */
 
     /* Of devices: the batch that comes after the current step, and that which was to come after the
      * step before it. 0: not known. */
