@@ -18,7 +18,7 @@ static bool has_gpu(const char *devices)
 int keel_processes_check(const keel_processes_options *o, const keel_launch *l, const char *command,
                          const char *devices)
 {
-    char text[2048];
+    char text[2048], typed[64];
     const bool alone = !l->name && !o->mpi;
     if (!isnan(o->timeout) && !(o->timeout > 0 && o->timeout < 1e9))
         return keel_complain(EXIT_USAGE, "--timeout %g: must be above 0", o->timeout);
@@ -26,7 +26,8 @@ int keel_processes_check(const keel_processes_options *o, const keel_launch *l, 
         return keel_complain(EXIT_USAGE, "--timeout is for several processes, which mpirun starts, "
                                          "and for GPUs (--devices cuda); leave it out");
     if (o->apart && alone) return needs_launcher("--apart");
-    if (!l->name && keel_launch_refuses_tensorflow(text, sizeof text, command))
+    snprintf(typed, sizeof typed, "keel %s ...", command);
+    if (!l->name && keel_launch_refuses_tensorflow(text, sizeof text, typed))
         return keel_complain(EXIT_USAGE, "%s", text);
     return -1;
 }

@@ -1,7 +1,6 @@
-/* See processes.h. How they are connected: connection.h; how they tell each other something:
+/* See processes.h. How they are connected: keel/launcher.h; how they tell each other something:
  * telling.h. */
 #include "processes.h"
-#include "connection.h"
 #include "follow.h"
 #include "process_options.h"
 #include "progress.h"
@@ -156,8 +155,13 @@ int keel_processes_look(const keel_command *c)
 
 static int open_group(bool asked)
 {
-    const int code = keel_connect(&group, &launch, asked);
-    if (code >= 0) return code;
+    const keel_status s = keel_launch_connect(&group, &launch, asked);
+    if (s < 0) {
+        const int code = keel_complain_status(s);
+        /* srun tells all of its processes apart, so one of them says it for all */
+        if (s == KEEL_EARG && launch.rank > 0) keel_complaints_drop();
+        return code;
+    }
     launch.rank = group.rank;
     launch.size = group.count;
     be_silent();

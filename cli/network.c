@@ -1,8 +1,8 @@
 /* keel network: measures what connects the processes that a launcher started, and prints it as
  * --network of keel simulate takes it. */
-#include "launchers.h"
 #include "processes.h"
 #include "setup.h"
+#include <keel/launcher.h>
 #include <keel/simulate.h>
 
 typedef struct options {

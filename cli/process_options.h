@@ -1,8 +1,8 @@
 /* What the options of several processes (processes.h) say before there is any other process. */
 #ifndef KEEL_CLI_PROCESS_OPTIONS_H
 #define KEEL_CLI_PROCESS_OPTIONS_H
-#include "launchers.h"
 #include "processes.h"
+#include <keel/launcher.h>
 
 /* Refuse what does not make sense where this process was started so, for the command of that name,
  * on these devices (NULL: the default). Returns -1, or an exit code after an error was printed. */

@@ -1,5 +1,5 @@
 /* What the environment says of launchers, and what keel says of TF_CONFIG. */
-#include "launchers.h"
+#include "keel/launcher.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -135,7 +135,7 @@ static void tf_config_with_several_workers_becomes_a_command(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char out[2048] = "";
         setenv("TF_CONFIG", cases[i].text, 1);
-        const bool refused = keel_launch_refuses_tensorflow(out, sizeof out, "fit");
+        const bool refused = keel_launch_refuses_tensorflow(out, sizeof out, "keel fit ...");
         if (refused != (cases[i].want != NULL) || (refused && !strstr(out, cases[i].want)))
             fail_msg("%s: %s", cases[i].what, refused ? out : "not refused");
     }
@@ -155,10 +155,10 @@ static void a_costly_tf_config_takes_little_time(void **state)
     sprintf(at, "]}}");
     const clock_t start = clock();
     setenv("TF_CONFIG", deep, 1);
-    assert_true(keel_launch_refuses_tensorflow(out, sizeof out, "fit"));
+    assert_true(keel_launch_refuses_tensorflow(out, sizeof out, "keel fit ..."));
     assert_non_null(strstr(out, "is not JSON"));
     setenv("TF_CONFIG", wide, 1);
-    assert_true(keel_launch_refuses_tensorflow(out, sizeof out, "fit"));
+    assert_true(keel_launch_refuses_tensorflow(out, sizeof out, "keel fit ..."));
     assert_non_null(strstr(out, "20001 workers"));
     assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 2);
     unsetenv("TF_CONFIG");

@@ -10,6 +10,7 @@
 #include <keel/dataset.h>
 #include <keel/described.h>
 #include <keel/function.h>
+#include <keel/launcher.h>
 #include <keel/model.h>
 #include <keel/pipeline.h>
 #include <keel/pipeline_calls.h>

@@ -1,5 +1,5 @@
 /* Any bytes as TF_CONFIG: what keel says of it is one line of plain text. */
-#include "launchers.h"
+#include "keel/launcher.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text[size] = 0;
     setenv("TF_CONFIG", text, 1);
     free(text);
-    if (keel_launch_refuses_tensorflow(out, sizeof out, "fit") && !memchr(out, 0, sizeof out))
+    if (keel_launch_refuses_tensorflow(out, sizeof out, "keel fit ...") &&
+        !memchr(out, 0, sizeof out))
         __builtin_trap();
     return 0;
 }

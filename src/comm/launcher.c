@@ -1,7 +1,7 @@
-/* See launchers.h. A variable that is not the number it should be is as if it were not there. */
-#include "launchers.h"
+/* See keel/launcher.h. A variable that is not the number it should be is as if it were not there.
+ */
+#include "keel/launcher.h"
 #include <jansson.h>
-#include <keel/process_group.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,7 +130,7 @@ bool keel_launch_refuses_tensorflow(char *out, size_t size, const char *command)
         write_hosts(&l, hosts, sizeof hosts);
         snprintf(out, size,
                  "TF_CONFIG names %d workers, which Keel does not connect; unset it, and start "
-                 "all processes by one command: mpirun -n %d %s keel %s ...",
+                 "all processes by one command: mpirun -n %d %s %s",
                  l.all, l.all, hosts, command);
     }
     json_decref(config);
