@@ -2,6 +2,7 @@
 #include "train/identity.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/shared_ids.h"
 #include "base/text.h"
 #include "data/stage.h"
 #include "model/parts.h"
@@ -27,8 +28,11 @@ static keel_status hash_config(uint64_t *sum, const keel_model *m)
 {
     json_t *config = NULL;
     KEEL_TRY(keel_model_to_config(m, &config));
-    char *text = json_dumps(config, JSON_COMPACT | JSON_SORT_KEYS);
+    json_t *own = json_deep_copy(config); /* the model may keep what is in it */
     json_decref(config);
+    char *text =
+        keel_shared_ids_number(own) ? json_dumps(own, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    json_decref(own);
     if (!text) return keel_fail(KEEL_ENOMEM, "out of memory");
     keel_fingerprint_add(sum, text, strlen(text));
     free(text);
