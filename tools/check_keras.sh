@@ -79,6 +79,7 @@ against 'weights of the caller' tests/interop/python_weights.py
 against 'losses of the caller' tests/interop/python_losses.py
 against 'steps of the caller' tests/interop/python_steps.py
 against 'rows that are compared' tests/interop/python_whole.py
+against 'several processes' tests/interop/python_processes.py
 wait
 [ "$models" = some ] || against keras.applications tests/interop/applications.py --keel "$keel" --only "$models"
 read -r passed failed < <(cat "$logs"/*.count | awk '{ p += $1; f += $2 } END { print p + 0, f + 0 }')

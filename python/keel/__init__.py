@@ -17,6 +17,8 @@ Arguments are those of Keras, and behind them Keel's own, by name:
     float32       how products are made: "exact", "fma", "fast"
     recompute, micro_batch, threads, input_memory
                   as keel fit's options of these names
+    processes     1: this process alone. None: all that mpirun, mpiexec or srun started, of which
+                  keel.rank() is one, and keel.processes() their number
 
 Callbacks are objects as Keras's, or Keel's own by their text, "EarlyStopping(patience=3)", which cost
 less: no weights are copied for them.
@@ -25,6 +27,7 @@ less: no weights are copied for them.
 from ._fit import History, evaluate, fit, predict
 from ._library import ArgumentError, Error, FileError, OutOfMemory, Unsupported
 from ._model import Model, devices
+from ._processes import processes, rank
 from ._sources import (
     Dataset,
     audio_dataset_from_directory,
@@ -38,5 +41,5 @@ Model.fit, Model.evaluate, Model.predict = fit, evaluate, predict
 __all__ = [
     "ArgumentError", "Dataset", "Error", "FileError", "History", "Model", "OutOfMemory", "Unsupported",
     "audio_dataset_from_directory", "devices", "evaluate", "fit", "image_dataset_from_directory",
-    "open", "predict", "text_dataset_from_directory",
+    "open", "predict", "processes", "rank", "text_dataset_from_directory",
 ]  # fmt: skip

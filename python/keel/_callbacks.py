@@ -46,7 +46,9 @@ class Bridge:
         self.c = c.Callback(ctypes.sizeof(c.Callback), names.encode())
         self.functions = {}
         for hook in c.HOOKS:
-            found = [(x, f) for x in callbacks if (f := hook_of(x, hook))]
+            found = [
+                (x, f) for x in callbacks if (f := hook_of(x, hook)) and (run.writes or not writes_files(x))
+            ]
             if not found:
                 continue
             self.functions[hook] = found
@@ -79,6 +81,15 @@ class Bridge:
 # Keras's callbacks that never read or set weights, and those that do so only between epochs.
 LOGS_ONLY = "CSVLogger History LearningRateScheduler ProgbarLogger ReduceLROnPlateau RemoteMonitor TerminateOnNaN".split()
 BETWEEN_EPOCHS = "EarlyStopping ModelCheckpoint TensorBoard".split()
+
+
+# Those that write files, which one of several processes does for all.
+WRITERS = "CSVLogger ModelCheckpoint RemoteMonitor TensorBoard".split()
+
+
+def writes_files(callback):
+    kind = type(callback)
+    return kind.__module__.startswith("keras.") and kind.__name__ in WRITERS
 
 
 def sees_logs_only(callback, hook):
@@ -157,11 +168,12 @@ def own_for(callback):
 class Run:
     """The callbacks of one fit, evaluate or predict, and what becomes of an exception in them."""
 
-    def __init__(self, callbacks, shown, twin, progress, say):
+    def __init__(self, callbacks, shown, twin, progress, say, writes=True):
         self.shown, self.twin, self.say = shown, twin, say  # the model that callbacks see
         self.raised, self.interrupted = None, False
         self.added = {}  # epoch: what Python callbacks have added to its logs
         self.last = {}  # the logs of the last epoch
+        self.writes = writes  # files: of several processes the first one does
         self.made, self.list = [], []
         callbacks = [own_for(x) for x in callbacks]
         self.python = [x for x in callbacks if not isinstance(x, str)]

@@ -11,6 +11,7 @@ from ._library import lib, whole
 from ._loop import evaluate_by_steps, fit_by_steps, has_own, has_own_step, has_own_test
 from ._model import Model, open_strategy
 from ._scores import OfAllRows
+from ._processes import in_processes
 from ._sources import Dataset
 from ._twin import Twin, is_keras
 
@@ -37,9 +38,11 @@ class History:
 
 
 class Job:
-    """What a run needs: the model, devices, rows, options and callbacks. trains: the run is a fit."""
+    """What a run needs: the model, devices, rows, options and callbacks. together: the processes that run it
+    (_processes.py). trains: the run is a fit."""
 
-    def __init__(self, model, trains, devices, options, given):
+    def __init__(self, together, model, trains, machine, options, given):
+        self.together, self.machine = together, machine
         self.twin = self.run = None
         self.strategy, self.data, self.said = ctypes.c_void_p(), [], set()
         self.options = c.FitOptions(ctypes.sizeof(c.FitOptions))
@@ -50,7 +53,6 @@ class Job:
                 if value is not None:
                     setattr(self.options, name, value)
             self.open_model(model, trains, given)
-            open_strategy(self.strategy, **devices)
         except BaseException:
             self.close()
             raise
@@ -61,7 +63,7 @@ class Job:
             return
         if not is_keras(model):
             raise TypeError(f"{type(model).__name__} is neither a Keras model nor a keel.Model")
-        self.twin = Twin(model, trains, given, self.say)
+        self.twin = Twin(model, trains, given, self.say, self.together)
         self.model = self.twin.model
         left_out = lib.keel_model_metrics_left_out(self.model.handle)
         if left_out:
@@ -89,8 +91,9 @@ class Job:
         if callbacks is not None and not isinstance(callbacks, (list, tuple)):
             callbacks = [callbacks]
         live = verbose in ("auto", 1) and sys.stdout.isatty()
-        progress = _callbacks.Progress(live, what) if verbose else None
-        self.run = _callbacks.Run(callbacks or [], self.shown, self.twin, progress, self.say)
+        progress = _callbacks.Progress(live, what) if verbose and self.together.first else None
+        writes = self.together.first
+        self.run = _callbacks.Run(callbacks or [], self.shown, self.twin, progress, self.say, writes)
         self.options.callbacks = self.run.array
         self.shown.stop_training = False
         for x in self.run.python:
@@ -107,6 +110,8 @@ class Job:
 
     def start(self, function, data, *out):
         """Runs libkeel. What the caller's own code has raised goes on to the caller."""
+        self.together.begin()
+        open_strategy(self.together, self.strategy, **self.machine)
         with self.run:
             status = function(self.model.handle, self.strategy, data.handle, ctypes.byref(self.options), *out)
             failed = c.failure(status) if status < 0 else None
@@ -150,6 +155,11 @@ def counts(**values):
     return {name: None if value is None else whole(name, value, 1) for name, value in values.items()}
 
 
+def drawn_seed(run):
+    """A seed by NumPy, that of the first process."""
+    return run.of_first(int(np.random.randint(2**31)))
+
+
 def by_class(weights):
     """A list of Keras's dict: a class that is not in it weighs 1."""
     classes = {whole("a class of class_weight", k, 0): float(w) for k, w in weights.items()}
@@ -158,7 +168,8 @@ def by_class(weights):
     return [classes.get(k, 1.0) for k in range(max(classes) + 1)]
 
 
-def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callbacks=None,
+@in_processes
+def fit(run, model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callbacks=None,
         validation_split=0.0, validation_data=None, shuffle=True, class_weight=None, sample_weight=None,
         initial_epoch=0, steps_per_epoch=None, validation_steps=None, validation_batch_size=None,
         validation_freq=1, *, devices=None, reproducible=False, seed=None, end="keep", float32="exact",
@@ -173,17 +184,17 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         **counts(batch_size=batch_size, epochs=epochs, steps_per_epoch=steps_per_epoch, threads=threads,
                  validation_steps=validation_steps, validation_batch_size=validation_batch_size,
                  validation_freq=validation_freq, input_memory=input_memory),
-        "seed": int(np.random.randint(2**31)) if seed is None else whole("seed", seed, 0),
+        "seed": drawn_seed(run) if seed is None else whole("seed", seed, 0),
         "initial_epoch": whole("initial_epoch", initial_epoch, 0),
         "end": c.place("end", end, c.ENDS),
         "float32": c.place("float32", float32, c.FLOAT32_WAYS),
     }  # fmt: skip
     by_steps = lambda: fit_by_steps(
-        model, x, y, sample_weight, callbacks, verbose,
+        run, model, x, y, sample_weight, callbacks, verbose,
         {
             **options, "shuffle": shuffle, "devices": devices, "reproducible": reproducible, "recompute": recompute,
             "validation_data": validation_data, "validation_split": validation_split, "class_weight": class_weight,
-            "micro_batch": micro_batch, "end": end, "float32": float32, "seed": seed,
+            "micro_batch": micro_batch, "end": end, "float32": float32,
         },
     )  # fmt: skip
     if is_keras(model) and has_own_step(model):
@@ -199,7 +210,7 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         weights += validation_data[2:]
     weighted = any(w is not None for w in weights)
     try:
-        job = Job(model, True, machine, options, (x, y, weighted))
+        job = Job(run, model, True, machine, options, (x, y, weighted))
     except OfAllRows as error:
         return of_all_rows(by_steps, error)
     with job:
@@ -234,16 +245,18 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         return history
 
 
-def inference(what, model, x, y, weight, callbacks, verbose, steps, batch_size, threads, float32, **machine):
+def inference(
+    run, what, model, x, y, weight, callbacks, verbose, steps, batch_size, threads, float32, **machine
+):
     """The job of evaluate or predict, and its rows."""
     options = {
         **counts(batch_size=batch_size, steps_per_epoch=steps, threads=threads),
         "float32": c.place("float32", float32, c.FLOAT32_WAYS),
     }
-    job = Job(model, False, machine, options, (x, y, None if what == "predict" else weight is not None))
+    job = Job(run, model, False, machine, options, (x, y, None if what == "predict" else weight is not None))
     try:
         if job.twin and job.twin.draws:
-            job.options.seed = int(np.random.randint(2**31))
+            job.options.seed = drawn_seed(run)
         data = job.open_rows(x, y, weight)
         job.default(x, False)
         job.open_callbacks(callbacks, verbose, what, {"steps": steps})
@@ -265,7 +278,8 @@ def of_all_rows(by_steps, error):
         raise c.Unsupported(f"{error}; nor can it be taken as a loss of whole batches: {of_steps}") from None
 
 
-def evaluate(model, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, callbacks=None,
+@in_processes
+def evaluate(run, model, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, callbacks=None,
              return_dict=False, *, devices=None, reproducible=False, threads=None, float32="exact"):  # fmt: skip
     """Loss and metrics, as keras.Model.evaluate: a number, a list in Keras's order, or a dict."""
     given = {
@@ -273,11 +287,13 @@ def evaluate(model, x=None, y=None, batch_size=None, verbose="auto", sample_weig
         "devices": devices,
         "reproducible": reproducible,
     }
-    by_steps = lambda: evaluate_by_steps(model, x, y, sample_weight, callbacks, verbose, return_dict, given)
+    by_steps = lambda: evaluate_by_steps(
+        run, model, x, y, sample_weight, callbacks, verbose, return_dict, given
+    )
     if is_keras(model) and has_own_test(model):
         return by_steps()
     try:
-        job, data = inference("evaluate", model, x, y, sample_weight, callbacks, verbose, steps, batch_size, threads,
+        job, data = inference(run, "evaluate", model, x, y, sample_weight, callbacks, verbose, steps, batch_size, threads,
                               float32, devices=devices, reproducible=reproducible)  # fmt: skip
     except OfAllRows as error:
         return of_all_rows(by_steps, error)
@@ -290,12 +306,13 @@ def evaluate(model, x=None, y=None, batch_size=None, verbose="auto", sample_weig
         return next(iter(values.values())) if len(values) == 1 else list(values.values())
 
 
-def predict(model, x, batch_size=None, verbose="auto", steps=None, callbacks=None, *, devices=None,
+@in_processes
+def predict(run, model, x, batch_size=None, verbose="auto", steps=None, callbacks=None, *, devices=None,
             reproducible=False, threads=None, float32="exact"):  # fmt: skip
     """The outputs for each row, as keras.Model.predict: an array, or a list or dict of them."""
     if is_keras(model) and has_own(model, "predict_step"):
         raise c.Unsupported(f"'{model.name}' has a predict_step of its own")
-    job, data = inference("predict", model, x, None, None, callbacks, verbose, steps, batch_size, threads,
+    job, data = inference(run, "predict", model, x, None, None, callbacks, verbose, steps, batch_size, threads,
                           float32, devices=devices, reproducible=reproducible)  # fmt: skip
     with job:
         out = (c.Tensor * len(job.model.outputs))()

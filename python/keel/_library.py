@@ -78,8 +78,13 @@ def check(status):
     return status
 
 
+quiet = False  # another process says it
+
+
 def tell(line):
     """One line for the user, at the place in the caller's program."""
+    if quiet:
+        return
     frame, level = sys._getframe(1), 2
     while frame and frame.f_globals.get("__package__") == __package__:
         frame, level = frame.f_back, level + 1
@@ -393,10 +398,34 @@ FunctionOptions = struct(
     ("seed", c_uint64),
     ("programs", c_int),
 )
+Launch = struct(
+    "keel_launch",
+    ("name", c_char_p),
+    ("mpi", c_char_p),
+    ("rank", c_int),
+    ("size", c_int),
+    ("local", c_int),
+    ("slurm", c_bool),
+)
+ProcessGroup = struct(
+    "keel_process_group",
+    ("size", c_size_t),
+    ("rank", c_int),
+    ("count", c_int),
+    ("timeout", c_double),
+    ("context", c_void_p),
+    ("host", c_void_p),
+    ("start", c_void_p),
+    ("test", c_void_p),
+    ("awaited", c_void_p),
+    ("close", ctypes.CFUNCTYPE(None, c_void_p, c_bool)),
+    ("number", c_void_p),
+    ("stop", c_void_p),
+)
 STRUCTS = (
     Shape, Tensor, String, Logs, DataField, ArrayField, Moment, Callback, FitOptions, History,
     Generator, Sequence, DatasetOptions, DeviceInfo, Arg, Named, Term, Watched, Apply, WholeLoss,
-    FunctionOptions,
+    FunctionOptions, Launch, ProcessGroup,
 )  # fmt: skip
 
 # ---- functions --------------------------------------------------------------------------------
@@ -447,10 +476,24 @@ FUNCTIONS = {  # name: (result, arguments); a result of None is nothing
     "dataset_split": (c_int, c_void_p, c_double, c_uint64, OUT, OUT),
     "dataset_destroy": (None, c_void_p),
     "strategy_create": (c_int, OUT, c_char_p),
+    "strategy_create_group": (c_int, OUT, c_char_p, POINTER(ProcessGroup)),
     "strategy_destroy": (None, c_void_p),
     "strategy_reproducible": (c_int, c_void_p, c_int),
     "strategy_recompute": (None, c_void_p, c_bool),
     "strategy_micro_batch": (c_int, c_void_p, c_int64),
+    "instructions": (c_char_p,),
+    "instructions_common": (c_int, POINTER(ProcessGroup)),
+    "launch_find": (Launch,),
+    "launch_refuses_tensorflow": (c_bool, c_char_p, c_size_t, c_char_p),
+    "launched_open": (c_int, OUT, POINTER(Launch), c_double),
+    "launched_count": (c_int, c_void_p),
+    "launched_rank": (c_int, c_void_p),
+    "launched_host": (c_char_p, c_void_p, c_int),
+    "launched_agree": (c_int, c_void_p, c_int),
+    "launched_gather": (c_int, c_void_p, c_char_p, c_void_p, c_size_t),
+    "launched_broadcast": (c_int, c_void_p, c_void_p, c_size_t),
+    "launched_group": (c_int, c_void_p, POINTER(ProcessGroup)),
+    "launched_close": (None, c_void_p, c_bool),
     "callback_parse": (c_int, OUT, c_char_p),
     "callback_destroy": (None, c_void_p),
     "fit": (c_int, c_void_p, c_void_p, c_void_p, POINTER(FitOptions), POINTER(History)),

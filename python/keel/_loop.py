@@ -9,7 +9,7 @@ import numpy as np
 from . import _dry
 from . import _library as c
 from ._batches import Batches, split
-from ._callbacks import hook_of, sees_logs_only
+from ._callbacks import hook_of, sees_logs_only, writes_files
 from ._library import lib
 from ._logs import Metrics
 from ._model import open_strategy
@@ -59,16 +59,16 @@ def of_keras(model, data, recorder, trains):
 
 
 class Runs:
-    """Steps of one kind on the devices of a strategy."""
+    """Steps of one kind on the devices of a strategy. together: the processes that make them (_processes.py)."""
 
-    def __init__(self, keras, model, batches, trains, strategy, seed):
+    def __init__(self, keras, model, batches, trains, strategy, seed, together):
         if hasattr(model, "_compile_metrics"):
             build_metrics(keras, model, batches)
         data = keras.tree.pack_sequence_as(batches.structure, batches.first)
         self.batches = batches
         self.trains = trains
         self.old = False  # a step was made since the caller's model was as libkeel's
-        self.strategy, self.seed = strategy, seed
+        self.strategy, self.seed, self.together = strategy, seed, together
         if not self.opened(Steps, Program, keras, model, data, batches.first):
             self.open(WholeSteps, WholeProgram, keras, model, data, batches.first)
 
@@ -85,6 +85,9 @@ class Runs:
         if self.trains and not self.steps.asked:
             self.steps.refuse("no optimizer gets gradients in it")
         _dry.check(self.steps, first)
+        optimizers = {id(a.optimizer): a.optimizer for a in self.steps.asked if a.optimizer is not None}
+        of_optimizers = [v for o in optimizers.values() for v in o.variables]
+        self.together.give_variables([*model.variables, *of_optimizers])
         self.metrics = Metrics(keras, model, self.steps)
         self.program = program(self.steps, self.strategy, self.seed)
         self.prepare(first)
@@ -128,7 +131,8 @@ NOT_OF_STEPS = {"float32": "exact", "micro_batch": 0, "threads": None,
 class Fit:
     """A fit of a model with a step of its own. o: the options of fit, by name."""
 
-    def __init__(self, model, o):
+    def __init__(self, together, model, o):
+        self.together = together
         self.keras, self.model, self.o = sys.modules["keras"], model, o
         if not getattr(model, "compiled", True):
             raise c.ArgumentError(f"model '{model.name}' is not compiled: call its compile() first")
@@ -145,7 +149,7 @@ class Fit:
             c.tell(
                 "run_eagerly runs a step's Python code each time in Keras; Keel runs it once, before the first step"
             )
-        self.seed = int(np.random.randint(2**31)) if o["seed"] is None else o["seed"]
+        self.seed = o["seed"]
         self.tests = self.runs = None
         self.strategy = ctypes.c_void_p()
 
@@ -156,20 +160,22 @@ class Fit:
 
     def open(self, x, y, sample_weight):
         o, validation = self.o, self.o["validation_data"]
-        open_strategy(self.strategy, o["devices"], o["reproducible"], o["recompute"])
+        open_strategy(self.together, self.strategy, o["devices"], o["reproducible"], o["recompute"])
         if o["validation_split"] and validation is None:
             (x, y, sample_weight), validation = split(
                 self.keras, (x, y, sample_weight), o["validation_split"]
             )
         rows = {"class_weight": o["class_weight"], "drop": o["end"] == "drop"}
         self.rows = self.batches((x, y), sample_weight, o["batch_size"], o["shuffle"], **rows)
-        self.runs = Runs(self.keras, self.model, self.rows, True, self.strategy, self.seed)
+        self.runs = Runs(self.keras, self.model, self.rows, True, self.strategy, self.seed, self.together)
         if validation is not None:
             rows = self.batches(validation, None, o["validation_batch_size"] or o["batch_size"], False)
-            self.tests = Tests(self.keras, self.model, rows, self.strategy, self.seed)
+            self.tests = Tests(self.keras, self.model, rows, self.strategy, self.seed, self.together)
 
     def open_callbacks(self, callbacks, verbose):
         callbacks = [] if callbacks is None else callbacks if isinstance(callbacks, list) else [callbacks]
+        if not self.together.first:
+            callbacks, verbose = [x for x in callbacks if not writes_files(x)], 0
         if any(isinstance(x, str) for x in callbacks):
             raise c.Unsupported(
                 f"a model with {what_of(self.model)} takes none of Keel's own callbacks: give Keras's"
@@ -258,8 +264,8 @@ class Fit:
 class Tests:
     """Passes over rows that are not trained on."""
 
-    def __init__(self, keras, model, rows, strategy, seed):
-        self.rows, self.runs = rows, Runs(keras, model, rows, False, strategy, seed)
+    def __init__(self, keras, model, rows, strategy, seed, together):
+        self.rows, self.runs = rows, Runs(keras, model, rows, False, strategy, seed, together)
 
     def run(self, calls, steps):
         """The logs at the end."""
@@ -289,8 +295,8 @@ def looks(callback, when):
     )
 
 
-def fit_by_steps(model, x, y, sample_weight, callbacks, verbose, o):
-    fit = Fit(model, o)
+def fit_by_steps(together, model, x, y, sample_weight, callbacks, verbose, o):
+    fit = Fit(together, model, o)
     try:
         fit.open(x, y, sample_weight)
         fit.open_callbacks(callbacks, verbose)
@@ -303,13 +309,16 @@ def fit_by_steps(model, x, y, sample_weight, callbacks, verbose, o):
         fit.close()
 
 
-def evaluate_by_steps(model, x, y, sample_weight, callbacks, verbose, return_dict, o):
+def evaluate_by_steps(together, model, x, y, sample_weight, callbacks, verbose, return_dict, o):
     keras = sys.modules["keras"]
     strategy, tests = ctypes.c_void_p(), None
     try:
-        open_strategy(strategy, o["devices"], o["reproducible"])
+        open_strategy(together, strategy, o["devices"], o["reproducible"])
         rows = Batches(keras, what_of(model), x, y, sample_weight, o["batch_size"], False, 0)
-        tests = Tests(keras, model, rows, strategy, int(np.random.randint(2**31)))
+        tests = Tests(
+            keras, model, rows, strategy, together.of_first(int(np.random.randint(2**31))), together
+        )
+        verbose = verbose if together.first else 0
         calls = keras.callbacks.CallbackList(
             callbacks, add_progbar=verbose != 0, verbose=1 if verbose == "auto" else verbose, epochs=1,
             steps=o["steps"] or rows.steps(), model=model,

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import warnings
 
 from . import _library as c
 from ._library import check, lib
@@ -16,9 +17,9 @@ def devices():
     return {d.name.decode(): d.description.decode() for d in info[: count.value]}
 
 
-def open_strategy(handle, devices, reproducible, recompute=False, micro_batch=0):
-    """Makes a keel_strategy of the options of a run. The caller destroys it, after a failure, too."""
-    check(lib.keel_strategy_create(ctypes.byref(handle), devices.encode() if devices else None))
+def open_strategy(run, handle, devices, reproducible, recompute=False, micro_batch=0):
+    """Makes a keel_strategy of the options of a run (_processes.py). The caller destroys it, after a failure, too."""
+    run.open_strategy(handle, devices.encode() if devices else None)
     if reproducible:
         shards = c.SHARDS if reproducible is True else c.whole("reproducible", reproducible, 1)
         check(lib.keel_strategy_reproducible(handle, shards))
@@ -76,7 +77,9 @@ class Model:
         """A Keras model of the same layers gets what this one has, by way of a file in `folder`."""
         path = os.path.join(folder, "now.weights.h5")
         self.save_weights(path)
-        keras.load_weights(path)
+        with warnings.catch_warnings():  # a model within has an optimizer, whose state is not in the file
+            warnings.filterwarnings("ignore", "Skipping variable loading for optimizer")
+            keras.load_weights(path)
         os.remove(path)
 
     def take_weights(self, keras, folder):

@@ -24,9 +24,9 @@ def is_keras(model):
 
 class Twin:
     """`keras` is the caller's model, `model` libkeel's. trains: the caller's is to become trained.
-    given: x and y of the run, and whether its rows have weights."""
+    given: x and y of the run, and whether its rows have weights. together: the processes that run it."""
 
-    def __init__(self, keras, trains, given, say):
+    def __init__(self, keras, trains, given, say, together):
         self.keras, self.trains, self.model = keras, trains, None
         self.form, self.optimizer = keras, None  # what is written and read: `keras`, or a graph of it
         self.old = False  # a step has been made since `keras` was as `model` is
@@ -47,6 +47,7 @@ class Twin:
                 self.form = functional(sys.modules["keras"], keras, given[0], say, at_end)
             if trains and not optimizer.built:
                 optimizer.build(keras.trainable_variables)
+            together.give_variables([*keras.variables, *(optimizer.variables if trains else [])])
             if self.rates:
                 at_end.enter_context(self.rates.hidden())
             self.write(own, given, say)
