@@ -25,6 +25,9 @@ class Launched:
         check(lib.keel_launched_open(ctypes.byref(self.handle), ctypes.byref(launch), 0.0))
         self.count = lib.keel_launched_count(self.handle)
         self.rank = lib.keel_launched_rank(self.handle)
+        self.hosts = [
+            lib.keel_launched_host(self.handle, q).decode(errors="replace") for q in range(self.count)
+        ]
         self.limited = False  # to the instructions that all processors have
         c.quiet = self.rank > 0  # process 0 speaks for all
         atexit.register(self.close)
@@ -38,7 +41,7 @@ class Launched:
         return [all_.raw[i * WORDS : (i + 1) * WORDS].rstrip(b"\0").decode() for i in range(self.count)]
 
     def warn_of_shared_cores(self):
-        hosts = [lib.keel_launched_host(self.handle, q).decode(errors="replace") for q in range(self.count)]
+        hosts = self.hosts
         cores = [
             set(said.split(",")) for said in self.gather(",".join(map(str, sorted(os.sched_getaffinity(0)))))
         ]
@@ -205,6 +208,12 @@ def rank():
     """Which process this is of those that mpirun, mpiexec or srun started: 0 is the first, and one that is alone."""
     group = all_processes()
     return group.rank if group else 0
+
+
+def local_rank():
+    """Which this is of those on its machine."""
+    group = all_processes()
+    return group.hosts[: group.rank].count(group.hosts[group.rank]) if group else 0
 
 
 def processes():
