@@ -14,9 +14,16 @@ def has_rows(keras, t):
     return any(n.is_input and n.outputs[0].shape[:1] == (None,) for n in nodes)
 
 
-def values_of_rows(keras, t, refuse):
+def counting(t, factor):
+    """Marks the number of the rows of a batch, of which each row of the data has become so many."""
+    t._keel_count = factor
+    return t
+
+
+def values_of_rows(keras, t, refuse, base="Mean"):
     """Values of rows in place of `t`, whose mean over all rows is the same; means over a batch, or sums of
-    them with other values, become those of each row. What depends on no row stays one number."""
+    them with other values, become those of each row. What depends on no row stays one number. base: "Sum" for
+    values whose sum over all rows is the same."""
     ops = keras.ops
     is_tensor = lambda a: isinstance(a, keras.KerasTensor)
     if not is_tensor(t) or (not t.shape and not has_rows(keras, t)):
@@ -24,15 +31,22 @@ def values_of_rows(keras, t, refuse):
     is_no_mean = lambda what: refuse(f"it gives one number for a batch, and {what} is no mean over its rows")
     node = node_of(t)
     args, operation, name = node.arguments.args, node.operation, type(node.operation).__name__
-    if name == "Mean" and not t.shape and args[0].shape and args[0].shape[0] is None:
-        inner = values_of_rows(keras, args[0], refuse)
-        return ops.mean(inner, axis=list(range(1, len(inner.shape)))) if len(inner.shape) > 1 else inner
+    if name in ("Mean", "Sum") and is_tensor(args[0]) and not args[0].shape:  # of one number
+        return values_of_rows(keras, args[0], refuse, base)
+    if name == base and not t.shape and args[0].shape and args[0].shape[0] is None:
+        inner, reduce = values_of_rows(keras, args[0], refuse), ops.mean if base == "Mean" else ops.sum
+        return reduce(inner, axis=list(range(1, len(inner.shape)))) if len(inner.shape) > 1 else inner
     divides = name in ("Divide", "TrueDivide")
+    factor = getattr(args[1], "_keel_count", None) if divides and not t.shape and base == "Mean" else None
+    if factor:
+        return values_of_rows(keras, args[0], refuse, "Sum") / factor
     if name not in AFFINE or (divides and is_tensor(args[1])):
         if t.shape:
             return t
         is_no_mean(f"the result of {name}")
-    now = [values_of_rows(keras, a, refuse) for a in args]
+    now = [values_of_rows(keras, a, refuse, base) for a in args]
+    if base == "Sum" and name in ("Add", "Subtract") and not all(is_tensor(a) and a.shape for a in now):
+        is_no_mean("a sum over them with a number added")
     if all(a is b for a, b in zip(now, args)):
         if t.shape:
             return t

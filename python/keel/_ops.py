@@ -7,7 +7,19 @@ import numpy as np
 
 from ._folds import has_rows, places
 
-NAMES = ("broadcast_to", "repeat", "reshape", "shape", "tile", "transpose", "unstack")
+NAMES = (
+    "broadcast_to",
+    "conv",
+    "depthwise_conv",
+    "repeat",
+    "reshape",
+    "shape",
+    "tile",
+    "transpose",
+    "unstack",
+)
+CONVOLUTIONS = {"conv": (None, "Conv1D", "Conv2D", "Conv3D"),
+                "depthwise_conv": (None, "DepthwiseConv1D", "DepthwiseConv2D")}  # fmt: skip
 
 
 class Rows(int):
@@ -90,6 +102,28 @@ class RowOps:
             each = self.original["repeat"](self.reshape(x, (-1, places(x.shape))), times, 1)
             return self.reshape(each, (-1,))
         return self.original["repeat"](x, repeats, axis)
+
+    def conv(self, *args, **kwargs):
+        return self.by_layer("conv", *args, **kwargs)
+
+    def depthwise_conv(self, *args, **kwargs):
+        return self.by_layer("depthwise_conv", *args, **kwargs)
+
+    def by_layer(self, name, x, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1):
+        """Numbers that stay as they are, as those of a filter, are the kernel of a layer that is not trained."""
+        tensor, kinds = self.keras.KerasTensor, CONVOLUTIONS[name]
+        rank = len(kernel.shape) - 2
+        if not isinstance(x, tensor) or isinstance(kernel, tensor) or rank >= len(kinds):
+            return self.original[name](x, kernel, strides, padding, data_format, dilation_rate)
+        kernel = self.keras.ops.convert_to_numpy(kernel)
+        by_name = "depthwise" if name == "depthwise_conv" else "kernel"
+        more = {"depth_multiplier" if by_name == "depthwise" else "filters": kernel.shape[-1]}
+        layer = getattr(self.keras.layers, kinds[rank])(
+            kernel_size=kernel.shape[:rank], strides=strides, padding=padding, data_format=data_format,
+            dilation_rate=dilation_rate, use_bias=False, trainable=False, **more,
+            **{f"{by_name}_initializer": lambda shape, dtype=None: self.keras.ops.cast(kernel, dtype)},
+        )  # fmt: skip
+        return layer(x)
 
     def transpose(self, x, axes=None):
         """Rows may become the second dim, of what is then taken apart: q, k and v of a product."""

@@ -1,13 +1,10 @@
 """What is replaced while a step of the caller's runs: tapes, optimizers and metrics only note what is asked of them.
 
 A *recorder* takes the notes: apply(optimizer, gradients, variables), updated(metric, *args, **kwargs),
-result(metric), losses(layer, original), set(call, what), drawn(function, shape, args, kwargs),
-is_symbolic(values); of tapes gradient(target, sources, tape), watch(tape, tensors), backward(loss), and in
+result(metric), losses(layer, original), set(call, what), drawn(function, shape, args, kwargs); of tapes gradient(target, sources, tape), watch(tape, tensors), backward(loss), and in
 `tapes` those that record now."""
 
 import contextlib
-
-from ._tf_names import functions
 
 DRAWS = ("normal", "uniform", "truncated_normal", "randint")
 
@@ -133,19 +130,11 @@ def clips(original_of_value, original_of_norm, original_of_all):
 def of_tensorflow(keras, recorder, patches):
     import tensorflow as tf
 
-    def put(where, name, ours):
-        original = getattr(where, name)
-        patches.put(
-            where, name, lambda *a, **k: (ours if recorder.is_symbolic((a, k)) else original)(*a, **k)
-        )
-
     patches.put(
         tf,
         "GradientTape",
         type("GradientTape", (Tape,), {"recorder": recorder, "of_numbers": tf.GradientTape}),
     )
-    for where, name, ours in functions(tf, keras.ops):
-        put(where, name, ours)
     of_slopes = clips(tf.clip_by_value, tf.clip_by_norm, tf.clip_by_global_norm)
     for name, function in of_slopes.items():
         patches.put(tf, name, function)

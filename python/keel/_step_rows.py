@@ -1,8 +1,11 @@
 """What a step of the caller's makes of its rows: their number, which is not known while it is made, and rows of
 several tensors in one."""
 
+import numpy as np
+
 from ._assigned import put_operators
 from ._folds import has_rows
+from ._means import counting
 from ._ops import Rows, known
 from ._patches import Patches
 
@@ -23,7 +26,7 @@ def rows_of_step(steps, draws):
         for name in ("zeros", "ones", "full"):
             put(keras.ops, name, filled)
         for name in ("cast", "convert_to_tensor"):
-            put(keras.ops, name, without_count)
+            put(keras.ops, name, counted)
         put(keras.ops, "concatenate", joined)
         put(keras.ops, "split", split)
         put(keras.KerasTensor, "__getitem__", part)
@@ -66,11 +69,16 @@ def filled(steps, original):
     return fill
 
 
-def without_count(steps, original):
+def counted(steps, original):
+    """The number of rows, where the step computes with it, is a sum over them."""
+
     def of(x, *args, **kwargs):
-        if isinstance(x, Rows):
-            steps.refuse("it computes with the number of its rows, which devices do not have")
-        return original(x, *args, **kwargs)
+        if not isinstance(x, Rows):
+            return original(x, *args, **kwargs)
+        if not steps.tracer.is_step():
+            steps.refuse("a layer computes with the number of its rows, which devices do not have")
+        ones = steps.tracer.in_each_row(np.ones((1,), "float32"), (-1,))
+        return counting(original(steps.keras.ops.sum(ones) * x.factor, *args, **kwargs), x.factor)
 
     return of
 

@@ -200,11 +200,6 @@ class Steps:
         opened.callback(setattr, keras_s, "compute_loss", keras_s.compute_loss)
         keras_s.compute_loss = lambda *args, **kwargs: self.compute_loss(*args, **kwargs)
 
-    def is_symbolic(self, values):
-        """Whether there are tensors without numbers among them, or the number of rows."""
-        symbolic = lambda a: isinstance(a, (self.keras.KerasTensor, Rows))
-        return any(map(symbolic, self.keras.tree.flatten(values)))
-
     # ---- inputs of the graph ---------------------------------------------------------------------
 
     def input(self, shape, dtype, *kind, parts=1):

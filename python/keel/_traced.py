@@ -15,8 +15,10 @@ from . import _added, _masks
 from ._branches import Branches, middles, node_of, nodes_behind
 from ._folds import Factors, without_folds
 from ._means import losses_give_means
-from ._ops import RowOps, known
+from ._ops import RowOps, Rows, known
+from ._patches import Patches
 from ._rows import as_array, first_of
+from ._tf_names import put_functions
 from ._weights import StandIns, a_number_of_each_row, give_all, graph_with_rows
 
 STILL = ("BatchNormalization", "GaussianNoise", "GaussianDropout", "AlphaDropout", "SpectralNormalization")
@@ -224,6 +226,22 @@ class Tracer:
             for t, value in kept.items():
                 t.value = value
 
+    def is_symbolic(self, values):
+        """Whether there are tensors without numbers among them, or the number of rows."""
+        symbolic = lambda a: isinstance(a, (self.keras.KerasTensor, Rows))
+        return any(map(symbolic, self.keras.tree.flatten(values)))
+
+    def libraries(self):
+        """Until the Patches that it gives are closed, functions of TensorFlow and NumPy take tensors without numbers."""
+        patches, tensor = Patches(), self.keras.KerasTensor
+        tensor.__array_ufunc__ = None  # so that `array * tensor` asks the tensor
+        patches.callback(delattr, tensor, "__array_ufunc__")
+        if self.keras.backend.backend() == "tensorflow":
+            import tensorflow as tf
+
+            put_functions(tf, self.keras.ops, self.is_symbolic, patches.put)
+        return patches
+
     @contextlib.contextmanager
     def open(self):
         """Not while another thread calls layers: it changes Layer's own __call__."""
@@ -231,7 +249,9 @@ class Tracer:
         call = layer_class.__call__
         layer_class.__call__ = lambda layer, *args, **kwargs: tracer.call(call, layer, args, kwargs)
         try:
-            with RowOps(self.keras, self.in_each_row, self.factors).open(), self.branches.open():
+            with RowOps(
+                self.keras, self.in_each_row, self.factors
+            ).open(), self.branches.open(), self.libraries():
                 with losses_give_means(self.keras), _added.collected(self.keras, self):
                     yield
         finally:

@@ -205,10 +205,17 @@ class WholeSteps(Steps):
         """What it does, which is the same for any number of rows."""
         return (
             [(self.kinds[id(t)][0], tuple(t.shape), t.dtype) for t in self.inputs],
-            [(id(g.layer), g.stage, g.training, self.said_of(g.outputs)) for g in self.groups],
+            [
+                (self.said_of_layer(g.layer), g.stage, g.training, self.said_of(g.outputs))
+                for g in self.groups
+            ],
             [(id(a.optimizer), a.stage, list(map(id, a.variables))) for a in self.asked],
             [(id(u.metric), len(self.keras.tree.flatten((u.args, u.kwargs)))) for u in self.updates],
         )
+
+    def said_of_layer(self, layer):
+        """One without weights may be made in the step, and so anew."""
+        return id(layer) if getattr(layer, "variables", None) else type(layer)
 
     def said_of(self, tensors):
         """What a graph of rows computes."""
