@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _masks
 from ._package_layers import drawn
+from ._patches import Patches
 
 DRAWN = ("beta", "binomial", "categorical", "gamma", "randint", "shuffle", "truncated_normal")
 
@@ -118,18 +119,30 @@ class Branches:
 
 @contextlib.contextmanager
 def random_numbers(keras, normal, uniform, dropout, other):
-    """Functions in place of those of keras.random; other(name) in place of the rest."""
-    random = keras.random
-    names = ("normal", "uniform", "dropout", *DRAWN)
-    kept = {name: getattr(random, name) for name in names}
-    random.normal, random.uniform, random.dropout = normal, uniform, dropout
-    for name in DRAWN:
-        setattr(random, name, lambda *_, name=name, **__: other(name))
-    try:
+    """Functions in place of those of keras.random and tf.random; other(name) in place of the rest."""
+    random, replaced = keras.random, {"normal": normal, "uniform": uniform, "dropout": dropout}
+    replaced.update({name: lambda *_, name=name, **__: other(name) for name in DRAWN})
+    with Patches() as patches:
+        for name, function in replaced.items():
+            patches.put(random, name, function)
+        if keras.backend.backend() == "tensorflow":
+            import tensorflow as tf
+
+            for name in ("normal", "uniform"):
+                patches.put(tf.random, name, of_tensorflow(replaced[name], getattr(tf.random, name)))
         yield
-    finally:
-        for name in names:
-            setattr(random, name, kept[name])
+
+
+def of_tensorflow(draw, original):
+    """A function of keras.random by the arguments of the one of that name in tf.random."""
+
+    def drawn(shape, low=0.0, high=1.0, dtype=None, seed=None, name=None, **named):
+        low = named.get("mean", named.get("minval", low))
+        high = named.get("stddev", named.get("maxval", high))
+        return draw(tuple(shape), low, 1.0 if high is None else high, dtype=dtype)
+
+    drawn.original = getattr(original, "original", original)
+    return drawn
 
 
 def middles(keras):

@@ -55,7 +55,7 @@ class Dry:
     def losses(self, layer, original):
         return original(layer)
 
-    def drawn(self, function, shape, args, kwargs):
+    def drawn(self, function, shape, args, kwargs, within=None):
         return Draw(self.keras, function, shape, args, kwargs).middle(shape[0])
 
     @contextlib.contextmanager
@@ -158,8 +158,9 @@ def check(steps, data):
     of_graph = Numbers(steps, data)
     try:
         with contextlib.ExitStack() as opened:
-            for patches in (dry.middles(), dry.unmoved(), open_patches(keras, dry)):
-                opened.enter_context(patches)
+            opened.enter_context(dry.middles())
+            opened.enter_context(dry.unmoved())
+            opened.enter_context(open_patches(keras, dry))
             steps.function(keras.tree.pack_sequence_as(steps.data, list(map(tensor, data))), dry)
     except c.Error:
         raise

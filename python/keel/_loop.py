@@ -90,7 +90,11 @@ class Runs:
         self.together.give_variables([*model.variables, *of_optimizers])
         self.metrics = Metrics(keras, model, self.steps)
         self.program = program(self.steps, self.strategy, self.seed)
-        self.prepare(first)
+        try:
+            self.prepare(first)
+        except BaseException:
+            self.program.close()
+            raise
 
     def prepare(self, first):
         """The program for short batches, before the first step; and so that it is known whether there can be any."""

@@ -16,7 +16,7 @@ def is_tensor(keras, t):
 
 def given(keras, layer, args, kwargs):
     """The arguments with the masks that `call` asks for, the first of them, and its mask or masks."""
-    bound = inspect.signature(layer.call).bind(*args, **kwargs)
+    bound = inspect.signature(layer.call).bind_partial(*args, **kwargs)
     bound.apply_defaults()
     values, tree = dict(bound.arguments), keras.tree
     tensors = {k: v for k, v in values.items() if all(is_tensor(keras, t) for t in tree.flatten(v) or [None])}

@@ -2,7 +2,10 @@
 
 import contextlib
 
+import numpy as np
+
 from ._branches import node_of, nodes_behind
+from ._masks import mask_of
 
 REDUCTIONS = ("sum_over_batch_size", "mean", "mean_with_sample_weight")
 AFFINE = ("Add", "Subtract", "Multiply", "Divide", "TrueDivide", "Negative", "Cast")
@@ -87,6 +90,34 @@ def weighed(keras, values, weight):
     )
 
 
+def of_no_rows(keras, t):
+    """The numbers of a tensor that is made of ones and zeros as many as another has, for one row; None: it is of rows."""
+    if not isinstance(t, keras.KerasTensor):
+        return keras.ops.convert_to_numpy(t)
+    node = node_of(t)
+    if type(node.operation).__name__ in ("OnesLike", "ZerosLike") and None not in t.shape[1:]:
+        made = np.ones if type(node.operation).__name__ == "OnesLike" else np.zeros
+        return made((1, *t.shape[1:]), t.dtype)
+    if node.is_input:
+        return None
+    args = [of_no_rows(keras, a) if isinstance(a, keras.KerasTensor) else a for a in node.arguments.args]
+    if any(a is None for a in args):
+        return None
+    return keras.ops.convert_to_numpy(node.operation(*args, **node.arguments.kwargs))
+
+
+def hinge(keras, loss, labels, y_pred):
+    """Values of a hinge loss. Labels that are all 0 and 1 are -1 and 1, which Keras sees in the numbers of the batch."""
+    ops, known = keras.ops, of_no_rows(keras, labels)
+    if known is not None:
+        labels = (2.0 * known - 1.0 if np.isin(known, (0, 1)).all() else known).astype("float32")
+    else:
+        binary = ops.all(ops.logical_or(ops.equal(labels, 0), ops.equal(labels, 1)))
+        labels = ops.where(binary, 2.0 * labels - 1.0, labels)
+    missing = ops.maximum(1.0 - labels * y_pred, 0.0)
+    return ops.mean(ops.square(missing) if isinstance(loss, keras.losses.SquaredHinge) else missing, axis=-1)
+
+
 @contextlib.contextmanager
 def losses_give_means(keras):
     """A loss that is called within a function gives its mean, in one operation."""
@@ -95,17 +126,23 @@ def losses_give_means(keras):
     def mean(loss, y_true, y_pred, sample_weight=None):
         if not isinstance(y_pred, keras.KerasTensor):
             return original(loss, y_true, y_pred, sample_weight)
+        weighted, masked = (
+            sample_weight is not None,
+            mask_of(y_pred) is not None or mask_of(y_true) is not None,
+        )
         whole = y_pred.shape[:1] != (None,)  # a batch, with a known number of rows
-        if whole and (loss.reduction not in REDUCTIONS or sample_weight is not None):
+        if whole and (loss.reduction not in REDUCTIONS or weighted or masked):
             return original(loss, y_true, y_pred, sample_weight)
-        if loss.reduction not in REDUCTIONS or (
-            sample_weight is not None and loss.reduction == REDUCTIONS[2]
-        ):
+        if loss.reduction not in (*REDUCTIONS, "none", None):
             raise ValueError(
                 f"'{loss.name}' is called without a mean over rows: its reduction is '{loss.reduction}'"
             )
-        values = loss.call(y_true, y_pred)
-        return keras.ops.mean(values if sample_weight is None else weighed(keras, values, sample_weight))
+        if masked or (weighted and loss.reduction == REDUCTIONS[2]):
+            raise ValueError(f"'{loss.name}' is divided by {'masks' if masked else 'weights'} of the batch")
+        is_hinge = isinstance(loss, (keras.losses.Hinge, keras.losses.SquaredHinge))
+        values = hinge(keras, loss, y_true, y_pred) if is_hinge else loss.call(y_true, y_pred)
+        values = weighed(keras, values, sample_weight) if weighted else values
+        return values if loss.reduction in ("none", None) else keras.ops.mean(values)
 
     loss_class.__call__ = mean
     try:

@@ -41,9 +41,15 @@ class Network:
                 self.form.save(path)
         try:
             self.model = loaded(path, False, f"{path}: config.json", steps.name)
-        finally:
-            os.remove(path)
-        self.names = self.weight_names()
+        except BaseException:
+            self.folder.cleanup()
+            raise
+        os.remove(path)
+        try:
+            self.names = self.weight_names()
+        except BaseException:
+            self.close()
+            raise
 
     def inputs_of(self, t):
         found = nodes_behind(self.steps.keras, [t]).values()

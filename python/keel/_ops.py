@@ -8,15 +8,7 @@ import numpy as np
 from ._folds import has_rows, places
 
 NAMES = (
-    "broadcast_to",
-    "conv",
-    "depthwise_conv",
-    "repeat",
-    "reshape",
-    "shape",
-    "tile",
-    "transpose",
-    "unstack",
+    """broadcast_to conv depthwise_conv full ones repeat reshape shape tile transpose unstack zeros""".split()
 )
 CONVOLUTIONS = {"conv": (None, "Conv1D", "Conv2D", "Conv3D"),
                 "depthwise_conv": (None, "DepthwiseConv1D", "DepthwiseConv2D")}  # fmt: skip
@@ -47,10 +39,11 @@ def known(shape):
 class RowOps:
     """in_each_row(x, shape): x, whose first dim is 1, broadcast to this shape, whose first dim is the rows."""
 
-    def __init__(self, keras, in_each_row, factors):
-        self.keras, self.in_each_row, self.factors = keras, in_each_row, factors
+    def __init__(self, keras, in_each_row, factors, is_shared):
+        self.keras, self.in_each_row, self.factors, self.is_shared = keras, in_each_row, factors, is_shared
         self.original = {name: getattr(keras.ops, name) for name in NAMES}
         self.item = keras.KerasTensor.__getitem__
+        self.fixed = {}  # layers of kernels that stay as they are, by all that they are made of
         self.turned = {}  # by id: a tensor whose second dim is the rows, and the same with the rows first
 
     @contextlib.contextmanager
@@ -85,10 +78,28 @@ class RowOps:
         shape = known(shape)
         return self.in_each_row(x, shape) if shape[:1] == (-1,) else self.original["broadcast_to"](x, shape)
 
+    def zeros(self, shape, *args, **kwargs):
+        return self.filled("zeros", shape, *args, **kwargs)
+
+    def ones(self, shape, *args, **kwargs):
+        return self.filled("ones", shape, *args, **kwargs)
+
+    def full(self, shape, *args, **kwargs):
+        return self.filled("full", shape, *args, **kwargs)
+
+    def filled(self, name, shape, *args, **kwargs):
+        """The same numbers for each row, where the first dim is the rows."""
+        dims = known(tuple(shape) if isinstance(shape, (list, tuple)) else shape)
+        of_rows = isinstance(dims, tuple) and dims[:1] == (-1,)
+        x = self.original[name]((1, *dims[1:]) if of_rows else shape, *args, **kwargs)
+        return self.in_each_row(x, dims) if of_rows else x
+
     def tile(self, x, repeats):
         ops, tile = self.keras.ops, self.original["tile"]
         repeats = np.ravel(ops.convert_to_numpy(repeats)).tolist()
         dims = (1,) * (len(repeats) - len(x.shape)) + tuple(x.shape)
+        if repeats[0] == -1 and self.is_shared(x) and len(repeats) == len(x.shape):  # there for each row
+            return x if set(repeats[1:]) <= {1} else tile(x, (1, *repeats[1:]))
         if repeats[0] != -1 or len(dims) > len(repeats) or dims[0] != 1:
             return tile(x, repeats)
         x = self.in_each_row(x, (-1, *dims[1:]))
@@ -116,14 +127,21 @@ class RowOps:
         if not isinstance(x, tensor) or isinstance(kernel, tensor) or rank >= len(kinds):
             return self.original[name](x, kernel, strides, padding, data_format, dilation_rate)
         kernel = self.keras.ops.convert_to_numpy(kernel)
-        by_name = "depthwise" if name == "depthwise_conv" else "kernel"
-        more = {"depth_multiplier" if by_name == "depthwise" else "filters": kernel.shape[-1]}
-        layer = getattr(self.keras.layers, kinds[rank])(
-            kernel_size=kernel.shape[:rank], strides=strides, padding=padding, data_format=data_format,
-            dilation_rate=dilation_rate, use_bias=False, trainable=False, **more,
-            **{f"{by_name}_initializer": lambda shape, dtype=None: self.keras.ops.cast(kernel, dtype)},
-        )  # fmt: skip
-        return layer(x)
+        key = (
+            name,
+            kernel.tobytes(),
+            kernel.shape,
+            str((strides, padding, data_format, dilation_rate, x.shape)),
+        )
+        if key not in self.fixed:
+            by_name = "depthwise" if name == "depthwise_conv" else "kernel"
+            more = {"depth_multiplier" if by_name == "depthwise" else "filters": kernel.shape[-1]}
+            self.fixed[key] = getattr(self.keras.layers, kinds[rank])(
+                kernel_size=kernel.shape[:rank], strides=strides, padding=padding, data_format=data_format,
+                dilation_rate=dilation_rate, use_bias=False, trainable=False, **more,
+                **{f"{by_name}_initializer": lambda shape, dtype=None: self.keras.ops.cast(kernel, dtype)},
+            )  # fmt: skip
+        return self.fixed[key](x)
 
     def transpose(self, x, axes=None):
         """Rows may become the second dim, of what is then taken apart: q, k and v of a product."""

@@ -1,7 +1,7 @@
 """What is replaced while a step of the caller's runs: tapes, optimizers and metrics only note what is asked of them.
 
 A *recorder* takes the notes: apply(optimizer, gradients, variables), updated(metric, *args, **kwargs),
-result(metric), losses(layer, original), set(call, what), drawn(function, shape, args, kwargs); of tapes gradient(target, sources, tape), watch(tape, tensors), backward(loss), and in
+result(metric), losses(layer, original), set(call, what), drawn(function, shape, args, kwargs, the same within a layer); of tapes gradient(target, sources, tape), watch(tape, tensors), backward(loss), and in
 `tapes` those that record now."""
 
 import contextlib
@@ -150,8 +150,9 @@ def of_tensorflow(keras, recorder, patches):
             ),
         )
     for name in ("normal", "uniform"):
-        original = getattr(tf.random, name)
-        drawn = lambda shape, *a, original=original, **k: recorder.drawn(original, shape, a, k)
+        within = getattr(tf.random, name)  # of layers, which are traced
+        original = getattr(within, "original", within)
+        drawn = lambda shape, *a, f=(original, within), **k: recorder.drawn(f[0], shape, a, k, f[1])
         patches.put(tf.random, name, drawn)
 
 

@@ -13,6 +13,7 @@ from . import _penalties
 from ._assigned import Assigned
 from ._branches import nodes_behind
 from ._folds import has_rows
+from ._masks import mask_of
 from ._ops import Rows
 from ._patches import DRAWS, open_patches
 from ._step_rows import rows_of_step
@@ -262,13 +263,15 @@ class Steps:
         self.tracer.branches.added = added = []
         with self.tracer.rooted(tree.flatten((args, kwargs)), training):
             out = call(*args, **kwargs)
-        flat = tree.flatten(out)
-        if any(getattr(t, "_keras_mask", None) is not None for t in flat):
-            self.refuse(f"'{layer.name}' gives a mask on")
-        group = self.group([*flat, *added], training, layer)
+        flat, cast = tree.flatten(out), self.keras.ops.cast
+        masked = [k for k, t in enumerate(flat) if mask_of(t) is not None]
+        masks = [cast(mask_of(flat[k]), "float32") for k in masked]
+        group = self.group([*flat, *masks, *added], training, layer)
         tensors = [self.of_group(group, k) for k in range(len(group.outputs))]
         tensors = list(map(self.shown, tensors))
-        self.added += [(layer, t) for t in tensors[len(flat) :]]
+        for k, mask in zip(masked, tensors[len(flat) :]):
+            tensors[k]._keras_mask = cast(mask, "bool")
+        self.added += [(layer, t) for t in tensors[len(flat) + len(masks) :]]
         return tree.pack_sequence_as(out, tensors[: len(flat)])
 
     def group(self, outputs, training=True, layer=None):
@@ -425,8 +428,10 @@ class Steps:
         self.assigned.append(Assigned(variable, value, len(self.asked)))
         return value
 
-    def drawn(self, function, shape, args, kwargs):
-        """Random numbers of the step itself, which Keras draws in each step."""
+    def drawn(self, function, shape, args, kwargs, within=None):
+        """Random numbers of the step itself, which Keras draws in each step; within: those of layers, for each row."""
+        if within and (not self.tracer.is_step() or self.tracer.branches.layer is not None):
+            return within(shape, *args, **kwargs)
         parts = self.parts_in(shape[0]) if len(shape) else None
         if parts is None:
             self.refuse("it draws random numbers that are not of its rows")

@@ -36,7 +36,8 @@ def others(ops):
     """By the name in tf, functions whose arguments or defaults are others."""
 
     def matmul(a, b, transpose_a=False, transpose_b=False):
-        turned = lambda t, turn: ops.swapaxes(t, -1, -2) if turn else t
+        last = lambda t: [*range(len(t.shape) - 2), len(t.shape) - 1, len(t.shape) - 2]
+        turned = lambda t, turn: ops.transpose(t, last(t)) if turn else t
         return ops.matmul(turned(a, transpose_a), turned(b, transpose_b))
 
     def l2_normalize(x, axis=None, epsilon=1e-12):
@@ -61,7 +62,7 @@ def others(ops):
 
     def cut(x, begin, size):
         ends = [None if n == -1 else b + n for b, n in zip(begin, size)]
-        return x[tuple(slice(b, end) for b, end in zip(begin, ends))]
+        return x[tuple(slice(b or None, end) for b, end in zip(begin, ends))]
 
     def moments(x, axes, shift=None, keepdims=False):
         return ops.mean(x, axes, keepdims), ops.var(x, axes, keepdims)
@@ -150,10 +151,16 @@ def others(ops):
         "sparse_softmax_cross_entropy_with_logits": lambda labels, logits: ops.sparse_categorical_crossentropy(
             labels, logits, from_logits=True
         ),
+        "split": lambda x, parts, axis=0, num=None: ops.split(x, split_points(parts), axis),
         "squared_difference": lambda a, b: ops.square(a - b),
         "swish": lambda x, beta=1.0: x * ops.sigmoid(beta * x),
         "transpose": lambda x, perm=None, *_: ops.transpose(x, perm),
     }
+
+
+def split_points(parts):
+    """A number of parts, or where each of these sizes ends."""
+    return parts if isinstance(parts, int) else np.cumsum(np.asarray(parts))[:-1].tolist()
 
 
 def one_hot(ops, x, depth, on, off, axis, dtype):

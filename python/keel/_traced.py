@@ -74,6 +74,7 @@ class Tracer:
         self.within = []  # whose calls are running
         self.inside = 0  # of how many calls of Keras's layers
         self.read = {}  # by id: variables that are real numbers, whose value no `call` of the caller may read
+        self.shared = {}  # by id: tensors of which all rows have the same
         self.plain = {}  # by id: a layer whose activation is code of the caller, and the same without it
         self.factors = Factors(keras, self.refuse_call)
         self.stand_ins = StandIns(keras, refuse)
@@ -88,6 +89,10 @@ class Tracer:
             if not isinstance(layer, self.keras.layers.Embedding) or len(args) != 1 or kwargs:
                 return self.of_keras(original, layer, args, kwargs)
             args = (self.spread(args[0]),)
+            if not is_own(layer):
+                out = self.of_keras(original, layer, args, kwargs)
+                self.shared[id(out)] = out
+                return out
         inlined = is_own(layer) or (isinstance(layer, self.keras.Model) and needs_tracing(layer))
         if inlined or is_own(self.within[-1]):
             kwargs = self.untold(layer, kwargs)
@@ -157,6 +162,8 @@ class Tracer:
             if not own:
                 return layer.call(*args, **kwargs)
             kwargs, first, masks = _masks.given(self.keras, layer, args, kwargs)
+            if not layer.built:
+                self.build(layer, args, kwargs)
             with self.stand_ins.of(layer):
                 behind = lambda out: _masks.behind(self.keras, layer, first, masks, out)
                 return self.branches.of_call(layer, args, kwargs, self.symbolic((args, kwargs)), behind)
@@ -166,6 +173,19 @@ class Tracer:
             refuse(layer, one_line(error))
         finally:
             self.within.pop()
+
+    def build(self, layer, args, kwargs):
+        """As Keras does before the first call: the `build` of a class makes weights, and layers that `call` uses."""
+        tree, names = self.keras.tree, list(inspect.signature(layer.build).parameters)
+        given = inspect.signature(layer.call).bind_partial(*args, **kwargs).arguments
+        shape_of = lambda value: tree.map_structure(lambda t: tuple(t.shape), value)
+        shapes = {f"{k}_shape": shape_of(v) for k, v in given.items() if self.symbolic(v)}
+        if len(names) == 1 and names[0] not in shapes:
+            layer.build(next(iter(shapes.values()), None))
+        else:
+            layer.build(**{name: shapes[name] for name in names if name in shapes})
+        floats = [v for v in layer.variables if self.keras.backend.is_float_dtype(v.dtype)]
+        self.read.update({id(v): v for v in floats})
 
     def refuse_call(self, why):
         refuse(self.within[-1], why)
@@ -249,11 +269,12 @@ class Tracer:
         call = layer_class.__call__
         layer_class.__call__ = lambda layer, *args, **kwargs: tracer.call(call, layer, args, kwargs)
         try:
-            with RowOps(
-                self.keras, self.in_each_row, self.factors
-            ).open(), self.branches.open(), self.libraries():
-                with losses_give_means(self.keras), _added.collected(self.keras, self):
-                    yield
+            with contextlib.ExitStack() as opened:
+                row_ops = RowOps(self.keras, self.in_each_row, self.factors, lambda t: id(t) in self.shared)
+                for part in (row_ops.open(), self.branches.open(), self.libraries(), losses_give_means(self.keras),
+                             _added.collected(self.keras, self)):  # fmt: skip
+                    opened.enter_context(part)
+                yield
         finally:
             layer_class.__call__ = call
 

@@ -334,6 +334,10 @@ class Graph:
             return lambda: x.rows()[(slice(None), *key)]
         if name == "Take" and operation.axis is not None:
             return lambda: ops.take(x.rows(), args[1], axis=operation.axis % len(x.shape) + 1)
+        if name == "Repeat" and operation.axis is not None:
+            return lambda: ops.repeat(x.rows(), operation.repeats, axis=operation.axis % len(x.shape) + 1)
+        if name == "Tile" and np.size(operation.repeats) == len(x.shape):
+            return lambda: ops.tile(x.rows(), (1, *np.ravel(operation.repeats).tolist()))
         if name in ("Triu", "Tril"):
             return lambda: operation(x.rows())
         if name in ALONG and x.shape and getattr(operation, "initial", None) is None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ._branches import in_order, made_of, node_of, nodes_behind
 from ._folds import has_rows
+from ._masks import mask_of
 from ._means import values_of_rows
 from ._steps import GRAD, Group, Steps
 from ._weights import shown_as
@@ -131,6 +132,12 @@ class WholeSteps(Steps):
     def cut(self, t):
         if not isinstance(t, self.keras.KerasTensor) or has_rows(t):
             return super().cut(t)
+        rows = self.cut_rows(t)
+        if mask_of(t) is not None and mask_of(rows) is None:
+            rows._keras_mask = self.in_rows(mask_of(t))
+        return rows
+
+    def cut_rows(self, t):
         if id(t) in self.kinds and self.kinds[id(t)][0] not in ("weight", "penalty"):
             return self.input_of(t)
         if id(t) not in self.cuts:

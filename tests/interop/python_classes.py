@@ -224,6 +224,89 @@ def functions_of_the_caller_in_layers():
         fails(keel.Unsupported, lambda: keel.predict(model, rows(0, 5, 3), verbose=0), *parts)
 
 
+OF_TENSORFLOW = """
+tf.abs(x) tf.acos(x/9) tf.acosh(x*x+1) tf.asin(x/9) tf.asinh(x) tf.atan(x) tf.atanh(x/9)
+tf.math.atan2(x,y) tf.cast(x>0,tf.float32) tf.math.ceil(x) tf.clip_by_value(x,-0.3,0.6)
+tf.concat([x,y],-1) tf.cos(x) tf.cosh(x) tf.divide(x,y+9) tf.math.divide_no_nan(x,tf.nn.relu(y))
+tf.einsum('bij,bkj->bik',x,y) tf.nn.elu(x) tf.cast(tf.equal(x,y),tf.float32) tf.math.erf(x)
+tf.math.erfinv(x/9) tf.exp(x) tf.expand_dims(x,1) tf.math.expm1(x) tf.floor(x) tf.math.floordiv(x,0.7)
+tf.math.floormod(x,0.7) tf.cast(tf.greater(x,y),tf.float32) tf.nn.leaky_relu(x)
+tf.nn.leaky_relu(x,alpha=0.3) tf.math.log(x*x+1) tf.math.log1p(x*x) tf.math.log_sigmoid(x)
+tf.cast(tf.math.logical_xor(x>0,y>0),tf.float32) tf.maximum(x,y) tf.multiply(x,y) tf.negative(x)
+tf.ones_like(x)+x tf.pow(tf.abs(x),1.5) tf.math.reciprocal(x+9) tf.reduce_sum(x,axis=[1,2])
+tf.reduce_mean(x,-1,keepdims=True) tf.reduce_max(input_tensor=x,axis=1) tf.reduce_prod(x,axis=2)
+tf.math.reduce_std(x,2) tf.math.reduce_variance(x,axis=-1) tf.reduce_logsumexp(x,axis=-1)
+tf.cast(tf.reduce_any(x>0,axis=-1),tf.float32) tf.nn.relu6(3*x) tf.repeat(x,2,axis=1)
+tf.reshape(x,(-1,24)) tf.reshape(x,[tf.shape(x)[0],6,4]) tf.roll(x,2,axis=1) tf.round(x*3)
+tf.math.rsqrt(x*x+1) tf.nn.selu(x) tf.sigmoid(x) tf.sign(x) tf.sin(x) tf.sinh(x) tf.nn.softplus(x)
+tf.nn.softsign(x) tf.sqrt(tf.abs(x)) tf.square(x) tf.squeeze(x[:,:1],axis=1) tf.squeeze(x[:,:1],[1])
+tf.stack([x,y],axis=1) tf.stop_gradient(x) tf.subtract(x,y) tf.tan(x/3) tf.tanh(x) tf.tile(x,[1,2,1])
+tf.math.top_k(x,2)[0] tf.truediv(x,3.0) tf.unstack(x,axis=1)[2] tf.where(x>0,x,y) tf.zeros_like(x)+y
+tf.cast(tf.argmax(x,axis=-1),tf.float32) tf.cast(tf.argmin(x,1),tf.float32)
+tf.cast(tf.argsort(x),tf.float32) tf.linalg.band_part(x,-1,0) tf.linalg.band_part(x,1,2)
+tf.nn.bias_add(x,tf.constant([1.,2,3,4,5,6])) tf.cumsum(x,axis=1) tf.cumsum(x,axis=2,exclusive=True)
+tf.cumsum(x,1,reverse=True) tf.nn.embedding_lookup(tf.constant([[1.,2],[3,4]]),tf.cast(x>0,tf.int32))
+tf.gather(x,[2,0],axis=1) tf.gather(x,tf.argsort(x[:,:,0])[:,:2],axis=1,batch_dims=1) tf.nn.gelu(x)
+tf.nn.gelu(x,approximate=True) tf.identity(x) tf.math.l2_normalize(x,axis=-1) tf.nn.l2_normalize(x,1)
+tf.nn.log_softmax(x) tf.nn.softmax(x,axis=1) tf.matmul(x,y,transpose_b=True)
+tf.matmul(x,y,transpose_a=True) tf.nn.moments(x,axes=[1])[1] tf.norm(x,axis=-1) tf.norm(x,ord=1,axis=1)
+tf.one_hot(tf.cast(x>0,tf.int32),3) tf.one_hot(tf.cast(x>0,tf.int32),depth=2,on_value=0.9,off_value=0.1)
+tf.pad(x,[[0,0],[1,2],[0,1]]) tf.pad(x,[[0,0],[1,1],[2,2]],'REFLECT')
+tf.pad(x,[[0,0],[1,0],[0,1]],constant_values=2.0) tf.reverse(x,[1]) tf.scalar_mul(2.0,x) tf.nn.silu(x)
+tf.nn.swish(x) tf.nn.silu(x,beta=2.0)
+tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.sigmoid(y),logits=x)
+tf.nn.softmax_cross_entropy_with_logits(labels=tf.nn.softmax(y),logits=x)
+tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.cast(tf.argmax(y,-1),tf.int32),logits=x)
+tf.slice(x,[0,1,2],[-1,2,3]) tf.sort(x) tf.sort(x,axis=1,direction='DESCENDING')
+tf.math.squared_difference(x,y) tf.transpose(x,perm=[0,2,1]) tf.split(x,2,axis=2)[1]
+tf.split(x,[1,3],axis=1)[1] tf.image.resize(x[...,None],(8,12))
+tf.image.resize(x[...,None],[8,12],method='nearest')
+tf.image.extract_patches(x[...,None],[1,2,2,1],[1,2,2,1],[1,1,1,1],'VALID')
+tf.image.flip_left_right(x[...,None]) tf.image.flip_up_down(x[...,None])
+tf.nn.conv2d(x[...,None],np.ones((2,3,1,2),'float32'),strides=1,padding='SAME')
+tf.nn.conv2d(x[...,None],np.ones((2,3,1,2),'float32'),[1,2,2,1],'VALID')
+tf.nn.depthwise_conv2d(x[...,None],np.ones((2,2,1,2),'float32'),[1,1,1,1],'SAME')
+tf.nn.avg_pool2d(x[...,None],2,2,'VALID')
+tf.nn.max_pool2d(x[...,None],ksize=[1,2,2,1],strides=[1,2,2,1],padding='SAME') np.float32(2)*x
+np.arange(6,dtype='float32')-x tf.constant(3.0)*x tf.fill([tf.shape(x)[0],4],2.0)+x[:,:,0]
+tf.zeros((tf.shape(x)[0],2))+x[:,0,:2] tf.broadcast_to(tf.constant([[1.,2]]),[tf.shape(x)[0],2])+x[:,0,:2]
+"""
+
+
+class OfTensorFlow(layers.Layer):
+    """Its call is one of these texts."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.text = text
+
+    def call(self, given):
+        x, y = given
+        return eval(self.text, {"tf": tf, "np": np}, {"x": x, "y": y})
+
+
+class ByAll(keras.Model):
+    def __init__(self, texts):
+        super().__init__()
+        self.parts = [OfTensorFlow(text) for text in texts]
+
+    def call(self, given):
+        return [part(given) for part in self.parts]
+
+
+@case
+def functions_of_tensorflow_in_calls():
+    texts, given = OF_TENSORFLOW.split(), [rows(0, 4, 6), rows(1, 4, 6)]
+    assert len(texts) > 130
+    for first in range(0, len(texts), 48):
+        some = texts[first : first + 48]
+        m = ByAll(some)
+        wanted = map(np.asarray, m([ops.convert_to_tensor(x) for x in given]))
+        for text, mine, theirs in zip(some, keel.predict(m, given, verbose=0), wanted):
+            assert mine.shape == theirs.shape, f"{text}: {mine.shape}, {theirs.shape}"
+            close(mine, theirs, text, 2e-5)
+
+
 @case
 def attention_to_what_came_before():
     """A mask for each row, as in Keras's example of a small GPT."""

@@ -749,6 +749,122 @@ def gradients_that_the_step_clips():
         both(make, lambda: (rows(),), epochs=1)
 
 
+class Places(layers.Layer):
+    """Its weights are made when it is built, its call is TensorFlow's, and it gives a mask on."""
+
+    def build(self, shape):
+        self.words = layers.Embedding(12, 6)
+        self.places = layers.Embedding(shape[1], 6)
+        self.first = self.add_weight(shape=(1, 6), initializer="random_normal", name="first")
+
+    def call(self, ids, training):
+        places = self.places(tf.range(start=0, limit=tf.shape(ids)[-1]))
+        first = tf.repeat(self.first, repeats=ids.shape[1], axis=0)
+        first = tf.repeat(first[tf.newaxis, ...], repeats=tf.shape(ids)[0], axis=0)
+        return tf.nn.gelu(self.words(ids) + places) + tf.nn.leaky_relu(first)
+
+    def compute_mask(self, ids, mask=None):
+        return tf.math.not_equal(ids, 0)
+
+
+class Attends(layers.Layer):
+    """To what came before, with a mask for all rows."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention, self.supports_masking = layers.MultiHeadAttention(2, 3), True
+
+    def call(self, x, mask=None):
+        rows, length = tf.shape(x)[0], tf.shape(x)[1]
+        before = tf.range(length)[:, tf.newaxis] >= tf.range(length)
+        before = tf.reshape(tf.cast(before, tf.int32), (1, length, length))
+        times = tf.concat([tf.expand_dims(rows, -1), tf.constant([1, 1], dtype=tf.int32)], 0)
+        both = tf.minimum(tf.tile(before, times), tf.cast(mask[:, tf.newaxis, :], tf.int32))
+        return x + self.attention(x, x, attention_mask=both)
+
+
+class Words(Tracked):
+    """Layers see masks, and the loss is divided by one."""
+
+    def __init__(self):
+        super().__init__("loss", "by_mask")
+        self.places, self.attends, self.head = Places(), Attends(), layers.Dense(12)
+
+    def train_step(self, ids):
+        with tf.GradientTape() as tape:
+            x = self.attends(self.places(ids[:, :-1], training=True))
+            each = self.loss(ids[:, 1:], self.head(x))
+            mask = tf.cast(tf.math.not_equal(ids[:, 1:], 0), each.dtype)
+            loss = tf.reduce_sum(each * mask) / tf.reduce_sum(mask)
+            apart = keras.losses.MeanSquaredError()(ops.zeros_like(x), x)
+        variables = self.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        return self.tracked(loss, apart)
+
+
+@case
+def layers_that_compute_by_tensorflow_and_give_masks_on():
+    ids = np.random.RandomState(2).randint(1, 12, (ROWS, 7)).astype("int32")
+    ids[::3, 4:] = 0
+
+    def make():
+        m = Words()
+        m.places(ids[:2, :-1], training=False)
+        m.attends(m.places(ids[:2, :-1], training=False))
+        m.head.build((None, None, 6))
+        none = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
+        m.compile(keras.optimizers.SGD(0.1, momentum=0.9), none)
+        return m
+
+    both(make, lambda: (ids,))
+    m = Words()  # and one whose layers are built by the first step
+    m.compile(keras.optimizers.SGD(0.1), keras.losses.SparseCategoricalCrossentropy(True, reduction="none"))
+    m.built = True
+    h = keel.fit(m, ids, epochs=3, verbose=0)
+    assert h.history["loss"][2] < h.history["loss"][0] and len(m.trainable_variables) == 13, h.history
+
+
+class Edges(Tracked):
+    """A loss that looks at edges by filters of numbers, and is a sum divided by the number of rows."""
+
+    kernel = np.float32([[0, -1, 0], [-1, 4, -1], [0, -1, 0]])[:, :, None, None]
+
+    def __init__(self):
+        super().__init__("loss", "edges", "colours")
+        self.net = keras.Sequential(
+            [layers.Input((8, 8, 3)), layers.Conv2D(3, 3, padding="same", activation="tanh")]
+        )
+
+    def edges(self, x):
+        grey = layers.AveragePooling2D(2)(tf.reduce_mean(x, 3, keepdims=True))
+        return tf.nn.conv2d(grey, self.kernel, strides=[1, 1, 1, 1], padding="SAME")
+
+    def train_step(self, x):
+        with tf.GradientTape() as tape:
+            y = self.net(x, training=True)
+            count = tf.cast(tf.shape(x)[0], tf.float32)
+            moved = 2 * (tf.reduce_sum(tf.pow(y[:, 1:] - y[:, :-1], 2)) / 21.0) / count
+            edges = tf.reduce_mean(tf.math.squared_difference(self.edges(y), self.edges(x)))
+            means = tf.reduce_mean(y, [1, 2], keepdims=True)
+            colours = tf.reduce_mean(tf.reduce_mean(tf.pow(means[..., 0] - means[..., 1], 2)))
+            loss = np.float32(0.5) * moved + edges + colours
+        variables = self.net.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        return self.tracked(loss, edges, colours)
+
+
+@case
+def filters_of_numbers_and_the_number_of_rows():
+    images = np.random.RandomState(2).rand(ROWS, 8, 8, 3).astype("float32")
+
+    def make():
+        m = Edges()
+        m.compile(keras.optimizers.SGD(0.1))
+        return m
+
+    both(make, lambda: (images,))
+
+
 @case
 def what_a_step_does_that_keel_cannot_is_refused():
     def of(step):
