@@ -176,6 +176,81 @@ static void how_rows_are_cut_changes_nothing(void **state)
     over_every_case(cut_rows);
 }
 
+/* A row of `l` by parts of its first dim, each a node of its own; one then the rest. */
+static void run_parts(lab *l, const keel_op *op, const char *name)
+{
+    const keel_node *n = &l->node;
+    const int64_t all = n->out[0].shape.dim[0];
+    for (int backward = 0; backward < 2; backward++)
+        for (int64_t first = 0, end = 1; first < all; first = end, end = all) {
+            lab part = *l;
+            part.node.in = part.in_spec;
+            part.node.out = part.node.saved = NULL;
+            part.node.n_out = part.node.n_saved = 0;
+            for (int i = 0; i < n->n_in; i++) {
+                const int64_t bytes = (int64_t)lab_size(l) * keel_row_count(&n->in[i]);
+                if (op->goes(n, i) == KEEL_GOES_WHOLE)
+                    part.in_grad[i] = NULL;
+                else {
+                    const int64_t skip = bytes / all * first;
+                    part.in_spec[i].shape.dim[0] = end - first;
+                    part.in[i] = (char *)l->in[i] + skip;
+                    part.in_grad[i] = (char *)l->in_grad[i] + skip;
+                }
+            }
+            if (keel_node_infer(&part.node) < 0) fail_msg("%s: %s", name, keel_error());
+            if (part.node.out[0].shape.dim[0] != end - first || part.node.n_saved != n->n_saved)
+                fail_msg("%s: a part has other places", name);
+            const int64_t skip = (int64_t)lab_size(l) * lab_out_count(l) / all * first;
+            part.out = (char *)l->out + skip;
+            part.out_grad = (char *)l->out_grad + skip;
+            for (int i = 0; i < n->n_saved; i++)
+                part.saved[i] = (char *)l->saved[i] + (int64_t)keel_dtype_size(n->saved[i].dtype) *
+                                                          keel_row_count(&n->saved[i]) / all *
+                                                          first;
+            (backward ? lab_backward : lab_forward)(&part, (int64_t[]){ 1 }, 1);
+            keel_node_clear(&part.node);
+        }
+}
+
+/* Where an op goes along the first dim, parts of a row are that row, to the bit. */
+static void goes_along(const keel_op *op, const keel_case *c, const char *name)
+{
+    for (int f64 = 0; f64 < 2; f64++) {
+        lab one, cut;
+        bool goes = op->goes != NULL, along = false;
+        open_lab(&one, op, c, f64, 1, name);
+        open_lab(&cut, op, c, f64, 1, name);
+        const keel_node *n = &one.node;
+        const keel_shape *out = &n->out[0].shape;
+        for (int i = 0; goes && i < n->n_in; i++) {
+            goes = op->goes(n, i) != KEEL_GOES_NOT;
+            along = along || op->goes(n, i) == KEEL_GOES_ALONG;
+        }
+        goes = goes && along && out->rank > 0 && out->dim[0] > 1;
+        if (goes) {
+            if (n->n_out != 1 || n->n_weight || n->partial || n->partial_backward || n->sums)
+                fail_msg("%s: such an op goes along nothing", name);
+            lab_forward(&one, (int64_t[]){ 1 }, 1);
+            lab_backward(&one, (int64_t[]){ 1 }, 1);
+            run_parts(&cut, op, name);
+            near(&cut, cut.out, &one, one.out, lab_out_count(&one), 0, name, "y");
+            for (int i = 0; i < n->n_in; i++)
+                if (op->goes(n, i) == KEEL_GOES_ALONG)
+                    near(&cut, cut.in_grad[i], &one, one.in_grad[i], lab_in_count(&one, i), 0, name,
+                         "dx");
+        }
+        lab_close(&one);
+        lab_close(&cut);
+    }
+}
+
+static void parts_of_a_row_are_the_row(void **state)
+{
+    (void)state;
+    over_every_case(goes_along);
+}
+
 static void precision(const keel_op *op, const keel_case *c, const char *name)
 {
     lab l, m;
@@ -441,6 +516,7 @@ int main(void)
         cmocka_unit_test(what_is_inferred_is_computed),
         cmocka_unit_test(gradients_equal_central_differences),
         cmocka_unit_test(how_rows_are_cut_changes_nothing),
+        cmocka_unit_test(parts_of_a_row_are_the_row),
         cmocka_unit_test(float32_is_near_float64),
         cmocka_unit_test(gradients_overwrite_or_add),
         cmocka_unit_test(gradients_nobody_asks_for_are_not_computed),

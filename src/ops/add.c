@@ -1,5 +1,6 @@
 /* The sum of two or more inputs of one shape. */
 #ifndef REAL
+#include "ops/goes.h"
 #include "ops/infer.h"
 #include "ops/derive.h"
 
@@ -33,6 +34,7 @@ const keel_op keel_op_add = {
     .forward = REALS(forward),
     .backward = REALS(backward),
     .derive = derive,
+    .goes = keel_goes_like,
     .inplace = true,
     .cases = (const keel_case[]){ { "4,5|4,5", NULL, NULL },
                                   { "3|3|3", NULL, NULL },

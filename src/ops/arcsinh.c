@@ -19,6 +19,7 @@ const keel_op keel_op_arcsinh = {
     .forward = REALS(forward),
     .backward = REALS(backward),
     .backward_reads = KEEL_READS_IN,
+    .goes = keel_goes_like,
     .inplace = true,
     .cases =
         (const keel_case[]){ { "2,3", NULL, NULL }, { "1000", NULL, NULL }, { NULL, NULL, NULL } },

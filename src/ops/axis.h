@@ -1,6 +1,7 @@
 /* Ops that work along one axis: their args, the split of the dims around it, and case texts. */
 #ifndef KEEL_OPS_AXIS_H
 #define KEEL_OPS_AXIS_H
+#include "ops/goes.h"
 #include "ops/args.h"
 #include "ops/cases.h"
 #include "ops/infer.h"
@@ -49,7 +50,8 @@ static inline void keel_axis_for_case(void *args, const char *text)
 #define KEEL_AXIS_OP                                                                               \
     .costly = true, .args_size = sizeof(keel_axis_args), .infer = keel_axis_infer,                 \
     .forward = REALS(forward), .backward = REALS(backward), .backward_reads = KEEL_READS_OUT,      \
-    .inplace = true, .args_for_case = keel_axis_for_case, .cases = (const keel_case[])             \
+    .goes = keel_goes_axis, .inplace = true, .args_for_case = keel_axis_for_case,                  \
+    .cases = (const keel_case[])                                                                   \
     {                                                                                              \
         { "10", NULL, NULL }, { "4,3,5", NULL, "axis 1" }, { "3,2", NULL, "axis 0" },              \
         {                                                                                          \

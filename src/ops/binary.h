@@ -7,6 +7,7 @@
 #ifndef KEEL_OPS_BINARY_H
 #define KEEL_OPS_BINARY_H
 #include "base/clones.h"
+#include "ops/goes.h"
 #include "ops/args.h"
 #include "ops/cases.h"
 #include "ops/infer.h"
@@ -236,6 +237,6 @@ enum { KEEL_BINARY_BLOCK = 256 };
 #define BINARY_MEMBERS(stem, ...)                                                                  \
     .name = stem, .args_size = sizeof(keel_binary_args), .infer = keel_binary_infer,               \
     .forward = REALS(forward), .backward = REALS(backward), .backward_reads = KEEL_READS_IN,       \
-    .cases = __VA_ARGS__, .args_for_case = keel_binary_for_case
+    .goes = keel_goes_spread, .cases = __VA_ARGS__, .args_for_case = keel_binary_for_case
 
 #endif

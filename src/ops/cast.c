@@ -3,6 +3,7 @@
  * bfloat16 and float16; gradients are cast back. Integers, bytes and booleans become real numbers
  * and have no gradient: images come as bytes and are widened here. */
 #ifndef REAL
+#include "ops/goes.h"
 #include "ops/infer.h"
 #include "ops/derive.h"
 #include "tensor/narrow.h"
@@ -58,6 +59,7 @@ const keel_op keel_op_cast = {
     .forward = REALS(forward),
     .backward = REALS(backward),
     .derive = derive,
+    .goes = keel_goes_like,
     .casts = true,
     .cases =
         (const keel_case[]){ { "5", NULL, NULL }, { "4,3,7", NULL, NULL }, { NULL, NULL, NULL } },

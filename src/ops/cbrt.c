@@ -20,6 +20,7 @@ const keel_op keel_op_cbrt = {
     .forward = REALS(forward),
     .backward = REALS(backward),
     .backward_reads = KEEL_READS_IN,
+    .goes = keel_goes_like,
     .inplace = true,
     .cases = (const keel_case[]){ { "2,3", NULL, "positive" },
                                   { "1000", NULL, "positive" },

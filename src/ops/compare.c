@@ -23,6 +23,7 @@ const keel_op keel_op_compare = {
     .args_size = sizeof(keel_compare_args),
     .infer = keel_binary_infer,
     .forward = REALS(forward),
+    .goes = keel_goes_spread,
     .cases = (const keel_case[]){ { "4,5|4,5", NULL, "is 2" },
                                   { "6", NULL, "right 1.5 is 4" },
                                   { NULL, NULL, NULL } },

@@ -29,6 +29,7 @@ const keel_op keel_op_cos = {
     .backward = REALS(backward),
     .derive = derive,
     .backward_reads = KEEL_READS_IN,
+    .goes = keel_goes_like,
     .inplace = true,
     .costly = true,
     .cases =

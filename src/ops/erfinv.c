@@ -31,6 +31,7 @@ const keel_op keel_op_erfinv = {
     .forward = REALS(forward),
     .backward = REALS(backward),
     .backward_reads = KEEL_READS_OUT,
+    .goes = keel_goes_like,
     .inplace = true,
     .cases = (const keel_case[]){ { "2,3", NULL, "inside" },
                                   { "1000", NULL, "inside" },

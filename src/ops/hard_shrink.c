@@ -27,6 +27,7 @@ const keel_op keel_op_hard_shrink = {
     .forward = REALS(forward),
     .backward = REALS(backward),
     .backward_reads = KEEL_READS_OUT,
+    .goes = keel_goes_like,
     .inplace = true,
     .cases = (const keel_case[]){ { "2,3", NULL, NULL },
                                   { "1000", NULL, NULL },

@@ -46,6 +46,7 @@ const keel_op keel_op_leaky_relu = {
     .backward = REALS(backward),
     .derive = derive,
     .backward_reads = KEEL_READS_OUT,
+    .goes = keel_goes_like,
     .inplace = true,
     .cases = (const keel_case[]){ { "2,3", NULL, NULL },
                                   { "1000", NULL, NULL },

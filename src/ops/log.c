@@ -26,6 +26,7 @@ const keel_op keel_op_log = {
     .backward = REALS(backward),
     .derive = derive,
     .backward_reads = KEEL_READS_IN,
+    .goes = keel_goes_like,
     .inplace = true,
     .costly = true,
     .cases = (const keel_case[]){ { "2,3", NULL, "positive" },

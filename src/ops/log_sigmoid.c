@@ -30,6 +30,7 @@ const keel_op keel_op_log_sigmoid = {
     .backward = REALS(backward),
     .derive = derive,
     .backward_reads = KEEL_READS_OUT,
+    .goes = keel_goes_like,
     .inplace = true,
     .cases =
         (const keel_case[]){ { "2,3", NULL, NULL }, { "1000", NULL, NULL }, { NULL, NULL, NULL } },

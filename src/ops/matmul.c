@@ -45,6 +45,12 @@ static double backward_flops(const keel_node *n) /* both factors have a gradient
     return 2 * flops(n);
 }
 
+/* Of several matrices, each is a place. Of one, each row of the left factor. */
+static keel_going goes(const keel_node *n, int k)
+{
+    return k == 0 || n->in[k].shape.rank > 2 ? KEEL_GOES_ALONG : KEEL_GOES_WHOLE;
+}
+
 #define REAL_FILE "ops/matmul.c"
 #include "ops/real.h"
 
@@ -72,6 +78,8 @@ const keel_op keel_op_matmul = {
     .backward = REALS(backward),
     .derive = derive,
     .backward_reads = KEEL_READS_IN,
+    .goes = goes,
+    .columns = true,
     .flops = flops,
     .backward_flops = backward_flops,
     .cases = (const keel_case[]){ { "3,4|4,2", NULL, NULL },
@@ -99,6 +107,7 @@ static void REAL_(forward)(const keel_call *c)
 static void REAL_(backward)(const keel_call *c)
 {
     const dims d = dims_of(c);
+    const keel_columns some = c->columns.count > 0 ? c->columns : (keel_columns){ 0, d.n };
     for (int64_t t = 0; t < d.matrices; t++) {
         const REAL *a = (const REAL *)c->in[0] + t * d.m * d.k;
         const REAL *b = (const REAL *)c->in[1] + t * d.k * d.n;
@@ -111,11 +120,12 @@ static void REAL_(backward)(const keel_call *c)
                 sum += (double)dy[i / d.k * d.n + j] * b[i % d.k * d.n + j];
             da[i] = (REAL)(c->in_adds[0] ? da[i] + sum : sum);
         }
-        for (int64_t i = 0; db && i < d.k * d.n; i++) {
+        for (int64_t i = 0; db && i < d.k * some.count; i++) {
+            const int64_t k = i / some.count, column = some.first + i % some.count;
+            REAL *to = db + k * d.n + column;
             double sum = 0;
-            for (int64_t j = 0; j < d.m; j++)
-                sum += (double)a[j * d.k + i / d.n] * dy[j * d.n + i % d.n];
-            db[i] = (REAL)(c->in_adds[1] ? db[i] + sum : sum);
+            for (int64_t j = 0; j < d.m; j++) sum += (double)a[j * d.k + k] * dy[j * d.n + column];
+            *to = (REAL)(c->in_adds[1] ? *to + sum : sum);
         }
     }
 }

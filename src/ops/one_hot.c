@@ -32,6 +32,7 @@ const keel_op keel_op_one_hot = {
     .forward = REALS(forward),
     .backward = REALS(backward),
     .backward_reads = 0,
+    .goes = keel_goes_like,
     .cases =
         (const keel_case[]){ { "5", NULL, "n 3" }, { "2,3", NULL, "n 1" }, { NULL, NULL, NULL } },
     .args_for_case = args_for_case,

@@ -74,6 +74,11 @@ typedef struct keel_step_facts {
 } keel_step_facts;
 enum { KEEL_LOSS_SEEDS_MAX = 128 };
 
+/* Columns of a gradient that are made, first and count; of a count of 0 all are. */
+typedef struct keel_columns {
+    int64_t first, count;
+} keel_columns;
+
 /* One call of a kernel: pointers for `rows` rows, bound before the step. A pointer points to the
  * first row of this call; rows lie one after another, and a row of input i has the elements of
  * node->in[i].shape. */
@@ -107,9 +112,17 @@ typedef struct keel_call {
     struct keel_device *device; /* whose memory the pointers point to; NULL: the host's */
     const keel_step_facts *facts; /* with a device, *step there, with its seeds. Kernels read it
                                      when they run, since a graph runs in other steps again */
+    keel_columns columns;         /* of in_grad[1], of an op that has `columns` */
 } keel_call;
 
 typedef void (*keel_run)(const keel_call *c);
+
+/* What place i of the first dim of an output's row is made of, in an input's row. */
+typedef enum keel_going {
+    KEEL_GOES_NOT,   /* that dim has no such places */
+    KEEL_GOES_ALONG, /* of place i of its first dim */
+    KEEL_GOES_WHOLE, /* of all of it */
+} keel_going;
 
 /* Combines the records of neighbouring rows, left and right, into `out`, which may be one of them.
  */
@@ -249,6 +262,16 @@ struct keel_op {
      * what does not depend on its place. So it may be run on some of the lines, and on lines in
      * another order. forward may then write over its input. NULL: no. */
     bool (*by_pixels)(const keel_node *n);
+
+    /* How input k goes with the first dim of the only output, so that a large row can be made in
+     * parts by several workers: each is a call of a node of some of its places. Backward goes
+     * likewise: the gradient of an input that goes along is made of its own places of the output's
+     * gradient, and of inputs that are whole. For nodes without weights, records and random
+     * numbers. NULL: it does not. ops/goes.h has what ops share. */
+    keel_going (*goes)(const keel_node *n, int k);
+    /* Where values have the node's real type, backward may make some columns of in_grad[1] alone:
+     * see keel_call.columns. */
+    bool columns;
 
     bool casts; /* reads and writes the types of the node's specs, also narrow ones: the engine
                  * never widens

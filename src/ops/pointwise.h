@@ -7,6 +7,7 @@
  * rounded exact ones. */
 #ifndef KEEL_OPS_POINTWISE_H
 #define KEEL_OPS_POINTWISE_H
+#include "ops/goes.h"
 #include "ops/args.h"
 #include "ops/cases.h"
 #include "ops/infer.h"

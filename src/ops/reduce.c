@@ -20,6 +20,12 @@ static keel_status infer(keel_node *n)
     return KEEL_OK;
 }
 
+static keel_going goes(const keel_node *n, int k)
+{
+    const keel_reduce_args *a = n->args;
+    return n->in[k].shape.rank > 0 && !a->over[0] ? KEEL_GOES_ALONG : KEEL_GOES_NOT;
+}
+
 /* The element of the output to which element i of the input goes. */
 static int64_t goes_to(const keel_node *n, int64_t i)
 {
@@ -94,6 +100,7 @@ const keel_op keel_op_reduce = {
     .backward = REALS(backward),
     .derive = derive,
     .backward_reads = KEEL_READS_IN | KEEL_READS_OUT,
+    .goes = goes,
     .cases = (const keel_case[]){ { "4,5", NULL, "to 0 over 0" },
                                   { "2,3,4", NULL, "to 1 over 0,2 keepdims" },
                                   { "2,3,4", NULL, "to 2 over 1" },

@@ -3,6 +3,7 @@
  * y tells on which side x was, and the input is not kept. At the threshold y is 0; the slope there
  * is 0, as in Keras, but for a leaky rectifier, which Keras leaves to TensorFlow's. */
 #ifndef REAL
+#include "ops/goes.h"
 #include "ops/args.h"
 #include "ops/cases.h"
 #include "ops/derive.h"
@@ -50,6 +51,7 @@ const keel_op keel_op_relu = {
     .backward = REALS(backward),
     .derive = derive,
     .backward_reads = KEEL_READS_OUT,
+    .goes = keel_goes_like,
     .inplace = true,
     .cases = (const keel_case[]){ { "2,3", NULL, NULL },
                                   { "1000", NULL, NULL },

@@ -48,6 +48,7 @@ const keel_op keel_op_rounded = {
     .forward = REALS(forward),
     .backward = REALS(backward),
     .backward_reads = KEEL_READS_IN,
+    .goes = keel_goes_like,
     .inplace = true,
     .cases = (const keel_case[]){ { "2,3", NULL, "to 0" },
                                   { "7", NULL, "to 1" },

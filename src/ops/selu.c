@@ -38,6 +38,7 @@ const keel_op keel_op_selu = {
     .backward = REALS(backward),
     .derive = derive,
     .backward_reads = KEEL_READS_OUT,
+    .goes = keel_goes_like,
     .inplace = true,
     .cases =
         (const keel_case[]){ { "2,3", NULL, NULL }, { "1000", NULL, NULL }, { NULL, NULL, NULL } },

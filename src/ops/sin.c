@@ -28,6 +28,7 @@ const keel_op keel_op_sin = {
     .backward = REALS(backward),
     .derive = derive,
     .backward_reads = KEEL_READS_IN,
+    .goes = keel_goes_like,
     .inplace = true,
     .costly = true,
     .cases =

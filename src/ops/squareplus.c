@@ -39,6 +39,7 @@ const keel_op keel_op_squareplus = {
     .forward = REALS(forward),
     .backward = REALS(backward),
     .backward_reads = KEEL_READS_IN,
+    .goes = keel_goes_like,
     .cases = (const keel_case[]){ { "2,3", NULL, NULL },
                                   { "1000", NULL, NULL },
                                   { "50", NULL, "b 1.5" },

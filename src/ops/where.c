@@ -1,6 +1,7 @@
 /* y = a where the condition is above one half, b elsewhere. Dims are equal or 1 (broadcasting); a
  * and b may be constants of the args. Keras: ops.where. */
 #ifndef REAL
+#include "ops/goes.h"
 #include "ops/args.h"
 #include "ops/cases.h"
 #include "ops/infer.h"
@@ -51,6 +52,7 @@ const keel_op keel_op_where = {
     .forward = REALS(forward),
     .backward = REALS(backward),
     .backward_reads = KEEL_READS_FIRST,
+    .goes = keel_goes_spread,
     .cases = (const keel_case[]){ { "4,5|4,5|4,5", NULL, NULL },
                                   { "4,1|4,5|1,5", NULL, NULL },
                                   { "6|6", NULL, "right 1.5" },

@@ -71,6 +71,7 @@ const keel_op keel_op_whole_numbers = {
     .args_size = sizeof(keel_whole_args),
     .infer = keel_binary_infer,
     .forward = REALS(forward),
+    .goes = keel_goes_spread,
     .cases = (const keel_case[]){ { "4,5|4,5", NULL, "how 2" },
                                   { "4,1|1,5", NULL, "how 5" },
                                   { "6", NULL, "right 3 how 0" },

@@ -13,11 +13,21 @@ typedef struct whole_args {
     keel_shape shape[2];
 } whole_args;
 
+/* Of a part of a row the first dim is that of the part. */
+static keel_shape shape_of(const keel_node *n, int k)
+{
+    keel_shape s = ((const whole_args *)n->args)->shape[k];
+    int64_t rest = 1;
+    for (int d = 1; d < s.rank; d++) rest *= s.dim[d];
+    if (s.rank > 0) s.dim[0] = keel_row_count(&n->in[k]) / rest;
+    return s;
+}
+
 static keel_status infer(keel_node *n)
 {
-    const whole_args *a = n->args;
-    keel_shape out = a->shape[0];
-    if (!keel_spread_over(&out, &a->shape[1]))
+    keel_shape out = shape_of(n, 0);
+    const keel_shape other = shape_of(n, 1);
+    if (!keel_spread_over(&out, &other))
         return keel_fail(KEEL_ESHAPE, "compare: rows do not go together");
     return keel_infer_out(n, &out);
 }
@@ -35,13 +45,13 @@ typedef struct line {
 
 static line line_of(const keel_node *n, int64_t row, int64_t first)
 {
-    const whole_args *a = n->args;
     const keel_shape *out = &n->out[0].shape;
     const int last = out->rank - 1;
     line l = { .n = last < 0 ? 1 : out->dim[last] };
     for (int k = 0; k < 2; k++) {
-        l.at[k] = row * keel_row_count(&n->in[k]) + keel_spread_index(out, &a->shape[k], first);
-        l.step[k] = last >= 0 && a->shape[k].dim[last] != 1;
+        const keel_shape in = shape_of(n, k);
+        l.at[k] = row * keel_row_count(&n->in[k]) + keel_spread_index(out, &in, first);
+        l.step[k] = last >= 0 && in.dim[last] != 1;
     }
     return l;
 }
@@ -68,11 +78,21 @@ static bool holds_at(const keel_call *c, const line *l, int64_t i)
 FORWARD(forward_f32, float)
 FORWARD(forward_f64, double)
 
+static keel_going goes(const keel_node *n, int k)
+{
+    const keel_shape in = shape_of(n, k);
+    const int64_t places = in.rank > 0 ? n->out[0].shape.dim[0] : 0;
+    if (places > 0 && in.dim[0] == 1) return KEEL_GOES_WHOLE;
+    if (places == 0 || n->in[k].shape.rank == 0) return KEEL_GOES_NOT;
+    return n->in[k].shape.dim[0] == places ? KEEL_GOES_ALONG : KEEL_GOES_NOT;
+}
+
 static const keel_op compare_whole = {
     .name = "compare whole numbers",
     .args_size = sizeof(whole_args),
     .infer = infer,
     .forward = REALS(forward),
+    .goes = goes,
 };
 
 /* Whether dims in another order leave the numbers of a row in theirs: only dims of 1 move. */

@@ -93,9 +93,9 @@ static void multiply_both(const room *r, const sizes *s, const float *a, const f
                          .out_row = s->n });
 }
 
-/* da (+)= dy bt */
+/* da (+)= dy bt; turns: bt is not there yet */
 static void give_left(const room *r, const sizes *s, const float *b, const float *dy, float *da,
-                      bool adds)
+                      bool adds, bool turns)
 {
     if (r->by) {
         r->by->pack_transpose(r->packed, b, s->n, s->n, s->k);
@@ -111,7 +111,7 @@ static void give_left(const room *r, const sizes *s, const float *b, const float
                         r->packed, NULL);
         return;
     }
-    turn_matrix(r->bt, b, s->k, s->n);
+    if (turns) turn_matrix(r->bt, b, s->k, s->n);
     multiply(&(product){ .p = dy,
                          .q = r->bt,
                          .p_row = s->n,
@@ -125,9 +125,9 @@ static void give_left(const room *r, const sizes *s, const float *b, const float
                          .adds = adds });
 }
 
-/* db (+)= at dy */
+/* db (+)= at dy; some: of its columns */
 static void give_right(const room *r, const sizes *s, const float *a, const float *dy, float *db,
-                       bool adds)
+                       bool adds, keel_columns some)
 {
     if (r->by) {
         r->by->multiply_lines(&(keel_rounded_product){ .a = a,
@@ -143,14 +143,14 @@ static void give_right(const room *r, const sizes *s, const float *a, const floa
         return;
     }
     multiply(&(product){ .p = a,
-                         .q = dy,
+                         .q = dy + some.first,
                          .p_row = 1,
                          .p_step = s->k,
                          .q_row = s->n,
                          .inner = s->m,
                          .rows = s->k,
-                         .columns = s->n,
-                         .out = db,
+                         .columns = some.count > 0 ? some.count : s->n,
+                         .out = db + some.first,
                          .out_row = s->n,
                          .adds = adds });
 }
@@ -196,12 +196,13 @@ static void VALUE_(backward)(const keel_call *c)
         const float *dy = vx_floats((const VALUE *)c->out_grad[0] + t * out, r.dy, out);
         if (c->in_grad[0]) {
             VALUE *da = (VALUE *)c->in_grad[0] + t * in_a;
-            give_left(&r, &s, b, dy, VALUE_(begun)(&r, da), !r.out && c->in_adds[0]);
+            give_left(&r, &s, b, dy, VALUE_(begun)(&r, da), !r.out && c->in_adds[0],
+                      c->node->in[1].shape.rank > 2 || !c->scratch_ready);
             VALUE_(stored)(&r, da, in_a, c->in_adds[0]);
         }
         if (c->in_grad[1]) {
             VALUE *db = (VALUE *)c->in_grad[1] + t * in_b;
-            give_right(&r, &s, a, dy, VALUE_(begun)(&r, db), !r.out && c->in_adds[1]);
+            give_right(&r, &s, a, dy, VALUE_(begun)(&r, db), !r.out && c->in_adds[1], c->columns);
             VALUE_(stored)(&r, db, in_b, c->in_adds[1]);
         }
     }
