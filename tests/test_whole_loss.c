@@ -6,53 +6,9 @@
 #include "must.h"
 #include "standin.h"
 #include "thread_processes.h"
+#include "whole_steps.h"
 
 enum { ROWS_MAX = 16, PIXELS = 6, DIMS = 3, STEPS = 4, WEIGHTS_MAX = 512, SHARDS = 16 };
-
-/* ---- short forms for steps ------------------------------------------------------------------- */
-
-static keel_traced op(keel_trace *t, const char *name, const keel_arg *args, keel_traced x)
-{
-    keel_traced y = -1;
-    keel_trace_call(t, name, args, NULL, &x, 1, &y);
-    return y;
-}
-
-static keel_traced both(keel_trace *t, const char *name, keel_traced a, keel_traced b)
-{
-    keel_traced y = -1;
-    keel_trace_call(t, name, NULL, NULL, (keel_traced[]){ a, b }, 2, &y);
-    return y;
-}
-
-static keel_traced times(keel_trace *t, keel_traced x, double number)
-{
-    keel_traced y = -1;
-    keel_trace_call(t, "ops.Multiply", NULL, KEEL_ARGS(KEEL_ARG_FLOAT("x2", number)), &x, 1, &y);
-    return y;
-}
-
-static keel_traced input(keel_trace *t, const char *name)
-{
-    keel_traced x = -1;
-    keel_trace_input(t, name, &x);
-    return x;
-}
-
-static int64_t rows_of(keel_trace *t, const char *name)
-{
-    keel_shape shape = { .rank = 1, .dim = { 1 } };
-    keel_trace_input_shape(t, name, &shape);
-    return shape.dim[0];
-}
-
-/* The scalar that is the mean of one number. */
-static keel_status give_back(keel_trace *t, keel_traced number)
-{
-    keel_scalar loss = -1;
-    keel_trace_mean(t, number, KEEL_UNWEIGHTED, &loss);
-    return keel_trace_return_scalar(t, "loss", loss);
-}
 
 /* ---- the losses ------------------------------------------------------------------------------ */
 

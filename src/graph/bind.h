@@ -34,6 +34,9 @@ static inline bool keel_prepared_on_host(const keel_prepared *e, const keel_devi
     return e->staged && !d->type->launch;
 }
 
+/* What runs a pass without a kernel. r: 0 float32, 1 float64 */
+keel_run keel_reference_of(const keel_op *op, keel_pass pass, int r);
+
 /* Notes which kernel runs a pass of a node; NULL: the reference. The first note stays. */
 void keel_ran_note(keel_program *p, int node, keel_pass pass, const keel_kernel *kernel,
                    bool widened);
@@ -85,5 +88,12 @@ void keel_bound_destroy(const keel_program *p, keel_bound *b);
 /* run.c: sets the pointers of a worker's calls into the batch. input [n_input] as
  * keel_program.input. */
 void keel_bound_patch(const keel_bound_workspace *s, const void *const *input);
+
+/* run.c: what a worker's run is made of. At its beginning; in front of the calls of a segment; and
+ * each call. */
+void keel_program_begin(keel_program *p, const keel_bound *b, int worker);
+void keel_program_merge(const keel_program *p, const keel_bound *b, int segment, int worker);
+void keel_program_call(const keel_program *p, const keel_bound *b, const keel_bound_call *c,
+                       int worker);
 
 #endif

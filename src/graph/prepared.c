@@ -39,7 +39,7 @@ static keel_status derive(void *context, keel_derived *want, const keel_derived 
     return keel_store_derive(a->p->store, a->p->user, n->weight[want->weight], want, got);
 }
 
-static keel_run reference_of(const keel_op *op, keel_pass pass, int r)
+keel_run keel_reference_of(const keel_op *op, keel_pass pass, int r)
 {
     switch (pass) {
     case KEEL_FORWARD:
@@ -90,7 +90,7 @@ static keel_status choose(asking *a, keel_prepared *e, const keel_node *n)
         n = &e->widened->node;
     }
     if (!a->device || !e->widened) KEEL_TRY(ask_kernels(a, e, n, false));
-    if (!e->run) e->run = reference_of(n->op, e->pass, n->real == KEEL_FLOAT64);
+    if (!e->run) e->run = keel_reference_of(n->op, e->pass, n->real == KEEL_FLOAT64);
     if (!e->widened) return KEEL_OK;
     e->widened->run = e->run;
     e->widened->plan = e->plan;

@@ -14,8 +14,8 @@ void keel_bound_patch(const keel_bound_workspace *s, const void *const *input)
     }
 }
 
-static void run_call(const keel_program *p, const keel_bound *b, const keel_bound_call *c,
-                     int worker)
+void keel_program_call(const keel_program *p, const keel_bound *b, const keel_bound_call *c,
+                       int worker)
 {
     const size_t element = keel_dtype_size(p->options.real);
     keel_on_device *x = p->workspace[worker].on_device;
@@ -48,7 +48,7 @@ static void run_calls(const keel_program *p, const keel_bound *b, int begin, int
     int64_t at = p->timing ? keel_clock_ns() : 0;
     for (int i = begin; i < end; i++) {
         const keel_bound_call *c = &workspace->call[i];
-        run_call(p, b, c, worker);
+        keel_program_call(p, b, c, worker);
         if (p->timing) timed_call(p, c, worker, &at);
         if (!looks) continue;
         keel_buckets_look(p, b);
@@ -149,7 +149,7 @@ static void meet_after(const keel_program *p, const keel_bound *b, int g, keel_t
 }
 
 /* Each worker for itself, which saves a second meeting. */
-static void merge(const keel_program *p, const keel_bound *b, int g, int worker)
+void keel_program_merge(const keel_program *p, const keel_bound *b, int g, int worker)
 {
     const keel_segment *segment = &p->schedule.segment[g];
     if (segment->merge < 0 || p->failure[worker].status < 0) return;
@@ -190,28 +190,33 @@ static void end_on_device(keel_program *p, const keel_bound *b, int g, int worke
     if (s < 0) keel_on_device_give_up(p);
 }
 
-keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *team, int worker)
+void keel_program_begin(keel_program *p, const keel_bound *b, int worker)
 {
     keel_workspace *workspace = &p->workspace[worker];
     keel_on_device *device = workspace->on_device;
     keel_failure *f = &p->failure[worker];
-    const bool exchanges = p->across && p->across->buckets;
     f->status = KEEL_OK;
     workspace->last_tiled = -1;
     workspace->bad_row = INT64_MAX;
     const keel_status begun = device ? keel_on_device_begin(p, b, worker) : KEEL_OK;
     if (begun < 0) keel_failure_take(f, begun);
     keel_bound_patch(&b->workspace[worker], device ? device->base : p->input);
+}
+
+keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *team, int worker)
+{
+    const bool exchanges = p->across && p->across->buckets;
+    keel_program_begin(p, b, worker);
     if (worker == 0 && exchanges) keel_buckets_begin(p, b);
     for (int g = 0; g < p->schedule.n_segment; g++) {
-        merge(p, b, g, worker);
+        keel_program_merge(p, b, g, worker);
         compute(p, b, g, team, worker);
         end_on_device(p, b, g, worker);
         if (exchanges) keel_buckets_arrive(p, worker, g);
         if (p->schedule.segment[g].meets) meet_after(p, b, g, team, worker);
         if (exchanges) keel_buckets_pass(p, b, worker);
     }
-    return f->status;
+    return p->failure[worker].status;
 }
 
 const void *keel_program_rows(const keel_program *p, const keel_place *at, const keel_piece *piece)

@@ -2,12 +2,15 @@
  * Values that are no real numbers are inputs of the function, which each process has for all rows,
  * so they are read where they are, whatever their type. */
 #include "train/whole_loss.h"
+#include "base/crew.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/tree.h"
 #include "ops/all.h"
 #include "ops/args.h"
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- while a step is traced ------------------------------------------------------------------ */
 
@@ -116,8 +119,7 @@ static keel_status begin(keel_whole *w, const keel_trace *t, const keel_whole_lo
         w->one.f64 = 1;
     else
         w->one.f32 = 1;
-    KEEL_TRY(keel_lanes_parse_on(&w->lanes, "cpu:0", &core));
-    return keel_team_create(&w->team, w->lanes.core, 1);
+    return keel_lanes_parse_on(&w->lanes, "cpu:0", &core);
 }
 
 keel_status keel_whole_create(keel_whole **out, keel_trace *t, const keel_whole_loss *loss)
@@ -125,7 +127,6 @@ keel_status keel_whole_create(keel_whole **out, keel_trace *t, const keel_whole_
     KEEL_TRY(check(loss));
     keel_whole *w = keel_calloc(1, sizeof *w);
     if (!w) return KEEL_ENOMEM;
-    pthread_mutex_init(&w->lock, NULL);
     keel_status s = begin(w, t, loss);
     if (s >= 0) s = take_values(w, t);
     if (s < 0) {
@@ -141,8 +142,7 @@ void keel_whole_destroy(keel_whole *w)
     if (!w) return;
     for (int i = 0; i < w->n_made; i++) keel_whole_made_free(&w->made[i], w->o.n_input);
     for (int i = 0; w->field && i < w->o.n_input; i++) keel_free((char *)w->field[i].path);
-    keel_team_destroy(w->team);
-    pthread_mutex_destroy(&w->lock);
+    keel_crew_destroy(w->crew);
     keel_free(w->field);
     keel_free(w->input);
     keel_free(w->value);
@@ -160,10 +160,20 @@ static bool has_gradient(const keel_trace *t, keel_scalar loss)
     return false;
 }
 
-keel_status keel_wholes_prepare(const keel_trace *t, int64_t rows)
+static keel_status prepare(keel_whole *w, int64_t rows, int workers, bool backward)
+{
+    enum { SPINS = 4000 }; /* polls, about 50 us, as those of a team (device/team.c) */
+    const int spins = workers <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
+    w->workers = workers < KEEL_PARTS_MOST ? workers : KEEL_PARTS_MOST;
+    if (!w->crew) KEEL_TRY(keel_crew_create(&w->crew, w->workers, spins));
+    return keel_whole_make(w, rows, backward);
+}
+
+keel_status keel_wholes_prepare(const keel_trace *t, int64_t rows, int workers)
 {
     for (int i = 0; i < t->n_loss; i++)
-        if (t->loss[i].whole) KEEL_TRY(keel_whole_make(t->loss[i].whole, rows, has_gradient(t, i)));
+        if (t->loss[i].whole)
+            KEEL_TRY(prepare(t->loss[i].whole, rows, workers, has_gradient(t, i)));
     return KEEL_OK;
 }
 
@@ -201,7 +211,8 @@ static keel_status begin_step(keel_whole *w, const keel_batch *b)
     }
     p->facts = (keel_step_facts){ .seed = w->o.seed, .first_row = b->first_row, .rows = 1 };
     keel_scored_begin(&m->scored, 1, 1);
-    w->computed = false;
+    keel_parts_begin(m->parts);
+    keel_crew_begin(w->crew, m->turn, m->n_phase);
     return KEEL_OK;
 }
 
@@ -220,7 +231,7 @@ int64_t keel_wholes_bytes(const keel_trace *t)
         for (int k = 0; w && k < w->n_made; k++) {
             const keel_whole_made *m = &w->made[k];
             if (!m->scored.program) continue;
-            bytes += keel_arenas_bytes(m->scored.program->arenas);
+            bytes += keel_arenas_bytes(m->scored.program->arenas) + keel_parts_bytes(m->parts);
             bytes += m->rows * w->length * (int64_t)keel_dtype_size(w->o.dtype);
         }
     }
@@ -241,12 +252,13 @@ uint64_t keel_wholes_contents(const keel_trace *t)
 
 /* ---- in a step ------------------------------------------------------------------------------- */
 
-/* Brings the values of all rows to where the program reads them. */
-static void give(const keel_whole *w, const keel_whole_made *m, const double *record)
+/* Brings the values of rows [first, end) to where the program reads them. */
+static void give(const keel_whole *w, const keel_whole_made *m, const double *record, int64_t first,
+                 int64_t end)
 {
     for (int i = 0; i < w->o.n_input; i++) {
         const keel_whole_input *in = &w->input[i];
-        for (int64_t row = 0; m->given[i] && row < m->rows; row++) {
+        for (int64_t row = first; m->given[i] && row < end; row++) {
             const double *from = record + row * w->length + in->first;
             const int64_t at = row * in->count;
             for (int64_t k = 0; k < in->count; k++)
@@ -270,25 +282,44 @@ static void find_gradients(keel_whole_made *m)
     }
 }
 
-static void compute(const keel_whole *w, keel_whole_made *m, const double *record)
+static void finish(keel_whole_made *m)
 {
     keel_score score;
-    give(w, m, record);
-    if (keel_program_run(m->scored.program, m->bound, w->team, 0) < 0) return;
+    if (m->scored.program->failure[0].status < 0) return;
     keel_scored_read(&m->scored, m->bound, &score);
     m->loss = score.each[m->trace.loss[m->trace.gives].scored];
     find_gradients(m);
 }
 
-/* The first who comes computes, the others wait for it. KEEL_OK: the result of the step is there
- * until the next one begins. */
+/* What the workers of a step share. */
+typedef struct computing {
+    const keel_whole *w;
+    keel_whole_made *m;
+    const double *record;
+} computing;
+
+/* The rows first, then the program, then what it gives. */
+static void run_turn(void *context, int phase, int turn, int place)
+{
+    const computing *c = context;
+    keel_whole_made *m = c->m;
+    const int last = m->n_phase - 1;
+    if (phase == 0)
+        give(c->w, m, c->record, keel_cut_first(m->rows, m->turn[0], turn),
+             keel_cut_first(m->rows, m->turn[0], turn + 1));
+    if (last == 0)
+        keel_parts_run(m->parts, 0, 0, place);
+    else if (phase > 0 && phase < last)
+        keel_parts_run(m->parts, phase - 1, turn, place);
+    if (phase == last) finish(m);
+}
+
+/* All workers that come share what is to be done. KEEL_OK: the result of the step is there until
+ * the next one begins. */
 static keel_status computed(keel_whole *w, const double *record)
 {
     keel_whole_made *m = &w->made[w->now];
-    pthread_mutex_lock(&w->lock);
-    if (!w->computed) compute(w, m, record);
-    w->computed = true;
-    pthread_mutex_unlock(&w->lock);
+    keel_crew_work(w->crew, run_turn, &(computing){ w, m, record });
     const keel_failure *f = &m->scored.program->failure[0];
     return f->status < 0 ? keel_failure_raise(f) : KEEL_OK;
 }

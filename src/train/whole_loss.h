@@ -1,15 +1,16 @@
 /* Losses of all rows of a step together, which a step of the caller's computes: see
  * keel_trace_whole_loss. The engine gathers the rows, as for any loss that gathers (losses/loss.h).
- * The caller's step is a program of its own, for one row, which is all rows of the step: it runs on
- * one core of the host, once in each step, on whichever worker comes first. So what it computes
- * does not depend on the devices. whole_loss.c has what a step does with it, whole_loss_plan.c its
- * programs. */
+ * The caller's step is a program of its own, for one row, which is all rows of the step. It runs
+ * once in each step, on the cores of the host: workers that come to the loss share its calls, which
+ * are cut by their shapes alone (graph/parts.h). So what it computes does not depend on the
+ * devices. whole_loss.c has what a step does with it, whole_loss_plan.c its programs. */
 #ifndef KEEL_TRAIN_WHOLE_LOSS_H
 #define KEEL_TRAIN_WHOLE_LOSS_H
+#include "base/crew.h"
 #include "data/feed.h"
+#include "graph/parts.h"
 #include "keel/whole_loss.h"
 #include "train/trace.h"
-#include <pthread.h>
 
 typedef struct keel_whole keel_whole;
 
@@ -30,11 +31,13 @@ typedef struct keel_whole_made {
     keel_scored scored;
     keel_store *store; /* of no weights */
     const keel_bound *bound;
-    bool *rounds;      /* [n_input] its whole numbers become real ones, which are not all exact */
-    void **given;      /* [n_input] rows of real inputs; NULL entry: they lie in the batch */
-    const void **grad; /* [n_input] after a run; NULL entry: nothing flows there */
-    uint64_t contents; /* of its graph */
-    double loss;       /* of the last run */
+    keel_parts *parts;
+    int n_phase, *turn; /* what the workers share in a step: keel_crew_begin */
+    bool *rounds;       /* [n_input] its whole numbers become real ones, which are not all exact */
+    void **given;       /* [n_input] rows of real inputs; NULL entry: they lie in the batch */
+    const void **grad;  /* [n_input] after a run; NULL entry: nothing flows there */
+    uint64_t contents;  /* of its graph */
+    double loss;        /* of the last run */
 } keel_whole_made;
 
 /* The arguments of keel_loss_of_whole. */
@@ -51,7 +54,8 @@ struct keel_whole {
     keel_traced *value;      /* [o.n_input] of the outer step */
     int64_t length;          /* numbers of a record */
     keel_lanes lanes;        /* one core */
-    keel_team *team;
+    int workers;             /* of the step in this process that take part */
+    keel_crew *crew;         /* of them; made when they are known */
     union {
         float f32;
         double f64;
@@ -59,8 +63,6 @@ struct keel_whole {
     int n_made, now;
     int64_t clock;
     keel_whole_made *made; /* [KEEL_WHOLE_MADE] */
-    pthread_mutex_t lock;
-    bool computed; /* guarded by it: of the running step */
 };
 
 enum { KEEL_WHOLE_MADE = 8 }; /* numbers of rows for which a program is kept */
@@ -80,10 +82,10 @@ void keel_whole_destroy(keel_whole *w);
 keel_status keel_whole_make(keel_whole *w, int64_t rows, bool backward);
 void keel_whole_made_free(keel_whole_made *m, int n_input);
 
-/* Those of a trace: before a step of so many rows is possible; before each step, by the calling
- * thread (KEEL_EDATA: a whole number that the step rounds); the bytes of the host that they take;
- * and a number that says what they compute. */
-keel_status keel_wholes_prepare(const keel_trace *t, int64_t rows);
+/* Those of a trace: before a step of so many rows by so many workers is possible; before each step,
+ * by the calling thread (KEEL_EDATA: a whole number that the step rounds); the bytes of the host
+ * that they take; and a number that says what they compute. */
+keel_status keel_wholes_prepare(const keel_trace *t, int64_t rows, int workers);
 keel_status keel_wholes_begin(const keel_trace *t, const keel_batch *b);
 int64_t keel_wholes_bytes(const keel_trace *t);
 uint64_t keel_wholes_contents(const keel_trace *t);

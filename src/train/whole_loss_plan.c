@@ -1,6 +1,7 @@
 /* The programs of a loss of all rows: the caller's step is traced and compiled for each number of
  * rows that steps have. */
 #include "base/memory.h"
+#include "base/round.h"
 #include "ops/all.h"
 #include "train/function.h"
 #include "train/whole_loss.h"
@@ -8,12 +9,14 @@
 
 void keel_whole_made_free(keel_whole_made *m, int n_input)
 {
+    keel_parts_destroy(m->parts);
     keel_scored_free(&m->scored);
     keel_trace_free(&m->trace);
     keel_store_destroy(m->store);
     keel_free(m->models.model);
     for (int i = 0; m->given && i < n_input; i++) keel_free(m->given[i]);
     keel_free(m->given);
+    keel_free(m->turn);
     keel_free(m->rounds);
     keel_free(m->grad);
     keel_free(m->input);
@@ -108,6 +111,23 @@ static keel_status compile(const keel_whole *w, keel_whole_made *m, bool backwar
     return s;
 }
 
+/* What the workers share: the rows, the phases of the program, and what it gives. If the program is
+ * one turn, all is. */
+static keel_status make_phases(const keel_whole *w, keel_whole_made *m)
+{
+    enum { ROWS = 64 };
+    int n;
+    KEEL_TRY(keel_parts_create(&m->parts, m->scored.program, m->bound, w->workers));
+    const int *turn = keel_parts_turns(m->parts, &n);
+    const bool alone = n == 1 && turn[0] == 1;
+    if (!(m->turn = keel_calloc((size_t)n + 2, sizeof *m->turn))) return KEEL_ENOMEM;
+    m->turn[0] = alone ? 1 : (int)keel_div_up(m->rows, ROWS);
+    m->n_phase = 1;
+    for (int i = 0; i < n && !alone; i++) m->turn[m->n_phase++] = turn[i];
+    if (!alone) m->turn[m->n_phase++] = 1;
+    return KEEL_OK;
+}
+
 /* A place for another: the one that was not used for longest is dropped. */
 static int make_room(keel_whole *w)
 {
@@ -131,6 +151,7 @@ keel_status keel_whole_make(keel_whole *w, int64_t rows, bool backward)
     *m = (keel_whole_made){ .rows = rows, .used = ++w->clock };
     keel_status s = make_inputs(w, m);
     if (s >= 0) s = compile(w, m, backward);
+    if (s >= 0) s = make_phases(w, m);
     if (s >= 0) {
         w->now = at;
         return KEEL_OK;
