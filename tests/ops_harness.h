@@ -34,6 +34,7 @@ typedef struct lab {
     void *more_out[LAB_OUT_MAX], *more_grad[LAB_OUT_MAX]; /* of an op's second output and so on */
     void *out_grad, *in_grad[LAB_IN_MAX], *weight_grad[LAB_WEIGHTS_MAX];
     double *merged, *merged_backward;
+    keel_columns columns; /* of its calls */
 } lab;
 
 static inline double lab_get(const lab *l, const void *p, int64_t i)
@@ -212,7 +213,8 @@ static inline void lab_call(lab *l, keel_run run, int64_t first, int64_t rows, d
                     .partial = partial,
                     .merged = merged,
                     .merged_forward = l->merged,
-                    .scratch = scratch };
+                    .scratch = scratch,
+                    .columns = l->columns };
     for (int i = 0; i < n->n_in; i++) {
         const size_t skip = (size_t)(first * keel_row_count(&n->in[i])) * lab_size(l);
         in[i] = (const char *)l->in[i] + skip;

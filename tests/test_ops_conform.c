@@ -251,6 +251,44 @@ static void parts_of_a_row_are_the_row(void **state)
     over_every_case(goes_along);
 }
 
+/* The columns that calls of a node may make alone, see keel_op.columns; 0: there are none. */
+static int64_t columns_of(const keel_node *n, bool *turns)
+{
+    *turns = n->n_in == 1;
+    if (!n->op->columns) return 0;
+    if (!*turns) return n->in[1].shape.dim[n->in[1].shape.rank - 1];
+    return n->op->goes(n, 0) == KEEL_GOES_WHOLE ? n->out[0].shape.dim[0] : 0;
+}
+
+/* By one column, then the rest. */
+static void by_columns(const keel_op *op, const keel_case *c, const char *name)
+{
+    for (int f64 = 0; f64 < 2; f64++) {
+        lab one, cut;
+        bool turns;
+        open_lab(&one, op, c, f64, 1, name);
+        open_lab(&cut, op, c, f64, 1, name);
+        const int64_t all = columns_of(&one.node, &turns);
+        lab_forward(&one, (int64_t[]){ 1 }, 1);
+        lab_backward(&one, (int64_t[]){ 1 }, 1);
+        if (!turns) lab_forward(&cut, (int64_t[]){ 1 }, 1);
+        for (int64_t first = 0, end = 1; first < all; first = end, end = all) {
+            cut.columns = (keel_columns){ first, end - first };
+            if (turns) lab_forward(&cut, (int64_t[]){ 1 }, 1);
+            lab_backward(&cut, (int64_t[]){ 1 }, 1);
+        }
+        if (all > 0) all_near(&cut, &one, 0, 0, name);
+        lab_close(&one);
+        lab_close(&cut);
+    }
+}
+
+static void columns_alone_are_those_of_all(void **state)
+{
+    (void)state;
+    over_every_case(by_columns);
+}
+
 static void precision(const keel_op *op, const keel_case *c, const char *name)
 {
     lab l, m;
@@ -517,6 +555,7 @@ int main(void)
         cmocka_unit_test(gradients_equal_central_differences),
         cmocka_unit_test(how_rows_are_cut_changes_nothing),
         cmocka_unit_test(parts_of_a_row_are_the_row),
+        cmocka_unit_test(columns_alone_are_those_of_all),
         cmocka_unit_test(float32_is_near_float64),
         cmocka_unit_test(gradients_overwrite_or_add),
         cmocka_unit_test(gradients_nobody_asks_for_are_not_computed),

@@ -14,8 +14,8 @@
 #include <string.h>
 
 enum {
-    PLACES = 12,  /* a multiple of those that a product takes at a time */
-    COLUMNS = 32, /* likewise of its columns */
+    PLACES = 24,  /* a multiple of those that a product, or a turned matrix, takes at a time */
+    COLUMNS = 32, /* likewise of a product's columns */
     VALUES = 8,   /* inputs and saved values */
     OPERANDS = 2 * VALUES + 2,
 };
@@ -30,6 +30,13 @@ typedef struct operand {
     int64_t places; /* part i has the bytes of its places; 0: each part has all */
     bool writes, columns;
 } operand;
+
+/* What the parts of a call are. */
+typedef enum how {
+    BY_PLACES,  /* places of the output and of what goes along, with their gradients */
+    BY_COLUMNS, /* of the gradient of a whole input */
+    BY_TURNING, /* places of the output, which are columns of the only input */
+} how;
 
 /* A node of some places, and its kernel. */
 typedef struct form {
@@ -51,7 +58,7 @@ typedef struct patch {
 typedef struct work {
     int segment; /* >= 0: its records are merged */
     const keel_bound_call *call;
-    bool along;      /* in backward: gradients of inputs that go along; else of the others */
+    how by;
     int n_part;      /* 0: the call is made as it is */
     form form[2];    /* of all parts but the last, and of that if it is smaller */
     keel_call *part; /* [n_part] */
@@ -107,7 +114,7 @@ static bool gives(const work *w, int k)
 {
     const keel_call *c = &w->call->call;
     const bool along = c->node->op->goes(c->node, k) == KEEL_GOES_ALONG;
-    return w->call->pass == KEEL_BACKWARD && c->in_grad[k] && along == w->along;
+    return w->call->pass == KEEL_BACKWARD && c->in_grad[k] && along == (w->by == BY_PLACES);
 }
 
 static void find_operands(work *w)
@@ -116,7 +123,7 @@ static void find_operands(work *w)
     const keel_node *n = c->node;
     const bool backward = w->call->pass == KEEL_BACKWARD;
     const unsigned reads = keel_pass_reads(n, w->call->pass);
-    const int64_t all = backward && !w->along ? 0 : places_of(n);
+    const int64_t all = w->by == BY_COLUMNS ? 0 : places_of(n);
     w->n_operand = 0;
     for (int k = 0; k < n->n_in; k++)
         if (keel_reads_in(reads, k))
@@ -129,7 +136,7 @@ static void find_operands(work *w)
     for (int k = 0; k < n->n_in; k++) {
         if (!gives(w, k)) continue;
         touch(w, c->in_grad[k], size_of(&n->in[k]), all ? input_places(n, k) : 0, true);
-        w->operand[w->n_operand - 1].columns = !w->along;
+        w->operand[w->n_operand - 1].columns = w->by != BY_PLACES;
     }
 }
 
@@ -152,6 +159,11 @@ static bool works_collide(const work *a, const work *b)
 
 /* ---- what can be cut ------------------------------------------------------------------------- */
 
+static bool turns(const keel_node *n)
+{
+    return n->n_in == 1 && n->op->columns && n->op->goes(n, 0) == KEEL_GOES_WHOLE;
+}
+
 static bool can_cut(const keel_bound_call *bc)
 {
     const keel_node *n = bc->call.node;
@@ -170,7 +182,7 @@ static bool can_cut(const keel_bound_call *bc)
     }
     for (int k = 0; k < n->n_saved; k++)
         if (n->saved[k].shape.rank == 0 || n->saved[k].shape.dim[0] != all) return false;
-    return along;
+    return along || turns(n);
 }
 
 /* Roughly, on one core. */
@@ -277,7 +289,7 @@ static keel_status make_parts(keel_parts *x, work *w, int64_t all, int64_t size,
     const keel_node *n = of->node;
     const size_t pointers = 2 * (size_t)n->n_in + 2 + (size_t)n->n_saved;
     const int64_t last = all - (count - 1) * size;
-    const bool by_places = w->along && count > 1;
+    const bool by_places = w->by == BY_PLACES && count > 1;
     KEEL_TRY(make_form(x, w, by_places ? size : places_of(n), &w->form[0]));
     if (by_places && last < size) KEEL_TRY(make_form(x, w, last, &w->form[1]));
     w->part = keel_calloc((size_t)count, sizeof *w->part);
@@ -292,7 +304,7 @@ static keel_status make_parts(keel_parts *x, work *w, int64_t all, int64_t size,
         c->node = &w->form[small].node;
         c->plan = w->form[small].plan;
         point(x, w, c, w->pointers + (size_t)i * pointers, by_places ? i * size : 0);
-        if (!w->along && count > 1)
+        if (w->by != BY_PLACES && count > 1)
             c->columns = (keel_columns){ i * size, i == count - 1 ? last : size };
     }
     w->n_part = count;
@@ -347,30 +359,30 @@ static void put_whole(keel_parts *x, int segment, const keel_bound_call *call)
 }
 
 /* One call that makes some gradients of one that can be cut, of all places. */
-static keel_status put_single(keel_parts *x, const keel_bound_call *bc, bool along)
+static keel_status put_single(keel_parts *x, const keel_bound_call *bc, how by)
 {
     work *w = &x->work[x->n_work];
-    *w = (work){ .segment = -1, .call = bc, .along = along };
+    *w = (work){ .segment = -1, .call = bc, .by = by };
     KEEL_TRY(make_parts(x, w, 1, 1, 1));
     w->n_part = 0;
     put(x, joins(x, w, 0));
     return KEEL_OK;
 }
 
-/* Parts of a call: by places, or by columns of the gradient of a whole input. *cut: false: nothing
- * was put, since it is not worth it or not possible. */
-static keel_status put_cut(keel_parts *x, const keel_bound_call *bc, bool along, bool *cut)
+/* Parts of a call. *done: false: nothing was put, since it is not worth it or not possible. */
+static keel_status put_cut(keel_parts *x, const keel_bound_call *bc, how by, bool *done)
 {
     work *w = &x->work[x->n_work];
     const keel_node *n = bc->call.node;
-    *w = (work){ .segment = -1, .call = bc, .along = along };
+    *w = (work){ .segment = -1, .call = bc, .by = by };
     find_operands(w);
-    const int64_t all = along ? places_of(n) : n->in[1].shape.dim[n->in[1].shape.rank - 1];
-    const int64_t size = size_for(all, along ? PLACES : COLUMNS);
+    const bool columns = by == BY_COLUMNS;
+    const int64_t all = columns ? n->in[1].shape.dim[n->in[1].shape.rank - 1] : places_of(n);
+    const int64_t size = size_for(all, columns ? COLUMNS : PLACES);
     const int parts = (int)keel_div_up(all, size);
     const bool joined = joins(x, w, parts);
-    *cut = parts > 1 && !works_collide(w, w) && (joined || seconds_of(bc) >= WORTH_CALL);
-    if (!*cut) return KEEL_OK;
+    *done = parts > 1 && !works_collide(w, w) && (joined || seconds_of(bc) >= WORTH_CALL);
+    if (!*done) return KEEL_OK;
     KEEL_TRY(make_parts(x, w, all, size, parts));
     put(x, joined);
     return KEEL_OK;
@@ -384,35 +396,40 @@ static bool wants(const keel_bound_call *bc, keel_going goes)
     return false;
 }
 
-static keel_status put_gradients(keel_parts *x, const keel_bound_call *bc, bool along)
+static keel_status put_gradients(keel_parts *x, const keel_bound_call *bc, how by)
 {
-    bool cut = along || bc->call.node->op->columns;
-    if (cut) KEEL_TRY(put_cut(x, bc, along, &cut));
-    return cut ? KEEL_OK : put_single(x, bc, along);
+    bool done = by == BY_PLACES || bc->call.node->op->columns;
+    if (done) KEEL_TRY(put_cut(x, bc, by, &done));
+    return done ? KEEL_OK : put_single(x, bc, by);
 }
 
 /* Gradients of inputs that go along may be written over what those of the others are made of. */
-static bool along_is_last(const keel_bound_call *bc)
+static bool places_are_last(const keel_bound_call *bc)
 {
-    work along = { .call = bc, .along = true }, whole = { .call = bc };
-    find_operands(&along);
-    find_operands(&whole);
-    return works_collide(&along, &whole);
+    work places = { .call = bc, .by = BY_PLACES }, columns = { .call = bc, .by = BY_COLUMNS };
+    find_operands(&places);
+    find_operands(&columns);
+    return works_collide(&places, &columns);
+}
+
+static keel_status put_both(keel_parts *x, const keel_bound_call *bc)
+{
+    const bool both = wants(bc, KEEL_GOES_ALONG), last = both && places_are_last(bc);
+    if (both && !last) KEEL_TRY(put_gradients(x, bc, BY_PLACES));
+    KEEL_TRY(put_gradients(x, bc, BY_COLUMNS));
+    return last ? put_gradients(x, bc, BY_PLACES) : KEEL_OK;
 }
 
 static keel_status put_call(keel_parts *x, const keel_bound_call *bc)
 {
-    const bool backward = bc->pass == KEEL_BACKWARD;
-    bool cut = can_cut(bc);
-    if (cut && backward && wants(bc, KEEL_GOES_WHOLE) && seconds_of(bc) >= WORTH_CALL) {
-        const bool both = wants(bc, KEEL_GOES_ALONG), last = both && along_is_last(bc);
-        if (both && !last) KEEL_TRY(put_gradients(x, bc, true));
-        KEEL_TRY(put_gradients(x, bc, false));
-        return last ? put_gradients(x, bc, true) : KEEL_OK;
+    bool done = can_cut(bc);
+    const how by = done && turns(bc->call.node) ? BY_TURNING : BY_PLACES;
+    if (done && by == BY_PLACES && bc->pass == KEEL_BACKWARD && wants(bc, KEEL_GOES_WHOLE)) {
+        if (seconds_of(bc) >= WORTH_CALL) return put_both(x, bc);
+        done = false;
     }
-    cut = cut && !(backward && wants(bc, KEEL_GOES_WHOLE));
-    if (cut) KEEL_TRY(put_cut(x, bc, true, &cut));
-    if (!cut) put_whole(x, -1, bc);
+    if (done) KEEL_TRY(put_cut(x, bc, by, &done));
+    if (!done) put_whole(x, -1, bc);
     return KEEL_OK;
 }
 

@@ -74,7 +74,7 @@ typedef struct keel_step_facts {
 } keel_step_facts;
 enum { KEEL_LOSS_SEEDS_MAX = 128 };
 
-/* Columns of a gradient that are made, first and count; of a count of 0 all are. */
+/* Columns that a call makes; of a count of 0 it makes all. */
 typedef struct keel_columns {
     int64_t first, count;
 } keel_columns;
@@ -112,7 +112,7 @@ typedef struct keel_call {
     struct keel_device *device; /* whose memory the pointers point to; NULL: the host's */
     const keel_step_facts *facts; /* with a device, *step there, with its seeds. Kernels read it
                                      when they run, since a graph runs in other steps again */
-    keel_columns columns;         /* of in_grad[1], of an op that has `columns` */
+    keel_columns columns;         /* see keel_op.columns */
 } keel_call;
 
 typedef void (*keel_run)(const keel_call *c);
@@ -269,8 +269,8 @@ struct keel_op {
      * gradient, and of inputs that are whole. For nodes without weights, records and random
      * numbers. NULL: it does not. ops/goes.h has what ops share. */
     keel_going (*goes)(const keel_node *n, int k);
-    /* Where values have the node's real type, backward may make some columns of in_grad[1] alone:
-     * see keel_call.columns. */
+    /* Of values of the node's real type, a call may make some columns alone: in backward of the
+     * gradient of a second input; of an only input that is whole, those that are places of out. */
     bool columns;
 
     bool casts; /* reads and writes the types of the node's specs, also narrow ones: the engine

@@ -20,6 +20,26 @@ static keel_status infer(keel_node *n)
     return keel_infer_out(n, &out);
 }
 
+/* Two dims that change places: columns of the input are places of the output. */
+static keel_going goes(const keel_node *n, int k __attribute__((unused)))
+{
+    const keel_permute_args *a = n->args;
+    return n->in[0].shape.rank == 2 && a->from[0] == 1 ? KEEL_GOES_WHOLE : KEEL_GOES_NOT;
+}
+
+/* The elements of a row of the output that a call has. */
+typedef struct some {
+    int64_t first, end;
+} some;
+
+static some some_of(const keel_call *c)
+{
+    const keel_shape *out = &c->node->out[0].shape;
+    if (c->columns.count == 0) return (some){ 0, keel_shape_count(out) };
+    return (some){ c->columns.first * out->dim[1],
+                   (c->columns.first + c->columns.count) * out->dim[1] };
+}
+
 /* The element of the input that becomes element i of the output. */
 static int64_t comes_from(const keel_node *n, int64_t i)
 {
@@ -75,6 +95,8 @@ const keel_op keel_op_permute = {
     .forward = REALS(forward),
     .backward = REALS(backward),
     .derive = derive,
+    .goes = goes,
+    .columns = true,
     .cases = (const keel_case[]){ { "4,5", NULL, "from 1,0" },
                                   { "2,3,4", NULL, "from 2,0,1" },
                                   { "9,10", NULL, "from 1,0" },
@@ -86,12 +108,13 @@ static void REAL_(forward)(const keel_call *c)
 {
     const int64_t count = keel_row_count(&c->node->out[0]);
     const line l = line_of(c->node);
+    const some part = some_of(c);
     const REAL *x = c->in[0];
     REAL *y = c->out[0];
-    for (int64_t row = 0; row < c->rows; row++, x += count)
-        for (int64_t i = 0; i < count; i += l.length, y += l.length) {
+    for (int64_t row = 0; row < c->rows; row++, x += count, y += count)
+        for (int64_t i = part.first; i < part.end; i += l.length) {
             const REAL *from = x + comes_from(c->node, i);
-            for (int64_t k = 0; k < l.length; k++) y[k] = from[k * l.step];
+            for (int64_t k = 0; k < l.length; k++) y[i + k] = from[k * l.step];
         }
 }
 
@@ -99,13 +122,14 @@ static void REAL_(backward)(const keel_call *c)
 {
     const int64_t count = keel_row_count(&c->node->out[0]);
     const line l = line_of(c->node);
+    const some part = some_of(c);
     const REAL *dy = c->out_grad[0];
     REAL *dx = c->in_grad[0];
-    for (int64_t row = 0; dx && row < c->rows; row++, dx += count)
-        for (int64_t i = 0; i < count; i += l.length, dy += l.length) {
+    for (int64_t row = 0; dx && row < c->rows; row++, dx += count, dy += count)
+        for (int64_t i = part.first; i < part.end; i += l.length) {
             REAL *to = dx + comes_from(c->node, i);
             for (int64_t k = 0; k < l.length; k++)
-                to[k * l.step] = c->in_adds[0] ? to[k * l.step] + dy[k] : dy[k];
+                to[k * l.step] = c->in_adds[0] ? to[k * l.step] + dy[i + k] : dy[i + k];
         }
 }
 #endif

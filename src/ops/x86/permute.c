@@ -62,14 +62,15 @@ static void turn_tile(float *to, int64_t to_row, const float *from, int64_t from
                 adds ? to[i * to_row + j] + from[j * from_row + i] : from[j * from_row + i];
 }
 
-/* The matrix of the last dims of both sides. */
-static void move(const sides *s, float *to, const float *from, bool back, bool adds)
+/* The matrix of the last dims of both sides: lines [first, end) of that of the output. */
+static void move(const sides *s, int64_t first, int64_t end, float *to, const float *from,
+                 bool back, bool adds)
 {
     const int last = s->rank - 1, turned = s->turned;
     const int64_t in_row = s->in[last], out_row = s->out[turned];
-    for (int64_t i = 0; i < s->dim[turned]; i += TILE)
+    for (int64_t i = first; i < end; i += TILE)
         for (int64_t j = 0; j < s->dim[last]; j += TILE) {
-            const int64_t n = s->dim[turned] - i < TILE ? s->dim[turned] - i : TILE;
+            const int64_t n = end - i < TILE ? end - i : TILE;
             const int64_t m = s->dim[last] - j < TILE ? s->dim[last] - j : TILE;
             const int64_t in = j * in_row + i, out = i * out_row + j;
             if (back)
@@ -103,7 +104,7 @@ static void move_matrices(const sides *s, float *to, const float *from, bool bac
             out += left % s->dim[d] * s->out[d];
             left /= s->dim[d];
         }
-        move(s, to + (back ? in : out), from + (back ? out : in), back, adds);
+        move(s, 0, s->dim[s->turned], to + (back ? in : out), from + (back ? out : in), back, adds);
     }
 }
 
@@ -112,6 +113,11 @@ static void run(const keel_call *c, float *to, const float *from, bool back, boo
 {
     const sides s = sides_of(c->node);
     const int64_t count = keel_row_count(&c->node->out[0]);
+    const keel_columns some = c->columns;
+    if (some.count > 0) {
+        move(&s, some.first, some.first + some.count, to, from, back, adds);
+        return;
+    }
     for (int64_t row = 0; row < c->rows; row++, to += count, from += count)
         if (s.line < s.rank)
             move_lines(&s, 0, to, from, back, adds);
