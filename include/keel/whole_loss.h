@@ -56,8 +56,9 @@ typedef struct keel_whole_loss {
  *          step, calls a model with weights, or a layer in it adds a loss of its own
  * Owns     names are copied; context must outlive the function
  * Threads  that of the trace; for `step` that which runs the function
- * Cost     in each step the real values of all rows go to every worker and process, and one core of
- *          each process computes `step` while the others wait
+ * Cost     in each step the real values of all rows go to every worker and process, and the workers
+ *          of each process share what `step` computes: its large operations, where they go along
+ *          the first dim of the one row; others run on one worker while the rest wait
  * Source   Keras on TensorFlow: an all-gather with a gradient, in front of the loss */
 keel_status keel_trace_whole_loss(keel_trace *t, const keel_whole_loss *loss, keel_scalar *out);
 

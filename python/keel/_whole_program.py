@@ -18,7 +18,7 @@ from ._model import loaded
 from ._program import Program, at_once, tensors_given
 from ._whole_steps import WholeLoss
 
-MANY = 1 << 20  # numbers of a batch that one core takes
+MANY = 1 << 20  # numbers of a batch that every device takes
 FORMS = 5  # numbers of rows
 
 
@@ -159,8 +159,8 @@ class WholeProgram(Program):
         numbers = sum(int(np.prod(t.shape)) for t in loss.leaves)
         if numbers > MANY:
             c.tell(
-                f"a loss of '{self.steps.model.name}' is of whole batches: {numbers} numbers go to one core in each"
-                " step, which is slow; a mean over rows of what each gives is computed on all"
+                f"a loss of '{self.steps.model.name}' is of whole batches: {numbers} numbers go to every device in"
+                " each step, which is slow; a mean over rows of what each gives stays where the rows are"
             )
 
     form = property(lambda self: self.forms[self.steps.rows])
