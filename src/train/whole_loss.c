@@ -160,20 +160,24 @@ static bool has_gradient(const keel_trace *t, keel_scalar loss)
     return false;
 }
 
-static keel_status prepare(keel_whole *w, int64_t rows, int workers, bool backward)
+/* The workers are the same in each step of a function. */
+static keel_status meet_workers(keel_whole *w, int workers)
 {
     enum { SPINS = 4000 }; /* polls, about 50 us, as those of a team (device/team.c) */
+    if (w->crew) return KEEL_OK;
     const int spins = workers <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
     w->workers = workers < KEEL_PARTS_MOST ? workers : KEEL_PARTS_MOST;
-    if (!w->crew) KEEL_TRY(keel_crew_create(&w->crew, w->workers, spins));
-    return keel_whole_make(w, rows, backward);
+    return keel_crew_create(&w->crew, w->workers, spins);
 }
 
 keel_status keel_wholes_prepare(const keel_trace *t, int64_t rows, int workers)
 {
-    for (int i = 0; i < t->n_loss; i++)
-        if (t->loss[i].whole)
-            KEEL_TRY(prepare(t->loss[i].whole, rows, workers, has_gradient(t, i)));
+    for (int i = 0; i < t->n_loss; i++) {
+        keel_whole *w = t->loss[i].whole;
+        if (!w) continue;
+        KEEL_TRY(meet_workers(w, workers));
+        KEEL_TRY(keel_whole_make(w, rows, has_gradient(t, i)));
+    }
     return KEEL_OK;
 }
 

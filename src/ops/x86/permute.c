@@ -92,9 +92,11 @@ static void move_lines(const sides *s, int d, float *to, const float *from, bool
         move_lines(s, d + 1, to + i * to_step, from + i * from_step, back, adds);
 }
 
-/* All such matrices of a row. */
-static void move_matrices(const sides *s, float *to, const float *from, bool back, bool adds)
+/* All such matrices of a row; of a row of one matrix, some of the lines of the output. */
+static void move_matrices(const sides *s, keel_columns some, float *to, const float *from,
+                          bool back, bool adds)
 {
+    const int64_t end = some.count > 0 ? some.first + some.count : s->dim[s->turned];
     const int64_t count = s->dim[0] * s->out[0], size = s->dim[s->turned] * s->dim[s->rank - 1];
     for (int64_t k = 0; k < count / size; k++) {
         int64_t left = k, in = 0, out = 0;
@@ -104,7 +106,7 @@ static void move_matrices(const sides *s, float *to, const float *from, bool bac
             out += left % s->dim[d] * s->out[d];
             left /= s->dim[d];
         }
-        move(s, 0, s->dim[s->turned], to + (back ? in : out), from + (back ? out : in), back, adds);
+        move(s, some.first, end, to + (back ? in : out), from + (back ? out : in), back, adds);
     }
 }
 
@@ -113,16 +115,11 @@ static void run(const keel_call *c, float *to, const float *from, bool back, boo
 {
     const sides s = sides_of(c->node);
     const int64_t count = keel_row_count(&c->node->out[0]);
-    const keel_columns some = c->columns;
-    if (some.count > 0) {
-        move(&s, some.first, some.first + some.count, to, from, back, adds);
-        return;
-    }
     for (int64_t row = 0; row < c->rows; row++, to += count, from += count)
         if (s.line < s.rank)
             move_lines(&s, 0, to, from, back, adds);
         else
-            move_matrices(&s, to, from, back, adds);
+            move_matrices(&s, c->columns, to, from, back, adds);
 }
 
 static void forward(const keel_call *c)
