@@ -129,6 +129,18 @@ static keel_status chained(void *unused, keel_trace *t)
     return give_back(t, times(t, mean(t, op(t, "ops.Square", NULL, twice)), 1000));
 }
 
+/* The same of few rows, each of which is there many times: some devices have none. */
+static keel_status of_few(void *unused, keel_trace *t)
+{
+    (void)unused;
+    keel_traced x[2] = { input(t, "a"), input(t, "b") };
+    for (int i = 0; i < 2; i++)
+        x[i] = op(t, "ops.Repeat", KEEL_ARGS(KEEL_ARG_INT("repeats", 90), KEEL_ARG_INT("axis", 1)),
+                  x[i]);
+    const keel_traced z = op(t, "ops.LogSoftmax", NULL, both(t, "ops.Matmul", x[0], turn(t, x[1])));
+    return give_back(t, times(t, mean(t, op(t, "ops.Square", NULL, z)), 1.0 / 1024));
+}
+
 /* A logarithm of a sum that rows make negative, in each line: no number. */
 static keel_status no_number(void *unused, keel_trace *t)
 {
@@ -309,6 +321,7 @@ static const struct {
     { "correlations", correlations, 309, 1e-5 },
     { "heads", heads, 199, 1e-5 },
     { "chained", chained, 203, 1e-5 },
+    { "of few rows", of_few, 3, 1e-4 },
 };
 enum { CASES = sizeof cases / sizeof *cases };
 

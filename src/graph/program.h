@@ -290,6 +290,10 @@ typedef struct keel_program {
     /* What worker 0 does while its device runs, before it waits for that; NULL: nothing. */
     void (*meanwhile)(void *context);
     void *meanwhile_for;
+    /* What a worker without rows does where others run calls on the records of a node; NULL:
+     * nothing. merged: {rows, the record of all rows} */
+    void (*help)(const void *context, int node, const double *merged);
+    const void *help_for;
     keel_failure *failure; /* [n_worker] */
     int n_output;
     keel_value *output; /* [n_output] */

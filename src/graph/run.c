@@ -159,6 +159,18 @@ void keel_program_merge(const keel_program *p, const keel_bound *b, int g, int w
     if (p->timing) keel_timing_phase(p->timing, worker, KEEL_PHASE_MERGE, begin);
 }
 
+/* Behind a merge. On devices the host may not have the records. */
+static void help(const keel_program *p, const keel_bound *b, int g, int worker)
+{
+    const keel_segment *segment = &p->schedule.segment[g];
+    const keel_workspace *workspace = &p->workspace[worker];
+    if (!p->help || segment->merge < 0 || b->workspace[worker].rows > 0 || workspace->on_device ||
+        p->failure[worker].status < 0)
+        return;
+    const int64_t *at = segment->merge_backward ? p->merged_backward_at : p->merged_at;
+    p->help(p->help_for, segment->merge, workspace->host.merged + at[segment->merge]);
+}
+
 /* The calls of a segment: those of rows, then those of weight gradients. */
 static void compute(const keel_program *p, const keel_bound *b, int g, keel_team *team, int worker)
 {
@@ -210,6 +222,7 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
     if (worker == 0 && exchanges) keel_buckets_begin(p, b);
     for (int g = 0; g < p->schedule.n_segment; g++) {
         keel_program_merge(p, b, g, worker);
+        help(p, b, g, worker);
         compute(p, b, g, team, worker);
         end_on_device(p, b, g, worker);
         if (exchanges) keel_buckets_arrive(p, worker, g);

@@ -252,8 +252,7 @@ static keel_status check_memory(keel_function *f, int64_t rows)
     const keel_bound *ignored;
     KEEL_TRY(keel_program_bind(keel_function_scored(f)->program, rows, &ignored));
     KEEL_TRY(keel_program_ready(keel_function_scored(f)->program));
-    KEEL_TRY(
-        keel_wholes_prepare(&f->planned[f->at].trace, rows, f->trainer->strategy->lanes.n_worker));
+    KEEL_TRY(keel_wholes_prepare(&f->planned[f->at].trace, keel_function_scored(f), rows));
     const int64_t n =
         keel_arenas_bytes(f->trainer->arenas) + keel_wholes_bytes(&f->planned[f->at].trace);
     if (n <= f->arenas) return KEEL_OK;

@@ -152,35 +152,6 @@ void keel_whole_destroy(keel_whole *w)
 
 /* ---- before a step --------------------------------------------------------------------------- */
 
-static bool has_gradient(const keel_trace *t, keel_scalar loss)
-{
-    for (int k = 0; t->backward && k < t->n_gradients; k++)
-        for (int i = 0; i < t->gradients[k].n_term; i++)
-            if (t->gradients[k].term[i].scalar == loss) return true;
-    return false;
-}
-
-/* The workers are the same in each step of a function. */
-static keel_status meet_workers(keel_whole *w, int workers)
-{
-    enum { SPINS = 4000 }; /* polls, about 50 us, as those of a team (device/team.c) */
-    if (w->crew) return KEEL_OK;
-    const int spins = workers <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
-    w->workers = workers < KEEL_PARTS_MOST ? workers : KEEL_PARTS_MOST;
-    return keel_crew_create(&w->crew, w->workers, spins);
-}
-
-keel_status keel_wholes_prepare(const keel_trace *t, int64_t rows, int workers)
-{
-    for (int i = 0; i < t->n_loss; i++) {
-        keel_whole *w = t->loss[i].whole;
-        if (!w) continue;
-        KEEL_TRY(meet_workers(w, workers));
-        KEEL_TRY(keel_whole_make(w, rows, has_gradient(t, i)));
-    }
-    return KEEL_OK;
-}
-
 /* Whether the real numbers of the step tell all whole numbers of an input apart. */
 static keel_status check_exact(const keel_whole *w, int input, const keel_batch *b)
 {
@@ -318,13 +289,17 @@ static void run_turn(void *context, int phase, int turn, int place)
     if (phase == last) finish(m);
 }
 
-/* All workers that come share what is to be done. KEEL_OK: the result of the step is there until
- * the next one begins. */
+/* All workers that come share what is to be done. */
+static void share(keel_whole *w, const double *record)
+{
+    keel_crew_work(w->crew, run_turn, &(computing){ w, &w->made[w->now], record });
+}
+
+/* KEEL_OK: the result of the step is there until the next one begins. */
 static keel_status computed(keel_whole *w, const double *record)
 {
-    keel_whole_made *m = &w->made[w->now];
-    keel_crew_work(w->crew, run_turn, &(computing){ w, m, record });
-    const keel_failure *f = &m->scored.program->failure[0];
+    share(w, record);
+    const keel_failure *f = &w->made[w->now].scored.program->failure[0];
     return f->status < 0 ? keel_failure_raise(f) : KEEL_OK;
 }
 
@@ -395,3 +370,47 @@ const keel_loss keel_loss_of_whole = {
     .check = check_row,
     .whole = &whole,
 };
+
+/* ---- before the first step of so many rows --------------------------------------------------- */
+
+static bool has_gradient(const keel_trace *t, keel_scalar loss)
+{
+    for (int k = 0; t->backward && k < t->n_gradients; k++)
+        for (int i = 0; i < t->gradients[k].n_term; i++)
+            if (t->gradients[k].term[i].scalar == loss) return true;
+    return false;
+}
+
+/* The workers are the same in each step of a function. */
+static keel_status meet_workers(keel_whole *w, int workers)
+{
+    enum { SPINS = 4000 }; /* polls, about 50 us, as those of a team (device/team.c) */
+    if (w->crew) return KEEL_OK;
+    const int spins = workers <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
+    w->workers = workers < KEEL_PARTS_MOST ? workers : KEEL_PARTS_MOST;
+    return keel_crew_create(&w->crew, w->workers, spins);
+}
+
+/* Workers without rows come to no call of the loss. */
+static void help(const void *trace, int node, const double *merged)
+{
+    const keel_trace *t = trace;
+    for (int i = 0; i < t->n_loss; i++) {
+        keel_whole *w = t->loss[i].whole;
+        if (w && w->node == node) share(w, merged + 1 + KEEL_LOSS_TERMS);
+    }
+}
+
+keel_status keel_wholes_prepare(const keel_trace *t, const keel_scored *s, int64_t rows)
+{
+    for (int i = 0; i < t->n_loss; i++) {
+        keel_whole *w = t->loss[i].whole;
+        if (!w) continue;
+        KEEL_TRY(meet_workers(w, s->program->lanes->n_worker));
+        w->node = s->loss[t->loss[i].scored].node;
+        s->program->help = help;
+        s->program->help_for = t;
+        KEEL_TRY(keel_whole_make(w, rows, has_gradient(t, i)));
+    }
+    return KEEL_OK;
+}

@@ -55,6 +55,7 @@ struct keel_whole {
     int64_t length;          /* numbers of a record */
     keel_lanes lanes;        /* one core */
     int workers;             /* of the step in this process that take part */
+    int node;                /* of the outer program */
     keel_crew *crew;         /* of them; made when they are known */
     union {
         float f32;
@@ -82,10 +83,10 @@ void keel_whole_destroy(keel_whole *w);
 keel_status keel_whole_make(keel_whole *w, int64_t rows, bool backward);
 void keel_whole_made_free(keel_whole_made *m, int n_input);
 
-/* Those of a trace: before a step of so many rows by so many workers is possible; before each step,
+/* Those of a trace: before a step of so many rows of a program is possible; before each step,
  * by the calling thread (KEEL_EDATA: a whole number that the step rounds); the bytes of the host
  * that they take; and a number that says what they compute. */
-keel_status keel_wholes_prepare(const keel_trace *t, int64_t rows, int workers);
+keel_status keel_wholes_prepare(const keel_trace *t, const keel_scored *s, int64_t rows);
 keel_status keel_wholes_begin(const keel_trace *t, const keel_batch *b);
 int64_t keel_wholes_bytes(const keel_trace *t);
 uint64_t keel_wholes_contents(const keel_trace *t);
