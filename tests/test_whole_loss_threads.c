@@ -129,7 +129,20 @@ static keel_status chained(void *unused, keel_trace *t)
     return give_back(t, times(t, mean(t, op(t, "ops.Square", NULL, twice)), 1000));
 }
 
-/* The same of few rows, each of which is there many times: some devices have none. */
+/* Each row beside those of both sides, as in SimCLR. */
+static keel_status beside(void *unused, keel_trace *t)
+{
+    (void)unused;
+    const keel_traced a = input(t, "a");
+    const keel_traced own = both(t, "ops.Matmul", a, turn(t, a));
+    keel_traced z = -1;
+    keel_trace_call(t, "ops.Concatenate", KEEL_ARGS(KEEL_ARG_INT("axis", 2)), NULL,
+                    (keel_traced[]){ products(t), op(t, "ops.Negative", NULL, own) }, 2, &z);
+    z = op(t, "ops.Cumsum", KEEL_ARGS(KEEL_ARG_INT("axis", 2)), op(t, "ops.Softmax", NULL, z));
+    return give_back(t, mean(t, op(t, "ops.Square", NULL, z)));
+}
+
+/* Few rows, each of which is there many times: some devices have none. */
 static keel_status of_few(void *unused, keel_trace *t)
 {
     (void)unused;
@@ -322,6 +335,7 @@ static const struct {
     { "heads", heads, 199, 1e-5 },
     { "chained", chained, 203, 1e-5 },
     { "of few rows", of_few, 3, 1e-4 },
+    { "beside", beside, 203, 1e-5 },
 };
 enum { CASES = sizeof cases / sizeof *cases };
 

@@ -23,6 +23,7 @@ const keel_op keel_op_argmax = {
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .goes = keel_goes_axis,
     .backward_reads = 0,
     .cases = (const keel_case[]){ { "10", NULL, NULL },
                                   { "4,3,5", NULL, "axis 1" },

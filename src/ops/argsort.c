@@ -1,6 +1,7 @@
 /* Where the numbers along an axis are, from the smallest to the largest. No gradient flows. Keras:
  * ops.argsort. */
 #ifndef REAL
+#include "ops/goes.h"
 #include "ops/order.h"
 #include "ops/places.h"
 
@@ -21,6 +22,7 @@ const keel_op keel_op_argsort = {
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .goes = keel_goes_axis,
     .backward_reads = 0,
     .cases = (const keel_case[]){ { "10", NULL, NULL },
                                   { "4,3,5", NULL, "axis 1" },

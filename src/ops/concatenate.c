@@ -46,6 +46,7 @@ const keel_op keel_op_concatenate = {
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .goes = keel_goes_axis,
     .derive = derive,
     .cases = (const keel_case[]){ { "4,5,3|4,5,1", NULL, NULL },
                                   { "2,3|1,3|4,3", NULL, "axis 0" },

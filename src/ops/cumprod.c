@@ -20,6 +20,7 @@ const keel_op keel_op_cumprod = {
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .goes = keel_goes_axis,
     .backward_reads = KEEL_READS_IN,
     .cases = (const keel_case[]){ { "10", NULL, NULL },
                                   { "4,3,5", NULL, "axis 1" },

@@ -13,6 +13,7 @@ const keel_op keel_op_cumsum = {
     .infer = keel_axis_infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .goes = keel_goes_axis,
     .backward_reads = 0,
     .cases = (const keel_case[]){ { "10", NULL, NULL },
                                   { "4,3,5", NULL, "axis 1" },

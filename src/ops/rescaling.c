@@ -4,6 +4,7 @@
 #include "ops/args.h"
 #include "ops/cases.h"
 #include "ops/derive.h"
+#include "ops/goes.h"
 #include "ops/infer.h"
 
 #define REAL_FILE "ops/rescaling.c"
@@ -50,6 +51,7 @@ const keel_op keel_op_rescaling = {
     .forward_bytes = forward_bytes,
     .backward = REALS(backward),
     .derive = derive,
+    .goes = keel_goes_like,
     .inplace = true,
     .by_pixels = by_pixels,
     .cases = (const keel_case[]){ { "4,5,3", NULL, "scale 0.00392156862745098 offset -0.5" },

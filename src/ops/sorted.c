@@ -1,5 +1,6 @@
 /* The numbers along an axis from the smallest to the largest; NaN comes last. Keras: ops.sort. */
 #ifndef REAL
+#include "ops/goes.h"
 #include "ops/order.h"
 
 #define REAL_FILE "ops/sorted.c"
@@ -11,6 +12,7 @@ const keel_op keel_op_sorted = {
     .infer = keel_order_infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .goes = keel_goes_axis,
     .backward_reads = KEEL_READS_IN,
     .cases = (const keel_case[]){ { "10", NULL, NULL },
                                   { "4,3,5", NULL, "axis 1" },
