@@ -10,6 +10,7 @@
 #include "graph/bind.h"
 #include "graph/choose.h"
 #include "ops/reads.h"
+#include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -42,8 +43,6 @@ typedef enum how {
 typedef struct form {
     keel_node node; /* of no outputs: the form is not there */
     keel_spec *in;
-    const keel_kernel *kernel;
-    void *plan;
     keel_run run;
     int64_t scratch;
 } form;
@@ -224,8 +223,7 @@ static keel_status make_form(const keel_parts *x, const work *w, int64_t places,
                       .rows = 1,
                       .in_adds = w->call->pass == KEEL_BACKWARD && w->call->call.in_adds[0] };
     KEEL_TRY(keel_choose_kernel(&x->p->options, &c));
-    f->kernel = c.kernel;
-    f->plan = c.plan;
+    assert(!c.plan); /* threads would share it */
     f->run = c.kernel ? c.run : keel_reference_of(n->op, c.pass, n->real == KEEL_FLOAT64);
     f->scratch = c.kernel ? c.scratch : f->node.scratch;
     return KEEL_OK;
@@ -233,7 +231,6 @@ static keel_status make_form(const keel_parts *x, const work *w, int64_t places,
 
 static void free_form(form *f)
 {
-    if (f->kernel && f->kernel->release) f->kernel->release(f->plan);
     keel_node_clear(&f->node);
     keel_free(f->in);
 }
@@ -302,7 +299,7 @@ static keel_status make_parts(keel_parts *x, work *w, int64_t all, int64_t size,
         keel_call *c = &w->part[i];
         *c = *of;
         c->node = &w->form[small].node;
-        c->plan = w->form[small].plan;
+        c->plan = NULL;
         point(x, w, c, w->pointers + (size_t)i * pointers, by_places ? i * size : 0);
         if (w->by != BY_PLACES && count > 1)
             c->columns = (keel_columns){ i * size, i == count - 1 ? last : size };

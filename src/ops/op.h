@@ -267,7 +267,7 @@ struct keel_op {
      * parts by several workers: each is a call of a node of some of its places. Backward goes
      * likewise: the gradient of an input that goes along is made of its own places of the output's
      * gradient, and of inputs that are whole. For nodes without weights, records and random
-     * numbers. NULL: it does not. ops/goes.h has what ops share. */
+     * numbers, whose kernels make no plan. NULL: it does not. ops/goes.h has what ops share. */
     keel_going (*goes)(const keel_node *n, int k);
     /* Of values of the node's real type, a call may make some columns alone: in backward of the
      * gradient of a second input; of an only input that is whole, those that are places of out. */
