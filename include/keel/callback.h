@@ -54,13 +54,16 @@ typedef struct keel_moment {
      * and the history know of it. A name that was not given there is refused later. */
     keel_logs *logs;
     const keel_tensor *outputs; /* of a step of predict, in its batch_end: one for each output that
-                                   is asked for; else NULL */
+                                   is asked for; see sees_rows for other runs; else NULL */
     int output_count;
     struct keel_watch *watch; /* Keel's own */
     double
         wait_share; /* of the last 25 to 50 steps of a fit: part of the time, waiting for input */
     const char
         *late; /* the stage of the input that most of it was for; "": none; NULL: not a fit */
+    /* [output_count] with `outputs`, where a callback sees rows; else NULL. The data of one is NULL
+     * if the output has no target, or its rows have no weights. */
+    const keel_tensor *targets, *weights;
 } keel_moment;
 
 /* KEEL_OK: continue. KEEL_END: stop, as Keras's stop_training: the epoch ends after this step (at
@@ -94,6 +97,12 @@ typedef struct keel_callback {
     keel_status (*save_state)(void *context, char **json);
     keel_status (*load_state)(void *context, const char *json);
     keel_status (*state_tensor)(void *context, int i, keel_callback_tensor *out);
+    /* In each train_batch_end and test_batch_end the moment has `outputs`, `targets` and `weights`
+     * of the rows of this step, those of all processes in their order: outputs as the step has
+     * computed them, in training with what layers do only there. They are copies, which last until
+     * the callback returns. Losses and metrics get the same rows, but for masks. A fit then takes
+     * no micro_batch (KEEL_EUNSUP). */
+    bool sees_rows;
 } keel_callback;
 
 #define KEEL_CALLBACK .size = sizeof(keel_callback)

@@ -168,6 +168,8 @@ Moment = struct(
     ("watch", c_void_p),
     ("wait_share", c_double),
     ("late", c_char_p),
+    ("targets", POINTER(Tensor)),
+    ("weights", POINTER(Tensor)),
 )
 On = ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(Moment))
 HOOKS = tuple(
@@ -187,6 +189,7 @@ Callback = struct(
     ("save_state", c_void_p),
     ("load_state", c_void_p),
     ("state_tensor", c_void_p),
+    ("sees_rows", c_bool),
 )
 Rate = ctypes.CFUNCTYPE(c_double, c_void_p, c_int64)
 Line = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
@@ -496,6 +499,7 @@ FUNCTIONS = {  # name: (result, arguments); a result of None is nothing
     "launched_close": (None, c_void_p, c_bool),
     "callback_parse": (c_int, OUT, c_char_p),
     "callback_destroy": (None, c_void_p),
+    "logs_set": (c_int, POINTER(Logs), c_char_p, c_double),
     "fit": (c_int, c_void_p, c_void_p, c_void_p, POINTER(FitOptions), POINTER(History)),
     "history_free": (None, POINTER(History)),
     "evaluate": (c_int, c_void_p, c_void_p, c_void_p, POINTER(FitOptions), POINTER(Logs)),

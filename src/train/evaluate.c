@@ -57,6 +57,7 @@ static keel_status begin(inference *l, keel_model *m, keel_strategy *s, const ke
                                      .without_kernels = l->o.without_kernels,
                                      .unfused = l->o.unfused,
                                      .takes = true,
+                                     .shows = l->run.shown.n > 0,
                                      .programs = (int)l->o.programs };
     KEEL_TRY(keel_trainer_create(&l->trainer, m, s, &none, &test, &t));
     l->trainer->test_seed = l->o.seed;

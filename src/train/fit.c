@@ -183,6 +183,7 @@ static keel_status train_epoch(keel_fitting *f)
             keel_feed_retry(f->feed, &b);
             return end_at_nan(f, s);
         }
+        const keel_status shown = keel_shown_take(&f->run.shown, f->trainer, true, &b);
         keel_feed_release(f->feed, &b);
         const double now = keel_seconds();
         h->step_seconds += now - before;
@@ -196,10 +197,11 @@ static keel_status train_epoch(keel_fitting *f)
         at->wait_share = f->input.share;
         at->late = f->input.late;
         stands(f, at->epoch, at->step, at->rows); /* also if a callback fails now */
+        if (shown < 0) return shown;
         if (keel_watch_hears(&f->run, KEEL_ON_train_batch_end)) {
             keel_scored_names(&f->trainer->train, &f->run.logs);
             keel_tally_logs(&f->trainer->train, &f->trained, &f->run.logs);
-            KEEL_TRY(keel_watch_tell(&f->run, KEEL_ON_train_batch_end));
+            KEEL_TRY(keel_watch_tell_rows(&f->run, KEEL_ON_train_batch_end));
             stands(f, at->epoch, at->step, at->rows); /* with what they have set */
         }
         if (f->run.stop && !f->strategy->comm) {
@@ -415,6 +417,7 @@ static keel_status prepare(keel_fitting *f)
                                      .float32 = f->o.float32,
                                      .without_kernels = f->o.without_kernels,
                                      .unfused = f->o.unfused,
+                                     .shows = f->run.shown.n > 0,
                                      .programs = (int)f->o.programs };
     KEEL_TRY(keel_session_work(&train, f->feed, &f->pairing, f->o.initial_epoch));
     if (f->o.validation)

@@ -200,7 +200,8 @@ static keel_status test_step(keel_watch *r, keel_trainer *t, const keel_batch *b
     KEEL_TRY(keel_watch_tell(r, KEEL_ON_test_batch_begin));
     if (keel_live_take(&r->live)) keel_test_begin(t);
     KEEL_TRY(keel_trainer_meet(t, false, b));
-    return keel_test_step(t, b, tally);
+    const keel_status s = keel_test_step(t, b, tally);
+    return s == KEEL_OK ? keel_shown_take(&r->shown, t, false, b) : s;
 }
 
 static void tell_logs(keel_watch *r, const keel_trainer *t, const keel_tally *tally)
@@ -252,7 +253,7 @@ keel_status keel_session_test(keel_watch *r, keel_trainer *t, keel_feed *f, keel
         at->waited = keel_feed_wait_seconds(f) - waited;
         if (!keel_watch_hears(r, KEEL_ON_test_batch_end)) continue;
         tell_logs(r, t, tally);
-        KEEL_TRY(keel_watch_tell(r, KEEL_ON_test_batch_end));
+        KEEL_TRY(keel_watch_tell_rows(r, KEEL_ON_test_batch_end));
     }
     KEEL_TRY(keel_session_end_pass(r, t, s));
     tell_logs(r, t, tally);

@@ -95,9 +95,9 @@ static keel_status begin(keel_trainer *t, keel_scored *s, const keel_batch *b, u
 /* ---- once they have ended -----------------------------------------------------------------------
  */
 
-/* The rows of output k of a finished step, one after another. */
-static void copy_output(const keel_trainer *t, const keel_program *p, int k, void *out)
+void keel_trainer_output(const keel_trainer *t, const keel_scored *s, int k, void *out)
 {
+    const keel_program *p = s->program;
     const int64_t bytes = p->value[p->output[k]].row_bytes;
     for (int i = 0; i < t->bound->n_busy; i++) {
         const keel_piece *piece = &t->bound->piece[i];
@@ -123,7 +123,7 @@ static void keep_states(const keel_trainer *t, const keel_scored *s)
         if (p->across)
             keel_across_carried(p, t->bound, i, to);
         else
-            copy_output(t, p, first + i, to);
+            keel_trainer_output(t, s, first + i, to);
     }
 }
 
@@ -268,7 +268,7 @@ keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const 
     if (s != KEEL_OK) return s;
     for (int k = 0; k < t->model->n_output; k++) {
         if (!out[k]) continue;
-        copy_output(t, p, k, out[k]);
+        keel_trainer_output(t, &t->test, k, out[k]);
         if (!all) continue;
         KEEL_TRY(
             keel_together_rows(t->strategy, b->rows, out[k], p->value[p->output[k]].row_bytes));

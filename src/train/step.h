@@ -10,6 +10,10 @@
  * not finite; the text names step, device and row, or weight. */
 keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed, keel_tally *tally);
 
+/* After a step of such a program whose outputs can be read: the rows of output k that this process
+ * has, in their places. */
+void keel_trainer_output(const keel_trainer *t, const keel_scored *s, int k, void *out);
+
 /* Before a step: the batch that comes after it, whose rows go to devices meanwhile, if the feed has
  * it already. Without devices, nothing. */
 void keel_trainer_look_ahead(keel_trainer *t, keel_feed *f);

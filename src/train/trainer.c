@@ -94,8 +94,8 @@ static keel_status compile(keel_trainer *t, keel_scored *s, const keel_pairing *
     if (!outputs) return KEEL_ENOMEM;
     keel_status st = keel_scored_emit(s, m, pairing, rows, training, !t->unfused, &g, outputs);
     if (st < 0) goto out;
-    /* Training does not return predictions, so their memory is free after the metrics. */
-    int n_output = pairing->scored ? 0 : m->n_output;
+    /* Training mostly does not return predictions: their memory is free after the metrics. */
+    int n_output = pairing->scored && !t->shows ? 0 : m->n_output;
     if ((st = add_states(t, s, g, &outputs, &n_output)) < 0) goto out;
     if (!t->store) {
         if ((st = keel_trainer_lay_out(t, g, &m, 1)) < 0) goto out;
@@ -319,6 +319,12 @@ keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy
     t->strategy = strategy;
     t->unfused = options->unfused;
     t->takes = options->takes;
+    t->shows = options->shows;
+    if (t->shows && train->pairing && strategy->micro_batch) {
+        s = keel_fail(KEEL_EUNSUP, "a callback sees the rows of whole steps, so micro_batch cannot "
+                                   "take a few at a time");
+        goto out;
+    }
     t->options =
         (keel_program_options){ .real = m->dtype,
                                 .reference_only = options->reference_kernels,
@@ -329,7 +335,7 @@ keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy
                                 .compress = strategy->compress,
                                 .shard_optimizer = strategy->shard_optimizer && train->pairing,
                                 .recompute = strategy->recompute,
-                                .micro_batch = strategy->micro_batch,
+                                .micro_batch = t->shows ? -1 : strategy->micro_batch,
                                 .dry = options->dry };
     if ((s = keel_arenas_create(&t->arenas, strategy->lanes.device, strategy->lanes.n_worker)) < 0)
         goto out;

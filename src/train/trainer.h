@@ -61,6 +61,7 @@ typedef struct keel_trainer {
     bool asks;               /* a mover is asked whether it moves */
     bool constrained;        /* one of those is changed again once all have moved */
     bool unfused;
+    bool shows;             /* outputs can be read after a step, as in the options */
     keel_spectral spectral; /* of the training programs, which all name the same weights */
     keel_orthogonal orthogonal;
 
@@ -100,6 +101,7 @@ typedef struct keel_trainer_options {
     keel_float32 float32;
     bool dry;     /* do not allocate activations and gradients: for the plan */
     bool takes;   /* the model's weights, which it has back when it is not live any more */
+    bool shows;   /* outputs can be read after steps that are scored, too */
     int programs; /* limit for training and inference each; 0: the default */
 } keel_trainer_options;
 

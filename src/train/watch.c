@@ -79,6 +79,7 @@ keel_status keel_watch_begin(keel_watch *r, keel_model *m, const keel_fit_option
             r->callback[r->n] = (keel_callback){ KEEL_CALLBACK, .name = given->name };
         for (int e = 0; e < KEEL_OCCASION_COUNT; e++)
             if (function_of(&r->callback[r->n], e)) r->heard |= 1U << e;
+        if (r->callback[r->n].sees_rows) r->shown.n = m->n_output;
     }
     r->at.watch = r;
     r->at.logs = &r->logs;
@@ -111,6 +112,7 @@ void keel_watch_end(keel_watch *r)
     keel_free(r->callback);
     for (int i = 0; i < KEEL_SCORES_MAX; i++) keel_free(r->val_name[i]);
     keel_text_free(&r->notes);
+    keel_shown_free(&r->shown);
     *r = (keel_watch){ 0 };
 }
 
@@ -203,6 +205,21 @@ keel_status keel_watch_tell(keel_watch *r, keel_occasion e)
     }
     if (e == KEEL_ON_train_begin) r->known = r->logs;
     return KEEL_OK;
+}
+
+keel_status keel_watch_tell_rows(keel_watch *r, keel_occasion e)
+{
+    const keel_shown *x = &r->shown;
+    if (x->n) {
+        r->at.outputs = x->of[KEEL_SHOWN_OUTPUT];
+        r->at.targets = x->of[KEEL_SHOWN_TARGET];
+        r->at.weights = x->of[KEEL_SHOWN_WEIGHT];
+        r->at.output_count = x->n;
+    }
+    const keel_status s = keel_watch_tell(r, e);
+    r->at.outputs = r->at.targets = r->at.weights = NULL;
+    r->at.output_count = 0;
+    return s;
 }
 
 void keel_watch_failed(keel_watch *r)

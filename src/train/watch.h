@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "train/gate.h"
 #include "train/live.h"
+#include "train/shown.h"
 
 /* One line per function of keel_callback. */
 #define KEEL_OCCASIONS(X)                                                                          \
@@ -49,6 +50,7 @@ typedef struct keel_watch {
     /* Whether model and optimizer have exchanged the weights and their averages; NULL: never. */
     const bool *averaged;
     keel_text notes; /* what callbacks said, for the history's note */
+    keel_shown shown;
 } keel_watch;
 
 /* Copy the list. rank: of this process; only process 0 writes files and shows lines. On failure
@@ -77,6 +79,9 @@ keel_status keel_watch_tell(keel_watch *r, keel_occasion e);
 
 /* The run has failed: callbacks take out of the live model what they have put there for a time. */
 void keel_watch_failed(keel_watch *r);
+
+/* Call every callback for the end of a batch, with its rows, if there is one that sees them. */
+keel_status keel_watch_tell_rows(keel_watch *r, keel_occasion e);
 
 static inline bool keel_watch_hears(const keel_watch *r, keel_occasion e)
 {
