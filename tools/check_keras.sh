@@ -77,6 +77,7 @@ against 'classes of the caller' tests/interop/python_classes.py
 against 'calls of the caller' tests/interop/python_calls.py
 against 'weights of the caller' tests/interop/python_weights.py
 against 'losses of the caller' tests/interop/python_losses.py
+against 'metrics that Keras computes' tests/interop/python_metrics.py
 against 'steps of the caller' tests/interop/python_steps.py
 against 'rows that are compared' tests/interop/python_whole.py
 against 'several processes' tests/interop/python_processes.py

@@ -165,10 +165,16 @@ def own_for(callback):
     return callback
 
 
+def hears_batches(callback):
+    """Whether it is told the logs of each step."""
+    ends = "on_train_batch_end", "on_test_batch_end"
+    return isinstance(callback, str) or any(hook_of(callback, hook) for hook in ends)
+
+
 class Run:
     """The callbacks of one fit, evaluate or predict, and what becomes of an exception in them."""
 
-    def __init__(self, callbacks, shown, twin, progress, say, writes=True):
+    def __init__(self, callbacks, shown, twin, progress, say, writes=True, metrics=None):
         self.shown, self.twin, self.say = shown, twin, say  # the model that callbacks see
         self.raised, self.interrupted = None, False
         self.added = {}  # epoch: what Python callbacks have added to its logs
@@ -189,6 +195,9 @@ class Run:
             self.close()
             raise
         self.list.append(Watch(self, progress))
+        if metrics:  # they come first: all others see what they add to logs
+            metrics.open(self, bool(progress and progress.live) or any(map(hears_batches, callbacks)))
+            self.list.insert(0, metrics)
         pointers = [x if isinstance(x, int) else ctypes.addressof(x.c) for x in self.list]
         self.array = (ctypes.c_void_p * (len(pointers) + 1))(*pointers)
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from . import _callbacks, _rows
 from . import _library as c
+from ._keras_metrics import KerasMetrics
 from ._library import lib, whole
 from ._loop import evaluate_by_steps, fit_by_steps, has_own, has_own_step, has_own_test
 from ._model import Model, open_strategy
@@ -43,7 +44,7 @@ class Job:
 
     def __init__(self, together, model, trains, machine, options, given):
         self.together, self.machine = together, machine
-        self.twin = self.run = None
+        self.twin = self.run = self.metrics = None
         self.strategy, self.data, self.said = ctypes.c_void_p(), [], set()
         self.options = c.FitOptions(ctypes.sizeof(c.FitOptions))
         self.line = c.Line(lambda _, line: self.say(line.decode(errors="replace")))
@@ -65,9 +66,22 @@ class Job:
             raise TypeError(f"{type(model).__name__} is neither a Keras model nor a keel.Model")
         self.twin = Twin(model, trains, given, self.say, self.together)
         self.model = self.twin.model
-        left_out = lib.keel_model_metrics_left_out(self.model.handle)
-        if left_out:
-            self.say(f"Keel leaves out metrics that it does not have: {left_out.decode()}")
+
+    def open_metrics(self, rows, micro_batch=0):
+        """Metrics that libkeel leaves out are computed by Keras, of the rows of each step."""
+        left_out = lib.keel_model_metrics_left_out(self.model.handle) if self.twin else None
+        if not left_out:
+            return
+        try:
+            if micro_batch:
+                raise c.Unsupported(
+                    "Keras would compute them of whole steps, which micro_batch does not keep"
+                )
+            self.metrics = KerasMetrics(self.twin, rows, self.say)
+        except c.Unsupported as why:
+            for line in self.twin.left_out:
+                self.say(line)
+            self.say(f"Keel leaves out metrics that it does not have, {left_out.decode()}: {why}")
 
     def open_rows(self, x, y=None, weight=None):
         if isinstance(x, Dataset):
@@ -92,8 +106,8 @@ class Job:
             callbacks = [callbacks]
         live = verbose in ("auto", 1) and sys.stdout.isatty()
         progress = _callbacks.Progress(live, what) if verbose and self.together.first else None
-        writes = self.together.first
-        self.run = _callbacks.Run(callbacks or [], self.shown, self.twin, progress, self.say, writes)
+        more = self.together.first, self.metrics
+        self.run = _callbacks.Run(callbacks or [], self.shown, self.twin, progress, self.say, *more)
         self.options.callbacks = self.run.array
         self.shown.stop_training = False
         for x in self.run.python:
@@ -228,6 +242,7 @@ def fit(run, model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", c
             weights = by_class(class_weight)
             job.options.class_weight = (ctypes.c_double * len(weights))(*weights)
             job.options.class_weight_count = len(weights)
+        job.open_metrics(data, micro_batch)
         params = {"epochs": epochs, "steps": steps_per_epoch or steps_of(data, x, job.options.batch_size)}
         job.open_callbacks(callbacks, verbose, None, params)
         if job.twin and job.run.python:
@@ -259,6 +274,8 @@ def inference(
             job.options.seed = drawn_seed(run)
         data = job.open_rows(x, y, weight)
         job.default(x, False)
+        if what == "evaluate":
+            job.open_metrics(data)
         job.open_callbacks(callbacks, verbose, what, {"steps": steps})
         return job, data
     except BaseException:
@@ -303,7 +320,8 @@ def evaluate(run, model, x=None, y=None, batch_size=None, verbose="auto", sample
         values = c.dict_of(logs)
         if return_dict:
             return values
-        return next(iter(values.values())) if len(values) == 1 else list(values.values())
+        values = job.metrics.listed(values) if job.metrics else list(values.values())
+        return values[0] if len(values) == 1 else values
 
 
 @in_processes

@@ -6,6 +6,7 @@ that gives one number for a batch is understood if that is a mean over all rows.
 
 import contextlib
 import ctypes
+import re
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from ._totals import CLASS as TOTALS
 from ._totals import Totals
 
 CLASS = "KeelValues"
+METRICS = "metrics", "weighted_metrics"  # of compile()
 
 
 class OfAllRows(c.Unsupported):
@@ -40,6 +42,17 @@ def function_of(leaf):
         return function if function is not None and is_callers(function) else None
     plain = callable(leaf) and not isinstance(leaf, type) and not hasattr(leaf, "get_config")
     return leaf if plain and is_callers(leaf) else None
+
+
+def unknown(name):
+    """In place of a metric in a file: one that libkeel leaves out, whatever its name is."""
+    return {"module": "caller", "class_name": name, "config": {}, "registered_name": f"caller>{name}"}
+
+
+def snake(name):
+    """The name of a function in Keras's logs."""
+    name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", re.sub(r"\W+", "", name))
+    return re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()
 
 
 def fields_of(x):
@@ -65,10 +78,11 @@ def target_shapes(names, fields, y):
 
 
 @contextlib.contextmanager
-def programs(keras, model, form, given, say):
+def programs(keras, model, form, given, say, left_out):
     """While `form`, which stands for `model`, is saved, programs are in place of functions. For predictions it is
-    saved as if it was not compiled: given[2] is None."""
-    scores = Scores(keras, model, form, given, say)
+    saved as if it was not compiled: given[2] is None. To the list left_out goes why metrics are no programs.
+    """
+    scores = Scores(keras, model, form, given, say, left_out)
     if not scores.is_needed() or given[0] is None:
         yield
         return
@@ -84,16 +98,28 @@ class Scores:
     """What of a compiled model is code of the caller. given: x and y of the run, and whether its rows have
     weights, or None."""
 
-    def __init__(self, keras, model, form, given, say):
-        self.keras, self.model, self.say = keras, form, say
+    def __init__(self, keras, model, form, given, say, left_out):
+        self.keras, self.model, self.say, self.left_out = keras, form, say, left_out
         self.names = list(getattr(getattr(form, "_functional", form), "output_names", ()))
         self.given, self.weighted = given, None
         self.config = dict(model._compile_config.config) if getattr(model, "_compile_config", None) else {}
         self.targets = None
 
     def is_needed(self):
-        leaves = [self.config.get(k) for k in ("loss", "metrics", "weighted_metrics")]
-        return any(self.has_function(leaf) for value in leaves for leaf in flat(value))
+        leaves = [leaf for k in ("loss", *METRICS) for leaf in flat(self.config.get(k))]
+        own = any(map(self.is_own_metric, leaves)) and not self.is_nested()
+        return own or any(map(self.has_function, leaves))
+
+    def is_own_metric(self, leaf):
+        return isinstance(leaf, self.keras.metrics.Metric) and is_callers(type(leaf))
+
+    def is_nested(self):
+        """Whether outputs are in a structure of several levels."""
+        outputs = getattr(getattr(self.model, "_functional", self.model), "_outputs_struct", None)
+        if isinstance(outputs, dict):
+            outputs = outputs.values()
+        several = outputs if hasattr(outputs, "__iter__") and not hasattr(outputs, "shape") else ()
+        return any(map(self.keras.tree.is_nested, several))
 
     def has_function(self, leaf):
         own_loss = isinstance(leaf, self.keras.losses.Loss) and is_callers(type(leaf))
@@ -106,14 +132,10 @@ class Scores:
         fields = fields_of(x)
         self.weighted = weighted or weight is not None or any(role == c.WEIGHT for _, role, *_ in fields)
         self.targets = target_shapes(self.names, fields, y)
-        outputs = getattr(getattr(self.model, "_functional", self.model), "_outputs_struct", None)
-        if isinstance(outputs, (list, tuple, dict)):
-            outputs = outputs.values() if isinstance(outputs, dict) else outputs
-            if any(self.keras.tree.is_nested(v) for v in outputs):
-                raise c.Unsupported(
-                    "losses or metrics that are Python functions, of outputs in several levels"
-                )
-        config = dict(self.model.get_compile_config())
+        if self.is_nested():
+            raise c.Unsupported("losses or metrics that are Python functions, of outputs in several levels")
+        others = {k: v for k, v in self.model._compile_config.config.items() if k not in ("loss", *METRICS)}
+        config = {k: self.written(v) for k, v in others.items()}
         config["loss"] = self.by_output(self.config.get("loss"), self.loss)
         config["metrics"] = self.by_output(self.config.get("metrics"), self.metric)
         config["weighted_metrics"] = self.by_output(self.config.get("weighted_metrics"), self.weighted_metric)
@@ -166,18 +188,20 @@ class Scores:
         return self.metric(leaf, output, True)
 
     def metric(self, leaf, output, weighs=False):
+        if self.is_own_metric(leaf) or isinstance(leaf, self.keras.losses.Loss) and is_callers(type(leaf)):
+            return unknown(type(leaf).__name__)
         if not self.has_function(leaf) or isinstance(leaf, self.keras.losses.Loss):
             return self.written(leaf)
         metric = leaf if isinstance(leaf, self.keras.metrics.Metric) else None
         function = function_of(leaf)
-        name = metric.name if metric else getattr(function, "__name__", type(function).__name__)
+        name = metric.name if metric else snake(getattr(function, "__name__", type(function).__name__))
         options = getattr(metric, "_fn_kwargs", None) or {}
         call = lambda y_true, y_pred: function(y_true, y_pred, **options)
         try:
             found = self.program(name, call, output, True, weighs)
         except c.Unsupported as error:  # libkeel will leave it out
-            self.say(str(error))
-            return self.written(leaf)
+            self.left_out.append(str(error))
+            return unknown(name)
         return {"class_name": found.pop("class"), "config": {"name": name, **found}}
 
     # ---- the program -----------------------------------------------------------------------------

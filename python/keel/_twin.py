@@ -28,6 +28,7 @@ class Twin:
 
     def __init__(self, keras, trains, given, say, together):
         self.keras, self.trains, self.model = keras, trains, None
+        self.left_out = []  # why metrics that are functions are no programs
         self.form, self.optimizer = keras, None  # what is written and read: `keras`, or a graph of it
         self.old = False  # a step has been made since `keras` was as `model` is
         self.known = self.state = self.rate = None  # what `keras` had before a callback
@@ -65,7 +66,7 @@ class Twin:
         try:
             path = os.path.join(self.folder, "model.keras")
             library = sys.modules["keras"]
-            with whole_losses(keras), programs(library, keras, self.form, given, say):
+            with whole_losses(keras), programs(library, keras, self.form, given, say, self.left_out):
                 with plain_initializers(library, self.form):
                     self.form.save(path)
             self.model = loaded(path, trains, path, f"model '{keras.name}'")

@@ -196,12 +196,14 @@ def functions_that_are_no_program_are_refused():
     m.compile("sgd", squares)
     close(keel.predict(m, rows(), verbose=0), m.predict(rows(), verbose=0), "predictions")
     keel.fit(m, iter([(rows(), rows(1, 2))]), verbose=0)  # whose shapes are known from its first batch alone
+    metrics = [largest, Counts(name="counts"), lambda y, p: ops.sqrt(ops.mean(p**2))]
+    assert set(fitted("mse", metrics).history) == {"loss", "largest", "counts", "lambda"}
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        logs = fitted("mse", [largest, Counts(name="counts"), lambda y, p: ops.sqrt(ops.mean(p**2))]).history
+        logs = fitted("mse", metrics, micro_batch=2).history
         batch = fitted("mse", [of_the_batch]).history
     assert set(logs) == {"loss", "largest"} and set(batch) == {"loss", "of_the_batch"}, (logs, batch)
-    for part in "Counts", "Sqrt", "over batches in Keras":
+    for part in "Counts", "Sqrt", "which micro_batch does not keep", "over batches in Keras":
         assert any(
             part in str(w.message) for w in said
         ), f"'{part}' is not in {[str(w.message) for w in said]}"
