@@ -52,9 +52,10 @@ class KerasMetrics:
         self.form = getattr(twin.form, "_functional", None) or twin.form
         names = list(self.form.output_names)
         self.kinds = [spec and spec[1] for spec in target_shapes(names, fields_of(rows), None)]
-        if self.all is None or None in self.kinds:
-            raise c.Unsupported("an output has no targets")
-        twin.build_metrics(rows)
+        if self.all is not None and None not in self.kinds:
+            twin.build_metrics(rows)
+        if self.all is None or not self.all.built:
+            raise c.Unsupported("Keras could compute them if it was known what targets each output has")
         self.order = self.all._resolved_output_names
         self.chosen, self.trained, self.names, self.per_batch = None, None, {}, False
         self.c = c.Callback(ctypes.sizeof(c.Callback), b"metrics by Keras")
@@ -110,8 +111,12 @@ class KerasMetrics:
         if self.chosen is None:
             self.choose(c.dict_of(at.logs.contents))
         shown = {}
-        for x in self.chosen:
+        for x in list(self.chosen):
             k = self.place(x.output)
+            if not at.targets[k].data:
+                self.say(f"Keel leaves out metric '{x.name}': the rows have no target for its output")
+                self.chosen.remove(x)
+                continue
             y_true, y_pred, weight = shown[k] = shown.get(k) or self.tensors(at, k)
             x.metric.update_state(y_true, y_pred, sample_weight=weight if x.weighted else None)
         if self.per_batch:

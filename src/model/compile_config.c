@@ -325,7 +325,10 @@ static keel_status add_metric(const keel_model *m, const json_t *v, int output, 
     if (!waits_for_target(json_string_value(v))) s = read_metric(v, &metric.metric);
     const bool known = keel_compiled_name(v) &&
                        keel_metric_find(keel_compiled_name(v)); /* but not with such arguments */
-    if (c->by_file && (s == KEEL_EUNSUP || (s == KEEL_EARG && known))) return leave_out(v, c);
+    if (c->by_file && (s == KEEL_EUNSUP || (s == KEEL_EARG && known))) {
+        c->left_out_of[output] = true;
+        return leave_out(v, c);
+    }
     if (s < 0) return s;
     if ((s = keel_model_read_values(m, &metric.metric, &metric.values)) >= 0)
         s = name_metric(v, &metric);

@@ -125,6 +125,7 @@ typedef struct keel_model_compiled {
 
     bool by_file;   /* read from a file: a metric that Keel does not have is not an error */
     char *left_out; /* metrics of the file that Keel does not have, by name; NULL: none */
+    bool left_out_of[KEEL_OUTPUTS_MAX]; /* which outputs they are of */
 
     /* Variables of the file's optimizer, which moved other weights; 0: none are left out. */
     int64_t state_left_out;

@@ -235,6 +235,19 @@ static void take_target(keel_pairing *p, const keel_model *m, int output, int fi
     p->unwanted &= ~(UINT64_C(1) << field);
 }
 
+/* Of an output that has only metrics which Keel has not, the target is for callbacks that see rows:
+ * they may compute these. */
+static void pair_left_out(keel_pairing *p, const keel_model *m, const keel_dataset *d)
+{
+    for (int k = 0; k < m->n_output && k < KEEL_OUTPUTS_MAX; k++) {
+        if (!m->compiled.left_out_of[k] || p->target[k] >= 0) continue;
+        const int field = find_end(m, d, KEEL_ROLE_TARGET, k);
+        if (field < 0) continue;
+        take_target(p, m, k, field, &field_of(d, field)->shape, field_of(d, field)->dtype);
+        pair_weight(p, m, d, k);
+    }
+}
+
 static keel_status pair_targets(keel_pairing *p, const keel_model *m, const keel_dataset *d)
 {
     int end[KEEL_OUTPUTS_MAX] = { 0 }, field[KEEL_OUTPUTS_MAX];
@@ -245,6 +258,7 @@ static keel_status pair_targets(keel_pairing *p, const keel_model *m, const keel
         take_target(p, m, end[i], field[i], &f->shape, f->dtype);
         pair_weight(p, m, d, end[i]);
     }
+    pair_left_out(p, m, d);
     return KEEL_OK;
 }
 

@@ -165,6 +165,14 @@ def metrics_of_several_outputs():
     assert set(mine) == set(theirs), f"{set(mine)} and {set(theirs)}"
     for name in set(theirs) - {"kind_loss", "size_loss"}:  # Keras weighs them by batches, Keel by rows
         close(mine[name], theirs[name], name)
+
+    def without_a_loss():
+        i = layers.Input((9,))
+        m = keras.Model(i, [layers.Dense(4, "softmax", name="kind")(i), layers.Dense(1, name="size")(i)])
+        m.compile("sgd", [None, "mse"], metrics=[[Of(name="of")], [F1()]])
+        return m
+
+    beside(without_a_loss, lambda: (x[0], [labels(), size]), epochs=2, validation_split=0.3)
     named = lambda: ({"left": x[0], "right": x[1]}, {"kind": labels(), "size": size})
     beside(two(dict), named, epochs=2)
 
