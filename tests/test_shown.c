@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include "base/memory.h"
 #include "must.h"
+#include "standin.h"
 #include "thread_processes.h"
 
 enum { ROWS = 27, TESTED = 11, FEATURES = 3, BATCH = 8, EPOCHS = 2, PROCESSES = 3, LANES = 4 };
@@ -49,7 +50,8 @@ static keel_model *network(void)
 
 /* A run, and what its callback has added up. */
 typedef struct run {
-    keel_process_group group; /* of no processes: it is alone */
+    keel_process_group group;     /* of no processes: it is alone */
+    const keel_device_type *type; /* of stand-ins, which are the lanes; NULL: the processor */
     bool weighs, evaluates;
     int lanes, calls;
     double loss, mae, rows;
@@ -96,10 +98,19 @@ static keel_status ended_batch(void *context, const keel_moment *at)
     return KEEL_OK;
 }
 
+static keel_status open_devices(run *r, keel_device **device, keel_strategy **out)
+{
+    r->group.timeout = PATIENT;
+    if (!r->type) return open_lanes(out, &r->group, r->lanes, 1);
+    for (int i = 0; i < r->lanes; i++) device[i] = standin_open(r->type, i);
+    return keel_strategy_create_devices(out, device, r->lanes);
+}
+
 static void *live(void *context)
 {
     run *r = context;
     keel_strategy *s = NULL;
+    keel_device *device[LANES] = { 0 };
     keel_model *m = network();
     keel_dataset *d = rows_of(ROWS, r->weighs), *tested = rows_of(TESTED, r->weighs);
     const keel_callback sees = { KEEL_CALLBACK,
@@ -116,12 +127,12 @@ static void *live(void *context)
                                  .validation = r->evaluates ? NULL : tested,
                                  .callbacks = KEEL_CALLBACKS(&sees) };
     keel_logs logs;
-    r->group.timeout = PATIENT;
-    r->status = open_lanes(&s, &r->group, r->lanes, 1);
+    r->status = open_devices(r, device, &s);
     if (r->status >= 0)
         r->status = r->evaluates ? keel_evaluate(m, s, d, &o, &logs) : keel_fit(m, s, d, &o, NULL);
     if (r->status < 0) snprintf(r->error, sizeof r->error, "%s", keel_error());
     keel_strategy_destroy(s);
+    for (int i = 0; i < LANES && device[i]; i++) device[i]->type->close(device[i]);
     keel_dataset_destroy(d);
     keel_dataset_destroy(tested);
     keel_model_destroy(m);
@@ -133,9 +144,10 @@ enum { FIT_CALLS = EPOCHS * (4 + 2), EVALUATION_CALLS = 4 };
 static void rows_of_each_step_give_the_loss_and_the_metric_of_the_logs(void **unused)
 {
     (void)unused;
+    const keel_device_type *const type[] = { NULL, &standin_stores, &standin_runs, &standin_sums };
     for (int lanes = 1; lanes <= LANES; lanes++)
-        for (int i = 0; i < 4; i++) {
-            run r = { .lanes = lanes, .weighs = i & 1, .evaluates = i & 2 };
+        for (int i = 0; i < 16; i++) {
+            run r = { .lanes = lanes, .type = type[i / 4], .weighs = i & 1, .evaluates = i & 2 };
             live(&r);
             if (r.status < 0) fail_msg("%d lanes: %s", lanes, r.error);
             assert_int_equal(r.calls, r.evaluates ? EVALUATION_CALLS : FIT_CALLS);
