@@ -62,8 +62,9 @@ typedef struct keel_moment {
     const char
         *late; /* the stage of the input that most of it was for; "": none; NULL: not a fit */
     /* [output_count] with `outputs`, where a callback sees rows; else NULL. The data of one is NULL
-     * if the output has no target, or its rows have no weights. */
-    const keel_tensor *targets, *weights;
+     * if the output has no target, its rows have no weights, or it has no mask. A mask has ones for
+     * what counts, and zeros. */
+    const keel_tensor *targets, *weights, *masks;
 } keel_moment;
 
 /* KEEL_OK: continue. KEEL_END: stop, as Keras's stop_training: the epoch ends after this step (at
@@ -97,11 +98,11 @@ typedef struct keel_callback {
     keel_status (*save_state)(void *context, char **json);
     keel_status (*load_state)(void *context, const char *json);
     keel_status (*state_tensor)(void *context, int i, keel_callback_tensor *out);
-    /* In each train_batch_end and test_batch_end the moment has `outputs`, `targets` and `weights`
-     * of the rows of this step, those of all processes in their order: outputs as the step has
-     * computed them, in training with what layers do only there. They are copies, which last until
-     * the callback returns. Losses and metrics get the same rows, but for masks. A fit then takes
-     * no micro_batch (KEEL_EUNSUP). */
+    /* In each train_batch_end and test_batch_end the moment has `outputs`, `targets`, `weights` and
+     * `masks` of the rows of this step, those of all processes in their order, as losses and
+     * metrics get them: outputs as the step has computed them, in training with what layers do only
+     * there. They are copies, which last until the callback returns. A fit then takes no
+     * micro_batch (KEEL_EUNSUP). */
     bool sees_rows;
 } keel_callback;
 

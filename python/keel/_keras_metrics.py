@@ -9,7 +9,7 @@ import numpy as np
 from . import _library as c
 from . import _rows
 from ._library import lib
-from ._masks import mask_of
+from ._masks import set_mask
 from ._scores import fields_of, is_callers, target_shapes
 
 # name: in logs; output: its number in the order of compile().
@@ -75,17 +75,7 @@ class KerasMetrics:
         lacking = {
             (x.output, x.metric.name) for x in every if x.name not in given or is_callers(type(x.metric))
         }
-        self.chosen = [x for x in every if (x.output, x.metric.name) in lacking and not self.is_masked(x)]
-
-    def is_masked(self, x):
-        """Whether it would weigh places by the mask of its output, which is not shown."""
-        wraps = isinstance(x.metric, self.keras.metrics.MeanMetricWrapper)
-        masked = (
-            wraps and mask_of(self.keras.tree.flatten(self.form.outputs)[self.place(x.output)]) is not None
-        )
-        if masked:
-            self.say(f"Keel leaves out metric '{x.name}': its output has a mask, which Keras would count by")
-        return masked
+        self.chosen = [x for x in every if (x.output, x.metric.name) in lacking]
 
     def place(self, output):
         """The number of an output in libkeel's order."""
@@ -103,9 +93,12 @@ class KerasMetrics:
 
     def tensors(self, at, k):
         """Target, prediction and weights of output k; None: rows have none."""
-        weight = _rows.copied(at.weights[k]) if at.weights[k].data else None
-        arrays = self.target(at, k), _rows.copied(at.outputs[k]), weight
-        return [a if a is None else self.keras.ops.convert_to_tensor(a) for a in arrays]
+        tensor = self.keras.ops.convert_to_tensor
+        weight = tensor(_rows.copied(at.weights[k])) if at.weights[k].data else None
+        y_true, y_pred = tensor(self.target(at, k)), tensor(_rows.copied(at.outputs[k]))
+        if at.masks[k].data:
+            set_mask(y_pred, tensor(_rows.copied(at.masks[k]) != 0))
+        return y_true, y_pred, weight
 
     def update(self, at):
         if self.chosen is None:

@@ -170,6 +170,7 @@ Moment = struct(
     ("late", c_char_p),
     ("targets", POINTER(Tensor)),
     ("weights", POINTER(Tensor)),
+    ("masks", POINTER(Tensor)),
 )
 On = ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(Moment))
 HOOKS = tuple(

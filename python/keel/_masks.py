@@ -4,10 +4,18 @@ A symbolic tensor has its mask as an attribute. In a graph only layers give mask
 that is not there goes through a model of an Identity, which is called with the mask."""
 
 import inspect
+import sys
 
 
 def mask_of(t):
     return getattr(t, "_keras_mask", None)
+
+
+def set_mask(t, mask):
+    """On a tensor with numbers, as layers do: not on each backend has it attributes."""
+    backend = sys.modules["keras.src.backend"]
+    put = getattr(backend, "set_keras_mask", None) or (lambda t, mask: setattr(t, "_keras_mask", mask))
+    put(t, mask)
 
 
 def is_tensor(keras, t):

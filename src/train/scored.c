@@ -383,6 +383,10 @@ keel_status keel_scored_emit(keel_scored *s, keel_model *m, const keel_pairing *
     x.mask = keep + m->n_output;
     keel_status st = emit_model(&x, training, fuse, keep);
     if (st >= 0 && pairing->scored) st = add_scores(&x);
+    for (int k = 0; k < KEEL_OUTPUTS_MAX; k++) {
+        s->mask[k] = st >= 0 && pairing->scored && k < m->n_output ? x.mask[k] : -1;
+        s->mask_at[k] = -1;
+    }
     if (st >= 0) {
         memcpy(outputs, keep, (size_t)m->n_output * sizeof *outputs);
         *graph = x.g;

@@ -36,6 +36,8 @@ typedef struct keel_scored {
                    the scale is divided by later */
     int n_metric;
     keel_scored_metric metric[KEEL_SCORES_MAX];
+    keel_value mask[KEEL_OUTPUTS_MAX]; /* of an output; -1: none, or the graph has no losses */
+    int mask_at[KEEL_OUTPUTS_MAX];     /* its place among what can be read after a step; -1: none */
     int *field; /* [inputs of the graph] the dataset's field of each, or one of those below */
     int *state; /* [carried of the graph] its place in the model's row_states */
     double seed[1 + KEEL_OUTPUTS_MAX]; /* of the current step; see keel_step_facts.loss_seed */

@@ -42,17 +42,30 @@ static int field_of(const keel_pairing *p, const keel_batch *b, int what, int k)
     return -1;
 }
 
+/* The number of output k, or of its mask, in what can be read after a step; -1: it has none. */
+static int output_of(const keel_scored *s, int what, int k)
+{
+    return what == KEEL_SHOWN_OUTPUT ? k : s->mask_at[k];
+}
+
+static keel_status describe_output(keel_shown *x, const keel_scored *s, int what, int k,
+                                   int64_t rows)
+{
+    const int at = output_of(s, what, k);
+    if (at < 0) return KEEL_OK;
+    const keel_spec *spec = keel_graph_spec(s->program->graph, s->program->output[at]);
+    const keel_data_field row = { .path = "an output", .dtype = spec->dtype, .shape = spec->shape };
+    return make_room(x, what, k, &row, rows);
+}
+
 /* Of each tensor its type, shape and memory. */
 static keel_status describe(keel_shown *x, const keel_scored *s, const keel_pairing *p,
                             const keel_batch *b)
 {
     memset(x->of, 0, sizeof x->of);
     for (int k = 0; k < x->n; k++) {
-        const keel_spec *spec = keel_graph_spec(s->program->graph, s->program->output[k]);
-        const keel_data_field output = { .path = "an output",
-                                         .dtype = spec->dtype,
-                                         .shape = spec->shape };
-        KEEL_TRY(make_room(x, KEEL_SHOWN_OUTPUT, k, &output, b->rows));
+        KEEL_TRY(describe_output(x, s, KEEL_SHOWN_OUTPUT, k, b->rows));
+        KEEL_TRY(describe_output(x, s, KEEL_SHOWN_MASK, k, b->rows));
         for (int what = KEEL_SHOWN_TARGET; what < KEEL_SHOWN_COUNT; what++) {
             const int field = field_of(p, b, what, k);
             if (field >= 0) KEEL_TRY(make_room(x, what, k, &b->spec[field], b->rows));
@@ -80,8 +93,8 @@ keel_status keel_shown_take(keel_shown *x, const keel_trainer *t, bool training,
         for (int k = 0; k < x->n; k++) {
             const keel_tensor *to = &x->of[what][k];
             if (!to->data) continue;
-            if (what == KEEL_SHOWN_OUTPUT)
-                keel_trainer_output(t, s, k, to->data);
+            if (what < KEEL_SHOWN_TARGET)
+                keel_trainer_output(t, s, output_of(s, what, k), to->data);
             else
                 copy_field(b, field_of(p, b, what, k), to);
             KEEL_TRY(keel_together_rows(t->strategy, b->rows, to->data,

@@ -1,11 +1,11 @@
-/* The rows of a step as callbacks see them: what the model gives for them, their targets and their
- * weights, in copies, since the buffers go on to other rows. */
+/* The rows of a step as callbacks see them: what the model gives for them, its masks, their targets
+ * and their weights, in copies, since the buffers go on to other rows. */
 #ifndef KEEL_TRAIN_SHOWN_H
 #define KEEL_TRAIN_SHOWN_H
 #include "data/feed.h"
 #include "train/trainer.h"
 
-enum { KEEL_SHOWN_OUTPUT, KEEL_SHOWN_TARGET, KEEL_SHOWN_WEIGHT, KEEL_SHOWN_COUNT };
+enum { KEEL_SHOWN_OUTPUT, KEEL_SHOWN_MASK, KEEL_SHOWN_TARGET, KEEL_SHOWN_WEIGHT, KEEL_SHOWN_COUNT };
 
 typedef struct keel_shown {
     int n; /* outputs of the model; 0: no callback sees rows */

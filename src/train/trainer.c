@@ -85,6 +85,20 @@ static keel_status add_states(keel_trainer *t, keel_scored *s, const keel_graph 
     return KEEL_OK;
 }
 
+/* Where outputs can be read after a step, so can their masks. */
+static keel_status add_masks(keel_scored *s, int n, keel_value **outputs, int *n_output)
+{
+    keel_value *more = keel_grow(*outputs, 2 * (size_t)n, sizeof *more);
+    if (!more) return KEEL_ENOMEM;
+    *outputs = more;
+    for (int k = 0; k < n && k < KEEL_OUTPUTS_MAX; k++) {
+        if (s->mask[k] < 0) continue;
+        s->mask_at[k] = *n_output;
+        more[(*n_output)++] = s->mask[k];
+    }
+    return KEEL_OK;
+}
+
 static keel_status compile(keel_trainer *t, keel_scored *s, const keel_pairing *pairing,
                            int64_t rows, bool training)
 {
@@ -96,6 +110,7 @@ static keel_status compile(keel_trainer *t, keel_scored *s, const keel_pairing *
     if (st < 0) goto out;
     /* Training mostly does not return predictions: their memory is free after the metrics. */
     int n_output = pairing->scored && !t->shows ? 0 : m->n_output;
+    if (n_output && (st = add_masks(s, m->n_output, &outputs, &n_output)) < 0) goto out;
     if ((st = add_states(t, s, g, &outputs, &n_output)) < 0) goto out;
     if (!t->store) {
         if ((st = keel_trainer_lay_out(t, g, &m, 1)) < 0) goto out;

@@ -214,10 +214,11 @@ keel_status keel_watch_tell_rows(keel_watch *r, keel_occasion e)
         r->at.outputs = x->of[KEEL_SHOWN_OUTPUT];
         r->at.targets = x->of[KEEL_SHOWN_TARGET];
         r->at.weights = x->of[KEEL_SHOWN_WEIGHT];
+        r->at.masks = x->of[KEEL_SHOWN_MASK];
         r->at.output_count = x->n;
     }
     const keel_status s = keel_watch_tell(r, e);
-    r->at.outputs = r->at.targets = r->at.weights = NULL;
+    r->at.outputs = r->at.targets = r->at.weights = r->at.masks = NULL;
     r->at.output_count = 0;
     return s;
 }
