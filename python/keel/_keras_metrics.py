@@ -10,7 +10,7 @@ from . import _library as c
 from . import _rows
 from ._library import lib
 from ._masks import set_mask
-from ._scores import fields_of, is_callers, target_shapes
+from ._scores import fields_of, is_callers, output_names, target_shapes
 
 # name: in logs; output: its number in the order of compile().
 Named = collections.namedtuple("Named", "name metric output weighted")
@@ -49,9 +49,10 @@ class KerasMetrics:
     def __init__(self, twin, rows, say):
         self.twin, self.say, self.keras = twin, say, sys.modules["keras"]
         self.all = getattr(twin.keras, "_compile_metrics", None)
-        self.form = getattr(twin.form, "_functional", None) or twin.form
-        names = list(self.form.output_names)
-        self.kinds = [spec and spec[1] for spec in target_shapes(names, fields_of(rows), None)]
+        self.names_of_outputs = output_names(twin.form)
+        self.kinds = [
+            spec and spec[1] for spec in target_shapes(self.names_of_outputs, fields_of(rows), None)
+        ]
         if self.all is not None and None not in self.kinds:
             twin.build_metrics(rows)
         if self.all is None or not self.all.built:
@@ -87,7 +88,7 @@ class KerasMetrics:
 
     def target(self, at, k):
         """In the type that the data has."""
-        kind = self.kinds[list(self.form.output_names).index(self.twin.model.outputs[k])]
+        kind = self.kinds[self.names_of_outputs.index(self.twin.model.outputs[k])]
         real = self.keras.backend.is_float_dtype(kind)
         return _rows.copied(at.targets[k]).astype(self.keras.config.floatx() if real else kind, copy=False)
 

@@ -66,6 +66,17 @@ def fields_of(x):
     return fields
 
 
+def output_names(form):
+    """Of a model of Keras's the names by which compile() and data mean its outputs: of a dict its keys."""
+    form = getattr(form, "_functional", None) or form
+    struct, names = getattr(form, "_outputs_struct", None), list(getattr(form, "output_names", ()))
+    flat_dict = isinstance(struct, dict) and all(hasattr(t, "shape") for t in struct.values())
+    if not flat_dict or set(struct) == set(names):
+        return names
+    keys = {id(t): key for key, t in struct.items()}
+    return [keys.get(id(t), name) for t, name in zip(form.outputs, names)]
+
+
 def target_shapes(names, fields, y):
     """For each output the shape of its target and its type; None: not known."""
     arrays = [(name, _rows.as_array(a, "y")) for name, a in _rows.named(y, names, "y")]
@@ -100,7 +111,7 @@ class Scores:
 
     def __init__(self, keras, model, form, given, say, left_out):
         self.keras, self.model, self.say, self.left_out = keras, form, say, left_out
-        self.names = list(getattr(getattr(form, "_functional", form), "output_names", ()))
+        self.names = output_names(form)
         self.given, self.weighted = given, None
         self.config = dict(model._compile_config.config) if getattr(model, "_compile_config", None) else {}
         self.targets = None

@@ -13,7 +13,7 @@ from . import _library as c
 from ._model import loaded
 from ._package_layers import draws
 from ._rates import Rates, own_schedule
-from ._scores import fields_of, programs, target_shapes
+from ._scores import fields_of, output_names, programs, target_shapes
 from ._traced import Optimizer, functional, needs_tracing
 from ._unsaved import exclude_from_weight_decay, plain_initializers, refuse, whole_losses
 
@@ -89,7 +89,7 @@ class Twin:
         form = getattr(self.form, "_functional", None) or self.form
         if metrics is None or metrics.built:
             return
-        targets = target_shapes(list(form.output_names), fields_of(rows), None)
+        targets = target_shapes(output_names(form), fields_of(rows), None)
         if None in targets or any(kind is None for _, kind in targets):
             return
         keras = sys.modules["keras"]

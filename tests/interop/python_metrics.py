@@ -8,7 +8,7 @@ import sys
 import warnings
 from functools import partial
 
-from beside_keras import ROWS, Batches, beside, case, close, labels, mlp, rows, run_cases, two_by_two
+from beside_keras import PLAIN, ROWS, Batches, beside, case, close, labels, mlp, rows, run_cases, two_by_two
 import keras
 import numpy as np
 from keras import callbacks as kc, layers, ops
@@ -173,6 +173,24 @@ def metrics_of_several_outputs():
         return m
 
     beside(without_a_loss, lambda: (x[0], [labels(), size]), epochs=2, validation_split=0.3)
+
+    def nested():
+        i = layers.Input((9,))
+        a, b, d = (layers.Dense(k, name=name)(i) for k, name in enumerate("abd", 1))
+        m = keras.Model(i, {"x": [a, b], "y": d})
+        metrics = {"x": [[F1()], ["mae"]], "y": [F1()]}
+        m.compile("sgd", {"x": ["mse", "mse"], "y": "mse"}, metrics=metrics)
+        return m
+
+    targets = [np.float32(rows(k, k) > 0) for k in (1, 2, 3)]
+    keras.utils.set_random_seed(3)
+    m, k = nested(), nested()
+    m.set_weights(k.get_weights())
+    mine = keel.fit(m, rows(), dict(zip("abd", targets)), **{**PLAIN, "epochs": 2}).history
+    theirs = k.fit(rows(), {"x": targets[:2], "y": targets[2]}, **{**PLAIN, "epochs": 2}).history
+    for name in ("loss", "a_f1", "b_mae", "d_f1"):
+        close(mine[name], theirs[name], name)
+
     named = lambda: ({"left": x[0], "right": x[1]}, {"kind": labels(), "size": size})
     beside(two(dict), named, epochs=2)
 
@@ -246,6 +264,21 @@ def metrics_of_other_rows_and_models():
         m.compile("sgd", "sparse_categorical_crossentropy", metrics=[Of(name="of")])
         return m
 
+    class Named(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.of, self.by = layers.Dense(4, "softmax"), layers.Dense(1)
+
+        def call(self, x):
+            return {"size": self.by(x), "kind": self.of(x)}
+
+    def by_name():
+        m = Named()
+        m(rows()[:1])
+        metrics = {"kind": [Of(name="of"), "accuracy"], "size": [spread, lambda y, p: ops.max(p, -1)]}
+        m.compile("sgd", {"kind": "sparse_categorical_crossentropy", "size": "mse"}, metrics=metrics)
+        return m
+
     classes = lambda metric=OfClasses: lambda: mlp(
         metrics=["accuracy", metric(name="of")], weighted_metrics=[]
     )
@@ -253,6 +286,8 @@ def metrics_of_other_rows_and_models():
     beside(classes(Of), lambda: (Batches(),))
     beside(classes(Of), lambda: (rows(), labels()), class_weight={0: 2.0, 3: 0.25})
     beside(inside, lambda: (rows(), labels()), epochs=2)
+    targets = {"kind": labels(), "size": rows(3, 1)}
+    beside(by_name, lambda: (rows(), targets), epochs=2, validation_split=0.3)
     m = classes(Of)()
     assert "of" in keel.fit(m, ((rows(), labels()) for _ in range(2)), verbose=0).history
     assert set(keel.evaluate(m, rows(), labels(), verbose=0, return_dict=True)) == {"loss", "accuracy", "of"}
