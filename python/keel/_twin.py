@@ -10,6 +10,7 @@ import tempfile
 import numpy as np
 
 from . import _library as c
+from ._constraints import Constraints, without_own
 from ._model import loaded
 from ._package_layers import draws
 from ._rates import Rates, own_schedule
@@ -67,7 +68,7 @@ class Twin:
             path = os.path.join(self.folder, "model.keras")
             library = sys.modules["keras"]
             with whole_losses(keras), programs(library, keras, self.form, given, say, self.left_out):
-                with plain_initializers(library, self.form):
+                with plain_initializers(library, self.form), without_own(self.form):
                     self.form.save(path)
             self.model = loaded(path, trains, path, f"model '{keras.name}'")
             os.remove(path)
@@ -78,6 +79,7 @@ class Twin:
                 self.rates.give(self.model)
             if trains:
                 exclude_from_weight_decay(keras, self.model)
+                self.constraints = Constraints(keras, self.form, self.model)
         except BaseException:
             self.close()
             raise

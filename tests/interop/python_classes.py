@@ -402,4 +402,59 @@ def code_that_is_no_graph_is_refused():
         fails(keel.Unsupported, lambda: keel.fit(model, rows(0, *shape), rows(1, 4), verbose=0), *parts)
 
 
+class Pulled(keras.constraints.Constraint):
+    """Between what a weight is without its mean, and what is left of it within limits."""
+
+    def __init__(self, by=0.5):
+        self.by = by
+
+    def __call__(self, w):
+        return self.by * (w - ops.mean(w)) + (1 - self.by) * ops.clip(w, -0.3, 0.3)
+
+
+class Inside(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = layers.Dense(6, "tanh", kernel_constraint=Pulled()), layers.Dense(4)
+
+    def call(self, x):
+        return self.last(self.first(x))
+
+
+@case
+def constraints_of_the_caller():
+    data = lambda: (rows(), rows(1, 4))
+
+    def make(optimizer="adam"):
+        clips = lambda w: ops.clip(w, -0.2, 0.2)
+        first = layers.Dense(6, "tanh", kernel_constraint=Pulled(), bias_constraint="non_neg")
+        last = layers.Dense(4, kernel_constraint=clips)
+        m = keras.Sequential([layers.Input((9,)), first, layers.BatchNormalization(), last])
+        m.compile(optimizer, "mse", metrics=["mae"])
+        return m
+
+    def inside():
+        m = Inside()
+        m(rows()[:1])
+        m.compile("sgd", "mse")
+        return m
+
+    seen = lambda: {"callbacks": [Seen(True)]}
+    m, k, mine, theirs = beside(make, data, per_side=seen, epochs=2, validation_split=0.2)
+    close(mine["callbacks"][0].seen, theirs["callbacks"][0].seen, "what a callback sees")
+    close(keel.evaluate(m, *data(), verbose=0), k.evaluate(*data(), verbose=0), "evaluate")
+    close(keel.predict(m, rows(), verbose=0), k.predict(rows(), verbose=0), "predict")
+    beside(inside, data, epochs=2)
+    histories = []
+    for devices in "cpu:0", "cpu:0-2":
+        keras.utils.set_random_seed(3)
+        options = dict(batch_size=8, verbose=0, devices=devices, seed=1, reproducible=True)
+        histories.append(keel.fit(make(), *data(), **options).history)
+    assert histories[0] == histories[1], histories
+    averages = make(keras.optimizers.SGD(use_ema=True))
+    fails(
+        keel.Unsupported, lambda: keel.fit(averages, *data(), verbose=0), "a constraint of its own", "use_ema"
+    )
+
+
 sys.exit(run_cases(__file__))
