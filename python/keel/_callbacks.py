@@ -195,10 +195,9 @@ class Run:
             self.close()
             raise
         self.list.append(Watch(self, progress))
-        constraints = getattr(twin, "constraints", None)
-        if constraints and constraints.names:
-            constraints.open(self)
-            self.list.insert(0, constraints)
+        if twin and twin.by_keras.variables:
+            twin.by_keras.open(self)
+            self.list.insert(0, twin.by_keras)
         if metrics:  # they come first: all others see what they add to logs
             metrics.open(self, bool(progress and progress.live) or any(map(hears_batches, callbacks)))
             self.list.insert(0, metrics)

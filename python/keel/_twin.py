@@ -10,8 +10,8 @@ import tempfile
 import numpy as np
 
 from . import _library as c
-from ._constraints import Constraints, without_own
 from ._model import loaded
+from ._own_weights import Constraints, Penalties, refuse_regularizers, without_own
 from ._package_layers import draws
 from ._rates import Rates, own_schedule
 from ._scores import fields_of, output_names, programs, target_shapes
@@ -61,6 +61,8 @@ class Twin:
             self.optimizer = Optimizer(keras, self.form)
         elif own and optimizer is not None:
             self.form.compile(**keras._compile_config.config)
+        if trains:
+            refuse_regularizers(keras)
         self.draws = draws(self.form)
         self.has_rate = trains and not has_schedule(optimizer)
         self.folder = tempfile.mkdtemp(prefix="keel-")
@@ -68,7 +70,7 @@ class Twin:
             path = os.path.join(self.folder, "model.keras")
             library = sys.modules["keras"]
             with whole_losses(keras), programs(library, keras, self.form, given, say, self.left_out):
-                with plain_initializers(library, self.form), without_own(self.form):
+                with plain_initializers(library, self.form), without_own(self.form, trains):
                     self.form.save(path)
             self.model = loaded(path, trains, path, f"model '{keras.name}'")
             os.remove(path)
@@ -79,7 +81,7 @@ class Twin:
                 self.rates.give(self.model)
             if trains:
                 exclude_from_weight_decay(keras, self.model)
-                self.constraints = Constraints(keras, self.form, self.model)
+            self.by_keras = Constraints(keras, self.form, self.model) if trains else Penalties(keras)
         except BaseException:
             self.close()
             raise

@@ -422,6 +422,23 @@ class Inside(keras.Model):
 
 
 @case
+def regularizers_of_the_caller_are_in_the_loss_of_an_evaluation():
+    class Apart(keras.regularizers.Regularizer):
+        def __call__(self, w):
+            return 0.05 * ops.sum(ops.square(ops.transpose(w) @ w - ops.eye(w.shape[-1])))
+
+    first = layers.Dense(6, "tanh", kernel_regularizer=Apart(), bias_regularizer="l2")
+    last = layers.Dense(4, kernel_regularizer=lambda w: 0.1 * ops.mean(ops.abs(w)))
+    m = keras.Sequential([layers.Input((9,)), first, last])
+    m.compile("sgd", "mse", metrics=["mae"])
+    data = rows(), rows(1, 4)
+    close(keel.evaluate(m, *data, verbose=0), m.evaluate(*data, verbose=0), "evaluate")
+    close(keel.predict(m, rows(), verbose=0), m.predict(rows(), verbose=0), "predict")
+    assert m.layers[0].kernel_regularizer is first.kernel_regularizer
+    fails(keel.Unsupported, lambda: keel.fit(m, *data, verbose=0), "/kernel' has a regularizer", "Apart")
+
+
+@case
 def constraints_of_the_caller():
     data = lambda: (rows(), rows(1, 4))
 

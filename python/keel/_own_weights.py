@@ -1,4 +1,5 @@
-"""Constraints of weights that are code of the caller: Keras computes them behind each step."""
+"""What weights have that is code of the caller: Keras computes constraints behind each step of a fit, and adds what
+regularizers give to the loss of an evaluation."""
 
 import contextlib
 import ctypes
@@ -13,18 +14,60 @@ from ._traced import module_of
 from ._unsaved import replaced
 
 
-def is_own(constraint):
+def is_own(value):
     """Of an object, or of a function, which may be one, too."""
-    of = constraint if hasattr(constraint, "__name__") else type(constraint)
-    return constraint is not None and not module_of(of).startswith("keras.")
+    of = value if hasattr(value, "__name__") else type(value)
+    return value is not None and not module_of(of).startswith("keras.")
+
+
+def own_of(keras, kind):
+    """The trained weights of a model that have one. kind: an attribute of variables."""
+    return [v for v in keras.trainable_variables if is_own(getattr(v, kind, None))]
+
+
+def refuse_regularizers(keras):
+    for v in own_of(keras, "regularizer"):
+        name = getattr(v.regularizer, "__name__", type(v.regularizer).__name__)
+        raise c.Unsupported(
+            f"weight '{v.path}' has a regularizer of its own, '{name}': a fit takes Keras's (L1, L2, L1L2,"
+            " OrthogonalRegularizer)"
+        )
 
 
 @contextlib.contextmanager
-def without_own(form):
-    """While a model is saved, it has no such constraints."""
-    is_meant = lambda layer, name, value: name.endswith("_constraint") and is_own(value)
+def without_own(form, trains):
+    """While a model is saved, it has no constraints of the caller's; nor regularizers of weights, unless it trains."""
+    kinds = ("_constraint",) if trains else ("_constraint", "_regularizer")
+    is_meant = lambda layer, name, value: (
+        name.endswith(kinds) and not name.startswith("activity") and is_own(value)
+    )
     with replaced(form, is_meant, None):
         yield
+
+
+class Penalties:
+    """A keel_callback that adds what regularizers of the caller's give to the loss of an evaluation."""
+
+    def __init__(self, keras):
+        self.variables, self.value = own_of(keras, "regularizer"), 0.0
+        self.c = c.Callback(ctypes.sizeof(c.Callback), b"regularizers by Keras")
+
+    def open(self, run):
+        for hook, function in (
+            ("test_begin", self.begin),
+            ("test_batch_end", self.add),
+            ("test_end", self.add),
+        ):
+            call = lambda at, function=function: function(at) or c.OK
+            setattr(self.c, f"on_{hook}", c.On(lambda _, at, call=call: run.guard(call, at.contents)))
+
+    def begin(self, _):
+        numbers = sys.modules["keras"].ops.convert_to_numpy
+        self.value = sum(float(numbers(v.regularizer(v))) for v in self.variables)
+
+    def add(self, at):
+        loss = c.dict_of(at.logs.contents)["loss"]
+        check(lib.keel_logs_set(ctypes.byref(at.logs.contents), b"loss", loss + self.value))
 
 
 def names_of(form, model, variables):
@@ -48,7 +91,7 @@ class Constraints:
 
     def __init__(self, keras, form, model):
         """keras: the caller's model; form: what libkeel's, `model`, was read from."""
-        self.variables = [v for v in keras.trainable_variables if is_own(getattr(v, "constraint", None))]
+        self.variables = own_of(keras, "constraint")
         if self.variables and keras.optimizer.use_ema:
             raise c.Unsupported(
                 f"weight '{self.variables[0].path}' has a constraint of its own, which the averages of an optimizer"
