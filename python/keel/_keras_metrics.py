@@ -38,8 +38,8 @@ def numbers(name, result):
     if isinstance(result, dict):
         return {k: v for key, value in result.items() for k, v in numbers(key, value).items()}
     values = np.asarray(sys.modules["keras"].ops.convert_to_numpy(result), "float64")
-    if values.ndim == 0:
-        return {name: float(values)}
+    if values.size == 1:
+        return {name: float(values.item())}
     return {f"{name}[{i}]": float(v) for i, v in enumerate(values.ravel())}
 
 

@@ -69,6 +69,13 @@ class Each(F1):
         return ops.stack([self.hits + 0.0, self.all + 0.0])
 
 
+class One(F1):
+    """A number that is not alone."""
+
+    def result(self):
+        return ops.reshape(super().result(), (1,))
+
+
 class Learnt(keras.metrics.Mean):
     """Reads a weight of its own."""
 
@@ -226,7 +233,7 @@ def metrics_get_what_a_step_has_computed():
         def update_state(self, y_true, y_pred, sample_weight=None):
             super().update_state(ops.mean(ops.square(y_true - y_pred), axis=-1), sample_weight)
 
-    squares = lambda: [Squares(name="squares"), "mse"]
+    squares = lambda: [Squares(name="squares"), "mse", One(name="one")]
     m = scored(squares, squares, dropout=0.5)()
     h = keel.fit(
         m,
@@ -237,6 +244,7 @@ def metrics_get_what_a_step_has_computed():
         epochs=3,
         verbose=0,
     ).history
+    assert all(isinstance(v, float) for v in h["one"] + h["val_weighted_one"]), h
     for name in ("squares", "weighted_squares"):
         for prefix in ("", "val_"):
             close(h[prefix + name], h[prefix + name.replace("squares", "mse")], prefix + name)
