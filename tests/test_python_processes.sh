@@ -80,4 +80,8 @@ grep -q 'ArgumentError: srun started 3 processes without connecting them.*; with
 TF_CONFIG='{"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker"}}' start alone 1 plain &&
     fail "TF_CONFIG: no failure"
 grep -q 'TF_CONFIG names 2 workers.*: mpirun -n 2 --host a,b python python_together.py' err.txt || fail "TF_CONFIG: $(cat err.txt)"
+RANK=1 WORLD_SIZE=4 MASTER_ADDR=a start alone 1 plain && fail "torchrun: no failure"
+grep -q 'torchrun started 4 processes, which Keel does not connect: type mpirun -n 4 python python_together.py' err.txt ||
+    fail "torchrun: $(cat err.txt)"
+RANK=0 WORLD_SIZE=1 MASTER_ADDR=a start alone 1 plain || fail "torchrun of one process: $(cat err.txt)"
 ((failed == 0)) || { echo "$failed failed"; exit 1; }

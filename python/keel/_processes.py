@@ -187,7 +187,7 @@ def all_processes():
     if launched is None:
         launch = lib.keel_launch_find()
         if not launch.name:
-            refuse_tensorflow()
+            refuse_others()
         elif launch.size != 1:
             try:
                 launched = Launched(launch)
@@ -197,9 +197,24 @@ def all_processes():
     return launched if launched and launched.count > 1 else None
 
 
-def refuse_tensorflow():
+# Launchers whose processes Keel cannot connect, by what they put into the environment: rank, size, and so on.
+OTHERS = {
+    "torchrun": ("RANK", "WORLD_SIZE", "MASTER_ADDR"),
+    "horovodrun": ("HOROVOD_RANK", "HOROVOD_SIZE"),
+}
+
+
+def refuse_others():
+    """Processes that another launcher has started, or that TF_CONFIG names, would each train for itself."""
     text = ctypes.create_string_buffer(2048)
     command = f"python {os.path.basename(sys.argv[0] or 'PROGRAM')}"
+    for name, variables in OTHERS.items():
+        count = os.environ.get(variables[1], "")
+        if all(v in os.environ for v in variables) and count.isdigit() and int(count) > 1:
+            raise c.ArgumentError(
+                f"{name} started {count} processes, which Keel does not connect: type mpirun -n {count} {command}; with"
+                " processes=1 each of them trains alone"
+            )
     if lib.keel_launch_refuses_tensorflow(text, len(text), command.encode()):
         raise c.ArgumentError(text.value.decode(errors="replace"))
 

@@ -10,9 +10,8 @@ typedef struct keel_parts keel_parts;
 enum { KEEL_PARTS_MOST = 64 }; /* of a call, about; more would only help more threads */
 
 /* For runs of a bound of one row, in which up to `places` threads take part, at most
- * KEEL_PARTS_MOST. What is cut, and
- * where, depends on shapes alone, so bits do not depend on the threads. The program lives longer,
- * and nothing else is bound afterwards. */
+ * KEEL_PARTS_MOST. What is cut, and where, depends on shapes alone, so bits do not depend on the
+ * threads. The program lives longer, and nothing else is bound afterwards. */
 keel_status keel_parts_create(keel_parts **out, keel_program *p, const keel_bound *b, int places);
 void keel_parts_destroy(keel_parts *x); /* NULL is allowed */
 

@@ -108,6 +108,25 @@ def run(name):
         m.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
         return fitted(m, rows, labels)
 
+    def what_keras_computes():
+        class Spread(keras.metrics.Metric):
+            def __init__(self):
+                super().__init__(name="spread")
+                self.most = self.add_weight(name="most", initializer="zeros")
+
+            def update_state(self, y_true, y_pred, sample_weight=None):
+                self.most.assign(ops.maximum(self.most, ops.max(y_pred) - ops.min(y_pred)))
+
+            def result(self):
+                return self.most
+
+        short = lambda w: w / ops.maximum(1.0, ops.norm(w))  # a constraint of one's own
+        m = keras.Sequential([keras.Input((12,)), layers.Dense(3, kernel_constraint=short)])
+        m.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=[Spread()])
+        m, h = fitted(m, rows, labels, validation_split=0.2)
+        assert "val_spread" in h.history
+        return m, h
+
     def rows_that_are_compared():
         def pairs(truth, values):
             unit = ops.normalize(values, axis=1)
@@ -128,7 +147,7 @@ def run(name):
 
 
 CASES = """layers_with_statistics_and_noise a_second_fit callbacks a_class a_generator a_step
-    rows_that_are_compared""".split()
+    what_keras_computes rows_that_are_compared""".split()
 OF_IMAGES = "layers_with_statistics_and_noise a_second_fit callbacks a_generator".split()
 FILES = {"callbacks": ["log.csv", "w-1.keras"]}  # which process 0 alone writes
 
