@@ -8,6 +8,7 @@ import numpy as np
 from . import _library as c
 from . import _rows
 from ._library import check, lib
+from ._optimizers import move_state
 
 UNUSED = UNWEIGHTED = -1
 
@@ -217,16 +218,21 @@ class Stage:
         o.input, o.n_input, o.seed = fields, len(each), self.seed
         check(lib.keel_function_create(ctypes.byref(self.handle), ctypes.byref(o)))
 
-    def run(self, strategy, values):
-        """values: by id of an input its arrays, one for each part."""
+    def run(self, strategy, values, last):
+        """values: by id of an input its arrays, one for each part. last: where the states of optimizers are."""
         kept = []
         tensors = [_rows.as_tensor(a, t.name, kept) for t in self.inputs for a in values[id(t)]]
         given = strategy, self.handle, (c.Tensor * len(tensors))(*tensors), len(tensors)
         if not self.is_ready:
             self.check(lib.keel_strategy_prepare(*given))
             for k, asked in enumerate(self.asked):
-                self.optimizers[id(asked.optimizer)].give(self.handle, k)
+                if id(asked.optimizer) not in last:
+                    self.optimizers[id(asked.optimizer)].give(self.handle, k)
             self.is_ready = True
+        for k, asked in enumerate(self.asked):
+            stage, at = last.get(id(asked.optimizer), (self, k))
+            if stage is not self:
+                move_state(stage.handle, at, self.handle, k)
         for k, asked in enumerate(self.asked):
             rate = self.optimizers[id(asked.optimizer)].rate()
             if rate != self.rates[k]:
@@ -240,11 +246,6 @@ class Stage:
             if raised is not None:
                 raise raised
         check(status)
-
-    def write(self):
-        """The optimizers of the caller's become what libkeel's are."""
-        for k, asked in enumerate(self.asked if self.is_ready else ()):
-            self.optimizers[id(asked.optimizer)].take_back(self.handle, k)
 
     def scalar_of(self, name, parts):
         out, total = ctypes.c_double(), 0.0

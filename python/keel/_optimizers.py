@@ -57,3 +57,12 @@ class Applied:
         self.of._iterations.assign(self.count)
         for i, v in enumerate(self.states):
             v.assign(_rows.taken(lib.keel_function_state, function, k, i))
+
+
+def move_state(function, k, to, at):
+    """What the k-th optimizer of a function has, to that of another one, of the same weights."""
+    check(lib.keel_function_set_iterations(to, at, lib.keel_function_iterations(function, k)))
+    for i in range(lib.keel_function_state_count(function, k)):
+        kept, value = [], _rows.taken(lib.keel_function_state, function, k, i)
+        tensor = _rows.as_tensor(value, "a state", kept)
+        check(lib.keel_function_set_state(to, at, i, ctypes.byref(tensor)))

@@ -13,6 +13,8 @@ from ._optimizers import Applied
 from ._same import Same
 from ._steps import Group
 
+MANY_STATES = 1 << 18  # numbers of an optimizer's state that go from one function to another
+
 
 class Draws:
     """The random numbers of a step, which Keras draws."""
@@ -61,6 +63,7 @@ class Program:
         self.numbers = {}  # by id of a tensor that is made of penalties alone: a number, and those
         self.values = {}  # by id of a tensor that the step gives on: the group of it
         self.stages, self.optimizers, self.undecayed = [], {}, []
+        self.last = {}  # by id of an optimizer: the stage that has applied it last, as its k-th
         regularized = self.find_values()
         groups = [*steps.groups, *self.values.values()]
         self.network = Network(steps, [t for g in groups for t in g.outputs], regularized)
@@ -208,14 +211,16 @@ class Program:
                 self.steps.refuse(f"it calls '{g.layer.name}' in training, and takes nothing of it")
 
     def find_same(self, stage):
-        """An optimizer that moves weights in several stages has one state: they are one function."""
+        """An optimizer that moves weights in several stages has one state. Stages that are alike are one function; the
+        state goes from one function to another."""
         mine = {id(a.optimizer) for a in stage.asked}
         for other in self.stages[: stage.number]:
             if other.like is not other or not mine & {id(a.optimizer) for a in other.asked}:
                 continue
             same = Same(self.steps, other, stage)
             if not same.found():
-                self.steps.refuse("an optimizer moves weights several times, by losses that are not alike")
+                self.check_shared(other, stage)
+                continue
             stage.like, stage.inputs_of = other, same.inputs
             if any(number == stage.number for number, _ in self.crossing):
                 self.steps.refuse("one of several steps that are alike gives something else on")
@@ -225,6 +230,20 @@ class Program:
                     if not twins:
                         self.steps.refuse("one of several steps that are alike gives something else on")
                     g.name = twins[0].name
+            return
+
+    def check_shared(self, *stages):
+        """An optimizer of two functions has the state of all weights that it moves in both."""
+        moved = [{id(a.optimizer): {id(v) for v in a.variables} for a in stage.asked} for stage in stages]
+        for key in set(moved[0]) & set(moved[1]):
+            if moved[0][key] != moved[1][key]:
+                self.steps.refuse("an optimizer moves some weights by one loss, and others by another")
+            numbers = sum(int(np.prod(v.shape)) for v in self.optimizers[key].states)
+            if numbers > MANY_STATES:
+                c.tell(
+                    f"an optimizer of '{self.steps.model.name}' moves weights by several losses that are not alike: its"
+                    f" state of {numbers} numbers goes from one function to the other in each step, which is slow"
+                )
 
     def plan(self):
         """Which inputs each stage needs, and what it gives to others and to metrics."""
@@ -262,7 +281,9 @@ class Program:
         for stage in self.stages:
             self.penalize(stage, penalties)
             of = stage.like
-            of.run(self.strategy, {id(t): values[id(stage.inputs_of.get(id(t), t))] for t in of.inputs})
+            given_to = {id(t): values[id(stage.inputs_of.get(id(t), t))] for t in of.inputs}
+            of.run(self.strategy, given_to, self.last)
+            self.last.update({id(a.optimizer): (of, k) for k, a in enumerate(of.asked)})
             for number, t in self.crossing:
                 if number == stage.number:
                     values[id(t)] = of.rows_of(t.name, self.steps.parts_of(t))
@@ -305,8 +326,8 @@ class Program:
         """Weights and optimizers of the caller's become what libkeel's are."""
         self.network.take_back()
         self.averages.write()
-        for stage in self.stages:
-            stage.write()
+        for key, (stage, k) in self.last.items():
+            self.optimizers[key].take_back(stage.handle, k)
 
     def close(self):
         for stage in self.stages:

@@ -865,6 +865,38 @@ def filters_of_numbers_and_the_number_of_rows():
     both(make, lambda: (images,))
 
 
+class Captions(Tracked):
+    """One optimizer learns from one caption after another, of which each has a loss of its own."""
+
+    def __init__(self):
+        super().__init__("loss")
+        self.net = net(9, 12, 4)
+
+    def train_step(self, data):
+        x, captions = data
+        losses = []
+        for k in range(3):
+            with tf.GradientTape() as tape:
+                losses.append(ops.mean(ops.square(self.net(x) - captions[:, k]) * (1.0 + k)))
+            variables = self.net.trainable_variables
+            self.optimizer.apply_gradients(zip(tape.gradient(losses[-1], variables), variables))
+        return self.tracked(sum(losses) / 3)
+
+
+@case
+def one_optimizer_learns_from_losses_that_are_not_alike():
+    captions = np.random.RandomState(5).rand(ROWS, 3, 4).astype("float32")
+    for optimizer in (lambda: keras.optimizers.Adam(0.01), lambda: keras.optimizers.SGD(0.1, momentum=0.9)):
+
+        def make():
+            m = Captions()
+            m.compile(optimizer())
+            return m
+
+        m, _ = both(make, lambda: (rows(), captions))
+        assert int(m.optimizer.iterations) == 2 * 3 * 7
+
+
 @case
 def what_a_step_does_that_keel_cannot_is_refused():
     def of(step):
@@ -890,12 +922,12 @@ def what_a_step_does_that_keel_cannot_is_refused():
 
     square = lambda m, x: ops.mean(ops.square(m.net(x)))
 
-    def twice(m, data):
-        for k in range(2):
+    def parts_of_weights(m, data):
+        for weights in m.net.trainable_variables, m.net.trainable_variables[:1]:
             with tf.GradientTape() as tape:
-                loss = ops.mean(m.net(data) ** (2 + 2 * k))
-            logs = learn(m, loss, tape)
-        return logs
+                loss = ops.mean(m.net(data) ** (2 * len(weights)))
+            m.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
+        return m.tracked(loss)
 
     def moved(m, data):
         with tf.GradientTape(persistent=True) as tape:
@@ -945,7 +977,7 @@ def what_a_step_does_that_keel_cannot_is_refused():
         (step(square, change=lambda g: [tf.clip_by_value(x, -1.0, 2.0) for x in g]), "than -x and x"),
         (step(square, change=lambda g: [tf.clip_by_norm(g[0], 1.0), g[1]]), "in another way"),
         (step(square, change=lambda g: tf.clip_by_global_norm(g[:1], 1.0)[0] + g[1:]), "in another way"),
-        (twice, "several times, by losses that are not alike"),
+        (parts_of_weights, "some weights by one loss, and others by another"),
         (moved, "before its weights were moved"),
         (no_step, "no optimizer gets gradients"),
         (step(penalized), "times a number"),
