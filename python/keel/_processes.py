@@ -29,7 +29,6 @@ class Launched:
             lib.keel_launched_host(self.handle, q).decode(errors="replace") for q in range(self.count)
         ]
         self.limited = False  # to the instructions that all processors have
-        c.quiet = self.rank > 0  # process 0 speaks for all
         atexit.register(self.close)
         self.warn_of_shared_cores()
 
@@ -41,12 +40,10 @@ class Launched:
         return [all_.raw[i * WORDS : (i + 1) * WORDS].rstrip(b"\0").decode() for i in range(self.count)]
 
     def warn_of_shared_cores(self):
-        hosts = self.hosts
-        cores = [
-            set(said.split(",")) for said in self.gather(",".join(map(str, sorted(os.sched_getaffinity(0)))))
-        ]
+        hosts, own = self.hosts, sum(1 << core for core in os.sched_getaffinity(0))
+        cores = [int(said, 16) for said in self.gather(f"{own:x}")]
         of = [q for q in range(self.count) if hosts[q] == hosts[0]]
-        if any(cores[p] & cores[q] for p in of for q in of if p < q):
+        if self.rank == 0 and any(cores[p] & cores[q] for p in of for q in of if p < q):
             c.tell(
                 f"{len(of)} processes on {hosts[0]} may use the same cores, so each takes them from the others: start"
                 " one process a machine, with all its cores, or bind each to its own (mpirun --bind-to core)"
@@ -242,6 +239,7 @@ def together(count):
     if count not in (None, 1):
         raise c.ArgumentError(f"processes is {count!r}; it is None, for all that the launcher started, or 1")
     group = all_processes() if count is None else None
+    c.quiet = bool(group and group.rank)  # process 0 speaks for all
     return Together(group) if group else Alone()
 
 
