@@ -70,7 +70,6 @@ if work == "seeds":
     seed, _ = None, np.random.seed(keel.rank())
 given = (Rows(),) if work == "stream" else (x, y)
 alone = {"processes": 1} if work == "alone" else {}
-assert keel.local_rank() == keel.rank()  # all are on this machine
 try:
     h = model.fit(*given, batch_size=16, epochs=3, verbose=0, callbacks=callbacks, seed=seed, reproducible=True,
                   devices="cpu:0", **alone)  # fmt: skip

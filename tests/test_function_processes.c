@@ -36,7 +36,8 @@ typedef struct process {
         OTHER_BEGIN,
         OTHER_ANSWER,
         OTHER_TYPE,
-        FAILS
+        FAILS,
+        LEAVES
     } wrong;
     int from, at;
     keel_status status;
@@ -77,6 +78,8 @@ static keel_status run_step(process *p, keel_strategy *s, int step)
         keel_function_set_learning_rate(p->f[0], 0, 0.125);
     if (step == 0 && p->wrong == OTHER_BEGIN)
         keel_model_set_weight(p->l.model[0], "dense/bias", &bias);
+    if (step == p->from && p->wrong == LEAVES)
+        return keel_strategy_leave(s, keel_error_set(KEEL_ECALLBACK, "the test leaves"));
     for (int k = 0; step == 0 && p->f[k]; k++) {
         const keel_status st = keel_strategy_prepare(s, p->f[k], in, p->l.n_input);
         if (st < 0) return st;
@@ -276,6 +279,8 @@ static void what_differs_between_processes_is_refused_by_all(void **unused)
         { OTHER_ANSWER, 2, KEEL_ECALLBACK, "`when` of an optimizer says something else" },
         { OTHER_TYPE, 2, KEEL_EDATA, "or sends gradients in another type" },
         { FAILS, 2, KEEL_EDATA, "the test ends it" },
+        { LEAVES, 2, KEEL_ECALLBACK, "the test leaves" },
+        { LEAVES, 3, KEEL_ECALLBACK, "the test leaves" },
     };
     static const loop_case descent = { "descent", loop_create_siamese, { .loss = { { "loss" } } } };
     (void)unused;
@@ -300,7 +305,7 @@ static void what_differs_between_processes_is_refused_by_all(void **unused)
             if (p[i].status != rows[r].status || !strstr(p[i].error, rows[r].says))
                 fail_msg("case %d, process %d: %s: %s", (int)r, i, keel_status_name(p[i].status),
                          p[i].error);
-            if (i != 1 && rows[r].wrong == FAILS)
+            if (i != 1 && rows[r].wrong >= FAILS)
                 assert_non_null(strstr(p[i].error, "process 1 (here)"));
         }
         assert_true(same_weights(&p[0], &p[2]));

@@ -141,6 +141,17 @@ keel_status keel_strategy_shard_optimizer(keel_strategy *s, bool shards);
  * Threads  any that may read m */
 bool keel_model_has_state(const keel_model *m);
 
+/* In the place of a run that all processes make: this one has failed by itself, in code of the
+ * program. The others do not wait for it: their run fails with the status and text of this process.
+ * That is not for failures of Keel's own functions, which all processes know.
+ *
+ *     if (s < 0) return keel_strategy_leave(strategy, keel_error_set(s, "no camera"));
+ *
+ * Returns  the status, and its text stays
+ * Owns     nothing changes hands
+ * Threads  one, while nothing runs on s */
+keel_status keel_strategy_leave(keel_strategy *s, keel_status status);
+
 /* The number of processes, and which of them this is; 1 and 0 without a group.
  *
  * Returns  the number

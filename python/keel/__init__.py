@@ -27,7 +27,7 @@ less: no weights are copied for them.
 from ._fit import History, evaluate, fit, predict
 from ._library import ArgumentError, Error, FileError, OutOfMemory, Unsupported
 from ._model import Model, devices
-from ._processes import local_rank, processes, rank
+from ._processes import processes, rank
 from ._sources import (
     Dataset,
     audio_dataset_from_directory,
@@ -40,6 +40,6 @@ Model.fit, Model.evaluate, Model.predict = fit, evaluate, predict
 
 __all__ = [
     "ArgumentError", "Dataset", "Error", "FileError", "History", "Model", "OutOfMemory", "Unsupported",
-    "audio_dataset_from_directory", "devices", "evaluate", "fit", "image_dataset_from_directory", "local_rank",
+    "audio_dataset_from_directory", "devices", "evaluate", "fit", "image_dataset_from_directory",
     "open", "predict", "processes", "rank", "text_dataset_from_directory",
 ]  # fmt: skip

@@ -482,6 +482,7 @@ FUNCTIONS = {  # name: (result, arguments); a result of None is nothing
     "strategy_create": (c_int, OUT, c_char_p),
     "strategy_create_group": (c_int, OUT, c_char_p, POINTER(ProcessGroup)),
     "strategy_destroy": (None, c_void_p),
+    "strategy_leave": (c_int, c_void_p, c_int),
     "strategy_reproducible": (c_int, c_void_p, c_int),
     "strategy_recompute": (None, c_void_p, c_bool),
     "strategy_micro_batch": (c_int, c_void_p, c_int64),

@@ -304,10 +304,12 @@ def fit_by_steps(together, model, x, y, sample_weight, callbacks, verbose, o):
     try:
         fit.open(x, y, sample_weight)
         fit.open_callbacks(callbacks, verbose)
+        together.begin()
         try:
             return fit.run()
-        except BaseException:
+        except BaseException as error:
             fit.runs.write()  # the model is as after the last function that was finished
+            together.leave(fit.strategy, error)
             raise
     finally:
         fit.close()
@@ -327,7 +329,12 @@ def evaluate_by_steps(together, model, x, y, sample_weight, callbacks, verbose, 
             callbacks, add_progbar=verbose != 0, verbose=1 if verbose == "auto" else verbose, epochs=1,
             steps=o["steps"] or rows.steps(), model=model,
         )  # fmt: skip
-        logs = tests.run(calls, o["steps"])
+        together.begin()
+        try:
+            logs = tests.run(calls, o["steps"])
+        except BaseException as error:
+            together.leave(strategy, error)
+            raise
         if return_dict:
             return logs
         values = [logs[name] for name in ("loss", *(n for n in logs if n != "loss")) if name in logs]

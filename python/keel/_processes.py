@@ -87,7 +87,7 @@ class Together:
         """All have come so far."""
         status = c.OK
         if error is not None:
-            status = lib.keel_error_set(c.ECALLBACK, f"{type(error).__name__}: {error}".encode())
+            status = set_error(error)
         status = lib.keel_launched_agree(self.all.handle, status)
         if status < 0:
             self.settled = True
@@ -136,6 +136,11 @@ class Together:
         self.agree()
         self.settled = True
 
+    def leave(self, strategy, error):
+        """Code of the caller's has failed between two runs of libkeel's, in which the others do not wait for it."""
+        if self.settled and not is_of_library(error):
+            lib.keel_strategy_leave(strategy, set_error(error))
+
     def __enter__(self):
         if self.all.lost:
             raise c.Error("another process was lost in a run before; processes=1 goes on in this one alone")
@@ -168,11 +173,24 @@ class Alone:
     def begin(self):
         pass
 
+    def leave(self, strategy, error):
+        pass
+
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         pass
+
+
+def set_error(error):
+    """As libkeel's error, for the other processes."""
+    return lib.keel_error_set(c.ECALLBACK, f"{type(error).__name__}: {error}".encode())
+
+
+def is_of_library(error):
+    """Whether all processes know of it."""
+    return isinstance(error, c.Error) and "status" in vars(error)
 
 
 launched = None
@@ -220,12 +238,6 @@ def rank():
     """Which process this is of those that mpirun, mpiexec or srun started: 0 is the first, and one that is alone."""
     group = all_processes()
     return group.rank if group else 0
-
-
-def local_rank():
-    """Which this is of those on its machine."""
-    group = all_processes()
-    return group.hosts[: group.rank].count(group.hosts[group.rank]) if group else 0
 
 
 def processes():

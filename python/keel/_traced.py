@@ -162,7 +162,7 @@ class Tracer:
             if not own:
                 return layer.call(*args, **kwargs)
             kwargs, first, masks = _masks.given(self.keras, layer, args, kwargs)
-            if not layer.built:
+            if not layer.built and not getattr(layer.build, "_is_default", False):
                 self.build(layer, args, kwargs)
             with self.stand_ins.of(layer):
                 behind = lambda out: _masks.behind(self.keras, layer, first, masks, out)

@@ -80,6 +80,11 @@ keel_status keel_together_leave(keel_strategy *s, keel_status mine)
     return keel_failure_raise(&f);
 }
 
+keel_status keel_strategy_leave(keel_strategy *s, keel_status status)
+{
+    return keel_together_leave(s, status);
+}
+
 /* ---- after the rows -------------------------------------------------------------------------- */
 
 typedef struct asking {

@@ -83,7 +83,7 @@ def run(name):
 
         return fitted(convolutions(), Rows(), None)
 
-    def a_step():
+    def a_step(**more):
         import tensorflow as tf
 
         class Noisy(keras.Model):
@@ -106,7 +106,22 @@ def run(name):
 
         m = Noisy()
         m.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-        return fitted(m, rows, labels)
+        try:
+            return fitted(m, rows, labels, **more)
+        except (keel.Error, RuntimeError) as error:
+            assert more and "no luck" in str(error), error
+            return m, keras.callbacks.History()
+
+    def a_failure_between_steps():
+        class Fails(kc.Callback):
+            def on_epoch_end(self, epoch, logs=None):
+                if epoch == 1 and keel.rank() == keel.processes() - 1:
+                    raise RuntimeError("no luck")
+
+        m, h = a_step(callbacks=[Fails()])
+        h.history = {}
+        assert int(m.optimizer.iterations) == 10, "two epochs of 5 steps are kept"
+        return m, h
 
     def what_keras_computes():
         class Spread(keras.metrics.Metric):
@@ -138,7 +153,11 @@ def run(name):
 
     m, h = locals()[name]()
     given = images if name in OF_IMAGES else rows
-    evaluated = keel.evaluate(m, given, labels, verbose=0, reproducible=True) if name != "a_step" else 0
+    evaluated = (
+        keel.evaluate(m, given, labels, verbose=0, reproducible=True)
+        if name not in ("a_step", "a_failure_between_steps")
+        else 0
+    )
     predicted = keel.predict(m, given, verbose=0, reproducible=True)
     arrays = [*m.get_weights(), *(ops.convert_to_numpy(v) for v in m.optimizer.variables), predicted]
     arrays += [np.float64([v for values in h.history.values() for v in values]), np.float64(evaluated)]
@@ -146,7 +165,7 @@ def run(name):
     os.write(1, f"\nRESULT {keel.rank()} of {keel.processes()} {bits}\n".encode())
 
 
-CASES = """layers_with_statistics_and_noise a_second_fit callbacks a_class a_generator a_step
+CASES = """layers_with_statistics_and_noise a_second_fit callbacks a_class a_generator a_step a_failure_between_steps
     what_keras_computes rows_that_are_compared""".split()
 OF_IMAGES = "layers_with_statistics_and_noise a_second_fit callbacks a_generator".split()
 FILES = {"callbacks": ["log.csv", "w-1.keras"]}  # which process 0 alone writes
