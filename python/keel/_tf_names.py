@@ -184,7 +184,11 @@ def in_order(original, args, named):
 
 def has_open_number(values):
     """Whether a shape, or a number of times, is that of all rows, which is -1 (_ops.py)."""
-    return any(isinstance(v, int) and v < 0 for v in np.ravel(np.asarray(values)).tolist())
+    try:
+        numbers = np.ravel(np.asarray(values)).tolist()
+    except (NotImplementedError, TypeError, ValueError):  # tensors of a graph of TensorFlow's own
+        return False
+    return any(isinstance(v, int) and v < 0 for v in numbers)
 
 
 def functions(tf, ops):
