@@ -211,19 +211,6 @@ typedef struct left {
     double loss[STEPS], weight[WEIGHTS];
 } left;
 
-static void put(keel_dtype dtype, void *to, int64_t i, double x)
-{
-    if (dtype == KEEL_FLOAT64)
-        ((double *)to)[i] = x;
-    else
-        ((float *)to)[i] = (float)x;
-}
-
-static double number(keel_dtype dtype, const void *from, int64_t i)
-{
-    return dtype == KEEL_FLOAT64 ? ((const double *)from)[i] : (double)((const float *)from)[i];
-}
-
 static void make_rows(keel_dtype dtype, rows *r)
 {
     for (int i = 0; i < ROWS_MAX * PIXELS; i++) {

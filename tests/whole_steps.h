@@ -46,4 +46,18 @@ static inline keel_status give_back(keel_trace *t, keel_traced number)
     return keel_trace_return_scalar(t, "loss", loss);
 }
 
+/* The i-th number of an array of this type. */
+static inline void put(keel_dtype dtype, void *to, int64_t i, double x)
+{
+    if (dtype == KEEL_FLOAT64)
+        ((double *)to)[i] = x;
+    else
+        ((float *)to)[i] = (float)x;
+}
+
+static inline double number(keel_dtype dtype, const void *from, int64_t i)
+{
+    return dtype == KEEL_FLOAT64 ? ((const double *)from)[i] : (double)((const float *)from)[i];
+}
+
 #endif

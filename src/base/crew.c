@@ -3,6 +3,7 @@
  * wait for this sleep on `phase`, as those of base/meeting.c on their generation. */
 #include "base/crew.h"
 #include "base/memory.h"
+#include "base/relax.h"
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
@@ -23,15 +24,6 @@ struct keel_crew {
     _Alignas(CACHE_LINE) _Atomic uint32_t sleepers;
     _Alignas(CACHE_LINE) _Atomic uint32_t here; /* threads that have come */
 };
-
-static void relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
 
 keel_status keel_crew_create(keel_crew **out, int places, int spins)
 {
@@ -76,7 +68,7 @@ static void wait_for_next(keel_crew *c, uint32_t phase)
 {
     for (int i = 0; i < c->spins; i++) {
         if (atomic_load_explicit(&c->phase, memory_order_acquire) > phase) return;
-        relax();
+        keel_relax();
     }
     atomic_fetch_add(&c->sleepers, 1);
     for (uint32_t at; (at = atomic_load(&c->phase)) <= phase;)

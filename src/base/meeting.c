@@ -5,6 +5,7 @@
  * the other, and no wake-up is lost. */
 #include "base/meeting.h"
 #include "base/memory.h"
+#include "base/relax.h"
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
@@ -20,15 +21,6 @@ struct keel_meeting {
     _Alignas(CACHE_LINE) _Atomic uint32_t generation; /* written by the last; the futex word */
     _Alignas(CACHE_LINE) _Atomic uint32_t sleepers;   /* written by those that sleep */
 };
-
-static void relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
 
 keel_status keel_meeting_create(keel_meeting **out, int n, int spins)
 {
@@ -60,7 +52,7 @@ void keel_meeting_wait(keel_meeting *m)
     }
     for (int i = 0; i < m->spins; i++) {
         if (atomic_load_explicit(&m->generation, memory_order_acquire) != now) return;
-        relax();
+        keel_relax();
     }
     atomic_fetch_add(&m->sleepers, 1);
     while (atomic_load(&m->generation) == now) /* the futex call compares again before sleeping */
