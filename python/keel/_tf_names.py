@@ -204,18 +204,29 @@ def functions(tf, ops):
 
 def put_functions(tf, ops, is_symbolic, put):
     """In place of tf's, while code of the caller's is traced: those of keras.ops for what has no numbers yet."""
+    running = set()  # names of those that run: what Keras calls within is TensorFlow's own
+
+    def is_ours(name, original, args, named):
+        if name in running:
+            return False
+        if is_symbolic((args, named)):
+            return True
+        if name not in OF_SHAPES:
+            return False
+        given, _ = in_order(original, args, named)
+        of = given[0] if name in ("fill", "ones", "zeros") else given[1] if len(given) > 1 else 1
+        return has_open_number(of)
 
     def choosing(name, ours, original):
         def call(*args, **named):
-            if is_symbolic((args, named)):
-                args, named = in_order(original, args, named)
+            if not is_ours(name, original, args, named):
+                return original(*args, **named)
+            args, named = in_order(original, args, named)
+            running.add(name)
+            try:
                 return ours(*args, **named)
-            if name in OF_SHAPES:
-                given, more = in_order(original, args, named)
-                of = given[0] if name in ("fill", "ones", "zeros") else given[1] if len(given) > 1 else 1
-                if has_open_number(of):
-                    return ours(*given, **more)
-            return original(*args, **named)
+            finally:
+                running.discard(name)
 
         return call
 

@@ -225,6 +225,8 @@ def functions_of_the_caller_in_layers():
 
 
 OF_TENSORFLOW = """
+tf.tile(tf.constant([[1.,2]]),[tf.cast(tf.shape(x)[0],tf.int32),1])+x[:,0,:2]
+tf.ones([tf.cast(tf.shape(x)[0],tf.int32),2])+x[:,0,:2]
 tf.abs(x) tf.acos(x/9) tf.acosh(x*x+1) tf.asin(x/9) tf.asinh(x) tf.atan(x) tf.atanh(x/9)
 tf.math.atan2(x,y) tf.cast(x>0,tf.float32) tf.math.ceil(x) tf.clip_by_value(x,-0.3,0.6)
 tf.concat([x,y],-1) tf.cos(x) tf.cosh(x) tf.divide(x,y+9) tf.math.divide_no_nan(x,tf.nn.relu(y))
