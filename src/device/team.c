@@ -13,8 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SPINS = 4000 }; /* polls, about 50 us, before a worker sleeps */
-
 typedef struct member {
     keel_team *team;
     pthread_t thread;
@@ -61,6 +59,12 @@ static void *serve(void *arg)
     }
 }
 
+int keel_team_spins(int n)
+{
+    enum { SPINS = 4000 };
+    return n <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
+}
+
 keel_status keel_team_create(keel_team **out, const int *core, int n)
 {
     keel_status s = KEEL_ENOMEM;
@@ -68,8 +72,7 @@ keel_status keel_team_create(keel_team **out, const int *core, int n)
     if (!t) return s;
     t->n = n;
     pthread_mutex_init(&t->gate, NULL);
-    /* With fewer processors than workers nobody may spin, or the awaited worker could not run. */
-    const int spins = n <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
+    const int spins = keel_team_spins(n);
     if (!(t->member = keel_calloc((size_t)n, sizeof *t->member))) goto out;
     if ((s = keel_meeting_create(&t->start, n, spins)) < 0) goto out;
     if ((s = keel_meeting_create(&t->meeting, n, spins)) < 0) goto out;

@@ -7,6 +7,10 @@
 
 typedef struct keel_team keel_team;
 
+/* Polls, about 50 us, before one of n workers sleeps. 0 where there are fewer processors: nobody
+ * may spin there, or the awaited worker could not run. A system call. */
+int keel_team_spins(int n);
+
 /* n workers on the given cores (operating system's numbers), n >= 1; n - 1 threads are started. */
 keel_status keel_team_create(keel_team **out, const int *core, int n);
 void keel_team_destroy(keel_team *t); /* joins the threads; NULL is allowed */

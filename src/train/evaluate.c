@@ -110,7 +110,7 @@ keel_status keel_evaluate(keel_model *m, keel_strategy *s, const keel_dataset *d
     if (st >= 0) *out = l.run.logs;
     keel_tally_free(&tally);
     end(&l, st);
-    return keel_together_leave(s, st);
+    return keel_strategy_leave(s, st);
 }
 
 /* The shape of one row of output k, in the current program. */
@@ -302,7 +302,7 @@ out:
     keel_free(o.at);
     keel_row_files_destroy(o.files);
     end(&l, st);
-    return keel_together_leave(s, st);
+    return keel_strategy_leave(s, st);
 }
 
 keel_status keel_predict_npy(keel_model *m, keel_strategy *s, const keel_dataset *data,
@@ -312,7 +312,7 @@ keel_status keel_predict_npy(keel_model *m, keel_strategy *s, const keel_dataset
     const int n = m->n_output;
     for (int k = 0; k < n; k++)
         if (!path || !path[k])
-            return keel_together_leave(
+            return keel_strategy_leave(
                 s, keel_fail(KEEL_EARG, "no path is given for the file of output %d", k));
     keel_tensor *t = keel_calloc((size_t)n + 1, sizeof *t);
     const keel_status st = t ? predict(m, s, data, options, path, t, n) : KEEL_ENOMEM;

@@ -541,7 +541,7 @@ static keel_status fit(keel_fitting *f, const keel_dataset *data, const keel_fit
     f->history.device_memory = device_bytes(f->trainer);
     if (f->timing && s >= 0) s = end_timing(f);
 out:
-    s = keel_together_leave(strategy, s);
+    s = keel_strategy_leave(strategy, s);
     if (entered) keel_team_leave(strategy->team);
     f->history.stopped = f->run.stop;
     f->history.seconds = keel_seconds() - f->start;
@@ -576,7 +576,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
 {
     keel_fitting *f = keel_calloc(1, sizeof *f); /* larger than some stacks */
     if (history) *history = (keel_history){ 0 };
-    if (!f) return keel_together_leave(strategy, KEEL_ENOMEM);
+    if (!f) return keel_strategy_leave(strategy, KEEL_ENOMEM);
     f->model = m;
     f->strategy = strategy;
     f->start = keel_seconds();

@@ -310,7 +310,7 @@ static keel_status run(keel_function *f, keel_strategy *s, const keel_tensor *in
 
 static keel_status end(keel_function *f, keel_strategy *s, keel_status st)
 {
-    st = keel_together_leave(s, st);
+    st = keel_strategy_leave(s, st);
     keel_team_leave(s->team);
     return st < 0 && st != KEEL_ENOMEM ? keel_fail_within(st, "%s", f->name) : st;
 }

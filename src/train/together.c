@@ -67,7 +67,7 @@ keel_status keel_together_begin(keel_strategy *s, keel_status mine, const keel_b
     return *stops ? KEEL_END : KEEL_OK;
 }
 
-keel_status keel_together_leave(keel_strategy *s, keel_status mine)
+keel_status keel_strategy_leave(keel_strategy *s, keel_status mine)
 {
     keel_failure f;
     if (!s->comm) return mine;
@@ -78,11 +78,6 @@ keel_status keel_together_leave(keel_strategy *s, keel_status mine)
     keel_comm_agree(s->comm, mine, (int64_t[SAID]){ 0 }, SAID, NULL);
     s->comm->told = false;
     return keel_failure_raise(&f);
-}
-
-keel_status keel_strategy_leave(keel_strategy *s, keel_status status)
-{
-    return keel_together_leave(s, status);
 }
 
 /* ---- after the rows -------------------------------------------------------------------------- */

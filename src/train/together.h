@@ -14,9 +14,6 @@
 keel_status keel_together_begin(keel_strategy *s, keel_status mine, const keel_batch *b,
                                 uint64_t set, keel_stops *stops);
 
-/* A process that leaves for a failure that the others do not know. Returns `mine`. */
-keel_status keel_together_leave(keel_strategy *s, keel_status mine);
-
 /* The failure of a step that ran: that which the processes agreed on, else the first in row order,
  * which one device would report. KEEL_OK: none. */
 keel_status keel_together_failure(const keel_trainer *t, const keel_program *p);

@@ -10,7 +10,6 @@
 #include "ops/args.h"
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- while a step is traced ------------------------------------------------------------------ */
 
@@ -384,11 +383,9 @@ static bool has_gradient(const keel_trace *t, keel_scalar loss)
 /* The workers are the same in each step of a function. */
 static keel_status meet_workers(keel_whole *w, int workers)
 {
-    enum { SPINS = 4000 }; /* polls, about 50 us, as those of a team (device/team.c) */
     if (w->crew) return KEEL_OK;
-    const int spins = workers <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
     w->workers = workers < KEEL_PARTS_MOST ? workers : KEEL_PARTS_MOST;
-    return keel_crew_create(&w->crew, w->workers, spins);
+    return keel_crew_create(&w->crew, w->workers, keel_team_spins(workers));
 }
 
 /* Workers without rows come to no call of the loss. */

@@ -8,6 +8,7 @@
 #define KEEL_TRAIN_WHOLE_LOSS_H
 #include "base/crew.h"
 #include "data/feed.h"
+#include "device/team.h"
 #include "graph/parts.h"
 #include "keel/whole_loss.h"
 #include "train/trace.h"
