@@ -123,17 +123,21 @@ class Progress:
         print(("\r\033[K" if self.live else "") + self.text(at, logs), flush=True)
 
 
+def listen(callback, run, functions):
+    """Sets functions of a keel_callback by the names of their hooks. One that gives no status has gone well."""
+    for hook, function in functions.items():
+        call = lambda at, function=function: function(at) or c.OK
+        setattr(callback, f"on_{hook}", c.On(lambda _, at, call=call: run.guard(call, at.contents)))
+
+
 class Watch:
     """The last callback of each run: progress, and Ctrl-C, which ends the run after its step."""
 
     def __init__(self, run, progress):
         self.c = c.Callback(ctypes.sizeof(c.Callback), b"progress")
         self.run, self.progress = run, progress
-        for pass_ in ("train", "test", "predict"):
-            setattr(self.c, f"on_{pass_}_batch_end", c.On(lambda _, at: run.guard(self.batch, at.contents)))
-            if pass_ != "train":
-                setattr(self.c, f"on_{pass_}_end", c.On(lambda _, at: run.guard(self.end, at.contents)))
-        self.c.on_epoch_end = c.On(lambda _, at: run.guard(self.end, at.contents))
+        batches = {f"{pass_}_batch_end": self.batch for pass_ in ("train", "test", "predict")}
+        listen(self.c, run, {**batches, "epoch_end": self.end, "test_end": self.end, "predict_end": self.end})
 
     def batch(self, at):
         if at.training:

@@ -11,8 +11,8 @@ from ._keras_metrics import KerasMetrics
 from ._library import lib, whole
 from ._loop import evaluate_by_steps, fit_by_steps, has_own, has_own_step, has_own_test
 from ._model import Model, open_strategy
-from ._scores import OfAllRows
 from ._processes import in_processes
+from ._scores import OfAllRows
 from ._sources import Dataset
 from ._twin import Twin, is_keras
 
@@ -169,9 +169,11 @@ def counts(**values):
     return {name: None if value is None else whole(name, value, 1) for name, value in values.items()}
 
 
-def drawn_seed(run):
-    """A seed by NumPy, that of the first process."""
-    return run.of_first(int(np.random.randint(2**31)))
+def seed_of(run, given=None):
+    """The one that was given; else that which the first process has, or draws by NumPy. All ask for it, in any case."""
+    seed = int(np.random.randint(2**31)) if given is None else whole("seed", given, 0)
+    of_first = run.of_first(seed)
+    return of_first if given is None else seed
 
 
 def by_class(weights):
@@ -198,7 +200,7 @@ def fit(run, model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", c
         **counts(batch_size=batch_size, epochs=epochs, steps_per_epoch=steps_per_epoch, threads=threads,
                  validation_steps=validation_steps, validation_batch_size=validation_batch_size,
                  validation_freq=validation_freq, input_memory=input_memory),
-        "seed": drawn_seed(run) if seed is None else whole("seed", seed, 0),
+        "seed": seed_of(run, seed),
         "initial_epoch": whole("initial_epoch", initial_epoch, 0),
         "end": c.place("end", end, c.ENDS),
         "float32": c.place("float32", float32, c.FLOAT32_WAYS),
@@ -271,7 +273,7 @@ def inference(
     job = Job(run, model, False, machine, options, (x, y, None if what == "predict" else weight is not None))
     try:
         if job.twin and job.twin.draws:
-            job.options.seed = drawn_seed(run)
+            job.options.seed = seed_of(run)
         data = job.open_rows(x, y, weight)
         job.default(x, False)
         if what == "evaluate":

@@ -8,6 +8,7 @@ import numpy as np
 
 from . import _library as c
 from . import _rows
+from ._callbacks import listen
 from ._library import lib
 from ._masks import set_mask
 from ._scores import fields_of, is_callers, output_names, target_shapes
@@ -65,9 +66,7 @@ class KerasMetrics:
     def open(self, run, per_batch):
         """For this Run. per_batch: somebody looks at the logs of each step."""
         self.per_batch = per_batch
-        for hook in HOOKS:
-            call = lambda at, function=getattr(self, hook): function(at) or c.OK
-            setattr(self.c, f"on_{hook}", c.On(lambda _, at, call=call: run.guard(call, at.contents)))
+        listen(self.c, run, {hook: getattr(self, hook) for hook in HOOKS})
 
     def choose(self, given):
         """The metrics that names of libkeel's logs lack, or that share their name with one of the caller's."""

@@ -95,9 +95,9 @@ def of_no_rows(keras, t):
     if not isinstance(t, keras.KerasTensor):
         return keras.ops.convert_to_numpy(t)
     node = node_of(t)
-    if type(node.operation).__name__ in ("OnesLike", "ZerosLike") and None not in t.shape[1:]:
-        made = np.ones if type(node.operation).__name__ == "OnesLike" else np.zeros
-        return made((1, *t.shape[1:]), t.dtype)
+    like = {"OnesLike": np.ones, "ZerosLike": np.zeros}.get(type(node.operation).__name__)
+    if like and None not in t.shape[1:]:
+        return like((1, *t.shape[1:]), t.dtype)
     if node.is_input:
         return None
     args = [of_no_rows(keras, a) if isinstance(a, keras.KerasTensor) else a for a in node.arguments.args]
@@ -114,8 +114,8 @@ def hinge(keras, loss, labels, y_pred):
     else:
         binary = ops.all(ops.logical_or(ops.equal(labels, 0), ops.equal(labels, 1)))
         labels = ops.where(binary, 2.0 * labels - 1.0, labels)
-    missing = ops.maximum(1.0 - labels * y_pred, 0.0)
-    return ops.mean(ops.square(missing) if isinstance(loss, keras.losses.SquaredHinge) else missing, axis=-1)
+    below = ops.maximum(1.0 - labels * y_pred, 0.0)  # the margin
+    return ops.mean(ops.square(below) if isinstance(loss, keras.losses.SquaredHinge) else below, axis=-1)
 
 
 @contextlib.contextmanager
@@ -126,10 +126,8 @@ def losses_give_means(keras):
     def mean(loss, y_true, y_pred, sample_weight=None):
         if not isinstance(y_pred, keras.KerasTensor):
             return original(loss, y_true, y_pred, sample_weight)
-        weighted, masked = (
-            sample_weight is not None,
-            mask_of(y_pred) is not None or mask_of(y_true) is not None,
-        )
+        weighted = sample_weight is not None
+        masked = mask_of(y_pred) is not None or mask_of(y_true) is not None
         whole = y_pred.shape[:1] != (None,)  # a batch, with a known number of rows
         if whole and (loss.reduction not in REDUCTIONS or weighted or masked):
             return original(loss, y_true, y_pred, sample_weight)

@@ -2,16 +2,17 @@
 takes it, so what has as many rows as a tensor is made for each row."""
 
 import contextlib
+import functools
 
 import numpy as np
 
 from ._folds import has_rows, places
+from ._patches import Patches
 
-NAMES = (
-    """broadcast_to conv depthwise_conv full ones repeat reshape shape tile transpose unstack zeros""".split()
-)
 CONVOLUTIONS = {"conv": (None, "Conv1D", "Conv2D", "Conv3D"),
                 "depthwise_conv": (None, "DepthwiseConv1D", "DepthwiseConv2D")}  # fmt: skip
+FILLED = ("full", "ones", "zeros")
+NAMES = ("broadcast_to", "repeat", "reshape", "shape", "tile", "transpose", "unstack", *CONVOLUTIONS, *FILLED)
 
 
 class Rows(int):
@@ -43,20 +44,18 @@ class RowOps:
         self.keras, self.in_each_row, self.factors, self.is_shared = keras, in_each_row, factors, is_shared
         self.original = {name: getattr(keras.ops, name) for name in NAMES}
         self.item = keras.KerasTensor.__getitem__
+        for names, function in (FILLED, self.filled), (CONVOLUTIONS, self.by_layer):
+            vars(self).update({name: functools.partial(function, name) for name in names})
         self.fixed = {}  # layers of kernels that stay as they are, by all that they are made of
         self.turned = {}  # by id: a tensor whose second dim is the rows, and the same with the rows first
 
     @contextlib.contextmanager
     def open(self):
-        for name in NAMES:
-            setattr(self.keras.ops, name, getattr(self, name))
-        self.keras.KerasTensor.__getitem__ = lambda t, key: self.part(t, key)
-        try:
+        with Patches() as patches:
+            for name in NAMES:
+                patches.put(self.keras.ops, name, getattr(self, name))
+            patches.put(self.keras.KerasTensor, "__getitem__", lambda t, key: self.part(t, key))
             yield
-        finally:
-            for name, function in self.original.items():
-                setattr(self.keras.ops, name, function)
-            self.keras.KerasTensor.__getitem__ = self.item
 
     def has_rows(self, x):
         return isinstance(x, self.keras.KerasTensor) and has_rows(x)
@@ -78,18 +77,10 @@ class RowOps:
         shape = known(shape)
         return self.in_each_row(x, shape) if shape[:1] == (-1,) else self.original["broadcast_to"](x, shape)
 
-    def zeros(self, shape, *args, **kwargs):
-        return self.filled("zeros", shape, *args, **kwargs)
-
-    def ones(self, shape, *args, **kwargs):
-        return self.filled("ones", shape, *args, **kwargs)
-
-    def full(self, shape, *args, **kwargs):
-        return self.filled("full", shape, *args, **kwargs)
-
     def filled(self, name, shape, *args, **kwargs):
         """The same numbers for each row, where the first dim is the rows."""
-        dims = known(tuple(shape) if isinstance(shape, (list, tuple)) else shape)
+        shape = (shape,) if isinstance(shape, int) else shape
+        dims = known(tuple(shape)) if isinstance(shape, (list, tuple)) else shape
         of_rows = isinstance(dims, tuple) and dims[:1] == (-1,)
         x = self.original[name]((1, *dims[1:]) if of_rows else shape, *args, **kwargs)
         return self.in_each_row(x, dims) if of_rows else x
@@ -114,12 +105,6 @@ class RowOps:
             return self.reshape(each, (-1,))
         return self.original["repeat"](x, repeats, axis)
 
-    def conv(self, *args, **kwargs):
-        return self.by_layer("conv", *args, **kwargs)
-
-    def depthwise_conv(self, *args, **kwargs):
-        return self.by_layer("depthwise_conv", *args, **kwargs)
-
     def by_layer(self, name, x, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1):
         """Numbers that stay as they are, as those of a filter, are the kernel of a layer that is not trained."""
         tensor, kinds = self.keras.KerasTensor, CONVOLUTIONS[name]
@@ -127,12 +112,8 @@ class RowOps:
         if not isinstance(x, tensor) or isinstance(kernel, tensor) or rank >= len(kinds):
             return self.original[name](x, kernel, strides, padding, data_format, dilation_rate)
         kernel = self.keras.ops.convert_to_numpy(kernel)
-        key = (
-            name,
-            kernel.tobytes(),
-            kernel.shape,
-            str((strides, padding, data_format, dilation_rate, x.shape)),
-        )
+        how = strides, padding, data_format, dilation_rate, x.shape
+        key = name, kernel.tobytes(), kernel.shape, str(how)
         if key not in self.fixed:
             by_name = "depthwise" if name == "depthwise_conv" else "kernel"
             more = {"depth_multiplier" if by_name == "depthwise" else "filters": kernel.shape[-1]}

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _library as c
 from . import _rows
+from ._callbacks import listen
 from ._library import check, lib
 from ._traced import module_of
 from ._unsaved import replaced
@@ -53,13 +54,7 @@ class Penalties:
         self.c = c.Callback(ctypes.sizeof(c.Callback), b"regularizers by Keras")
 
     def open(self, run):
-        for hook, function in (
-            ("test_begin", self.begin),
-            ("test_batch_end", self.add),
-            ("test_end", self.add),
-        ):
-            call = lambda at, function=function: function(at) or c.OK
-            setattr(self.c, f"on_{hook}", c.On(lambda _, at, call=call: run.guard(call, at.contents)))
+        listen(self.c, run, {"test_begin": self.begin, "test_batch_end": self.add, "test_end": self.add})
 
     def begin(self, _):
         numbers = sys.modules["keras"].ops.convert_to_numpy
@@ -101,8 +96,7 @@ class Constraints:
         self.c = c.Callback(ctypes.sizeof(c.Callback), b"constraints by Keras")
 
     def open(self, run):
-        call = lambda at: self.apply(at) or c.OK
-        self.c.on_train_batch_end = c.On(lambda _, at: run.guard(call, at.contents))
+        listen(self.c, run, {"train_batch_end": self.apply})
 
     def apply(self, at):
         ops = sys.modules["keras"].ops

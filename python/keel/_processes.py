@@ -85,10 +85,7 @@ class Together:
 
     def agree(self, error=None):
         """All have come so far."""
-        status = c.OK
-        if error is not None:
-            status = set_error(error)
-        status = lib.keel_launched_agree(self.all.handle, status)
+        status = lib.keel_launched_agree(self.all.handle, c.OK if error is None else set_error(error))
         if status < 0:
             self.settled = True
             failed = c.failure(status)
@@ -156,7 +153,7 @@ class Together:
 class Alone:
     """A run in this process alone: the same calls."""
 
-    first = settled = True
+    first = True
 
     def agree(self, error=None):
         pass

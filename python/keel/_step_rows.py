@@ -6,7 +6,7 @@ import numpy as np
 from ._assigned import put_operators
 from ._folds import has_rows
 from ._means import counting
-from ._ops import Rows, known
+from ._ops import FILLED, Rows
 from ._patches import Patches
 
 
@@ -23,7 +23,7 @@ def rows_of_step(steps, draws):
             patches.put(keras.random, name, drawn(steps, draw, getattr(keras.random, name)))
         variable = put_operators(keras, steps.weight, patches.put)
         put(variable, "assign", assigned)
-        for name in ("zeros", "ones", "full"):
+        for name in FILLED:
             put(keras.ops, name, filled)
         for name in ("cast", "convert_to_tensor"):
             put(keras.ops, name, counted)
@@ -59,12 +59,13 @@ def assigned(steps, original):
 
 
 def filled(steps, original):
+    """What is there for each row is so several times where rows were joined."""
+
     def fill(shape, *args, **kwargs):
-        dims = known(tuple(shape) if isinstance(shape, (list, tuple)) else (shape,))
-        if not dims or not isinstance(dims[0], Rows):
-            return original(shape, *args, **kwargs)
-        rows = steps.tracer.in_each_row(original((1, *dims[1:]), *args, **kwargs), dims)
-        return rows if dims[0].factor == 1 else steps.joined([rows] * dims[0].factor)
+        rows = original(shape, *args, **kwargs)
+        first = shape[0] if isinstance(shape, (list, tuple)) and len(shape) else shape
+        parts = first.factor if isinstance(first, Rows) else 1
+        return rows if parts == 1 else steps.joined([rows] * parts)
 
     return fill
 

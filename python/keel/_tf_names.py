@@ -79,6 +79,9 @@ def others(ops):
     def sort(x, axis=-1, direction="ASCENDING"):
         return ops.sort(x, axis) if direction == "ASCENDING" else ops.flip(ops.sort(x, axis), axis)
 
+    def silu(x, beta=1.0):
+        return x * ops.sigmoid(beta * x)
+
     def windows(of):
         """strides and window of 4 numbers, or of as many as there are dims."""
         return [of] * 2 if isinstance(of, int) else list(of)[1:-1] if len(of) > 2 else list(of)
@@ -141,7 +144,7 @@ def others(ops):
         "sigmoid_cross_entropy_with_logits": lambda labels, logits: ops.binary_crossentropy(
             labels, logits, from_logits=True
         ),
-        "silu": lambda x, beta=1.0: x * ops.sigmoid(beta * x),
+        "silu": silu,
         "slice": cut,
         "softmax": lambda x, axis=-1: ops.softmax(x, axis=-1 if axis is None else axis),
         "softmax_cross_entropy_with_logits": lambda labels, logits, axis=-1: ops.categorical_crossentropy(
@@ -153,7 +156,7 @@ def others(ops):
         ),
         "split": lambda x, parts, axis=0, num=None: ops.split(x, split_points(parts), axis),
         "squared_difference": lambda a, b: ops.square(a - b),
-        "swish": lambda x, beta=1.0: x * ops.sigmoid(beta * x),
+        "swish": silu,
         "transpose": lambda x, perm=None, *_: ops.transpose(x, perm),
     }
 
