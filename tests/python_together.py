@@ -68,6 +68,8 @@ if work == "other" and keel.rank() == 1:
     x = x + 1
 if work == "seeds":
     seed, _ = None, np.random.seed(keel.rank())
+if work == "one_seed" and keel.rank() == 0:
+    seed = None
 given = (Rows(),) if work == "stream" else (x, y)
 alone = {"processes": 1} if work == "alone" else {}
 try:

@@ -68,6 +68,7 @@ for mpi in openmpi mpich; do
     (($(cut -d ' ' -f 4 out.txt | sort -u | wc -l) == 1)) || fail "$mpi: seeds that each process draws: $(cat out.txt)"
     ends $mpi 2 fails 'keel._library.Error: process 1 \(.*\): the callback At, in on_epoch_end: RuntimeError: no luck'
     ends $mpi 2 sets 'callbacks of process 1 .* have set other weights or another learning rate'
+    ends $mpi 2 one_seed 'process 1 .*: its seed is 7, that of process 0 is '
     ends $mpi 2 early 'ValueError: too early'
     ends $mpi 2 other 'process 1 .*: its data is "103 rows of'
 done
