@@ -7,6 +7,8 @@ that decides by values, or that adds losses: then the model is refused, by name.
 
 import contextlib
 import inspect
+import os
+import traceback
 
 import numpy as np
 
@@ -61,7 +63,19 @@ def refuse(layer, why):
 
 
 def one_line(error):
-    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
+    text = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
+    return text + place_of(error)
+
+
+def place_of(error):
+    """The last line of the caller's own code that it came through."""
+    place, of_python = "", os.path.dirname(os.__file__)
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
+        own = frame.f_globals.get("__package__") != __package__ and not file.startswith(of_python)
+        if own and "site-packages" not in file:
+            place = f" (line {line} of {os.path.basename(file)})"
+    return place
 
 
 class Tracer:
