@@ -14,7 +14,7 @@ _Static_assert((int)SHARE + KEEL_BUCKETS_MAX <= (int)KEEL_EXCHANGE_RECORDS,
 /* A node of this process, as a flat range. */
 static char *own_node(const keel_program *p, int slot)
 {
-    return slot == 0 ? p->workspace[0].grad
+    return slot == 0 ? p->workspace[0].host.grad
                      : p->across->buckets->more + (slot - 1) * p->n_grad * keel_bucket_element(p);
 }
 

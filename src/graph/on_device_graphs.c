@@ -36,7 +36,7 @@ static bool ends_behind(const keel_program *p, int worker, int segment)
 {
     const keel_on_device *x = p->workspace[worker].on_device;
     const bool stays = p->checks_there && p->lanes->n_worker == 1;
-    if (p->across || segment + 1 == p->schedule.n_segment) return true;
+    if (segment + 1 == p->schedule.n_segment) return true;
     for (int k = 0; k < x->n_bucket && !stays; k++)
         if (x->bucket[k].segment == segment) return true;
     return !keel_on_device_records_stay(p, worker, segment);

@@ -5,7 +5,8 @@
  * Devices that are a group add up their gradients themselves, in the same buckets and behind the
  * same events, on the stream that copies out; the first worker's device copies the sums, if the
  * host moves the weights. That is so where bits may depend on the order of the sum, which is the
- * group's own, and in steps in which each worker has rows, and one gradient of each weight. */
+ * group's own, and in steps in which each worker has rows, and one gradient of each weight. Of
+ * several processes each sums its own, and their hosts exchange the sums: buckets.h. */
 #include "base/memory.h"
 #include "graph/buckets.h"
 #include "graph/on_device.h"
@@ -75,12 +76,12 @@ keel_status keel_on_device_divide(const keel_program *p, keel_on_device *x)
 }
 
 /* Whether the host gets it from this worker. */
-static bool goes_out(const keel_program *p, const keel_out_range *r, bool has_first_row)
+static bool goes_out(const keel_program *p, const keel_out_range *r, int worker, bool has_first_row)
 {
     if (p->checks_there && p->lanes->n_worker == 1) return false;
     if (r->merged) return has_first_row;
     if (!p->sums_there) return true;
-    return !p->checks_there && has_first_row && !r->further;
+    return !p->checks_there && worker == 0 && !r->further;
 }
 
 /* The worker reads it when the run has ended. */
@@ -89,7 +90,7 @@ void keel_on_device_read_gradients(const keel_program *p, int worker, bool has_f
     const keel_workspace *s = &p->workspace[worker];
     const keel_on_device *x = s->on_device;
     for (int i = 0; i < x->n_range; i++)
-        if (goes_out(p, &x->range[i], has_first_row))
+        if (goes_out(p, &x->range[i], worker, has_first_row))
             keel_device_touches(x->device, s->host.grad + x->range[i].at, x->range[i].bytes, false);
 }
 
@@ -121,7 +122,7 @@ bool keel_on_device_send(const keel_program *p, int worker, int segment, bool ha
         if (p->sums_there) sends = sum_bucket(p, worker, b, KEEL_EVENT_BUCKET + k);
         for (int i = b->first; i < b->first + b->n; i++) {
             const keel_out_range *r = &x->range[i];
-            if (!goes_out(p, r, has_first_row)) continue;
+            if (!goes_out(p, r, worker, has_first_row)) continue;
             if (!sends) keel_on_device_follow(d, KEEL_EVENT_BUCKET + k);
             sends = true;
             d->type->copy_out(d, KEEL_COPY_OUT_STREAM, s->host.grad + r->at, s->grad + r->at,

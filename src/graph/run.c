@@ -215,6 +215,13 @@ void keel_program_begin(keel_program *p, const keel_bound *b, int worker)
     keel_bound_patch(&b->workspace[worker], device ? device->base : p->input);
 }
 
+/* Whether the host has a worker's gradients of a segment behind it: those of a device come once it
+ * has been waited for. */
+static bool has_gradients(const keel_program *p, int g, int worker)
+{
+    return !p->workspace[worker].on_device || g + 1 == p->schedule.n_segment;
+}
+
 keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *team, int worker)
 {
     const bool exchanges = p->across && p->across->buckets;
@@ -225,7 +232,7 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
         help(p, b, g, worker);
         compute(p, b, g, team, worker);
         end_on_device(p, b, g, worker);
-        if (exchanges) keel_buckets_arrive(p, worker, g);
+        if (exchanges && has_gradients(p, g, worker)) keel_buckets_arrive(p, worker, g);
         if (p->schedule.segment[g].meets) meet_after(p, b, g, team, worker);
         if (exchanges) keel_buckets_pass(p, b, worker);
     }

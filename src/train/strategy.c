@@ -199,24 +199,15 @@ keel_status keel_strategy_create_group(keel_strategy **out, const char *devices,
     return keel_strategy_create_group_on(out, devices, group, &cores);
 }
 
-keel_status keel_strategy_create_group_on(keel_strategy **out, const char *devices,
-                                          const keel_process_group *group, const keel_cores *cores)
+/* The strategy of this process becomes that of all. Takes s and comm, also on failure; all learn of
+ * one that could not open its devices. */
+static keel_status join(keel_strategy **out, keel_strategy *s, keel_comm *comm, keel_status mine)
 {
-    keel_strategy *s = NULL;
-    keel_comm *comm = NULL;
+    const size_t n = (size_t)comm->group.count;
     introduction *all = NULL;
-    KEEL_TRY(keel_comm_create(&comm, group));
-    keel_status status = keel_strategy_create_on(&s, devices, cores);
-    if (status >= 0 && group->count > 1 && keel_lanes_device(&s->lanes))
-        status = keel_fail(KEEL_EUNSUP,
-                           "devices '%s': GPUs of several processes cannot share steps "
-                           "yet; use those of one process",
-                           devices);
-    /* all learn of one that cannot open its devices */
-    status = keel_comm_agree(comm, status, NULL, 0, NULL);
+    keel_status status = keel_comm_agree(comm, mine, NULL, 0, NULL);
     if (status < 0) goto out;
-    if (group->count > 1) {
-        const size_t n = (size_t)group->count;
+    if (n > 1) {
         s->comm = comm;
         comm = NULL;
         s->lanes_before = keel_calloc(n + 1, sizeof *s->lanes_before);
@@ -234,6 +225,27 @@ out:
     keel_strategy_destroy(s);
     keel_comm_destroy(comm);
     return status;
+}
+
+keel_status keel_strategy_create_group_on(keel_strategy **out, const char *devices,
+                                          const keel_process_group *group, const keel_cores *cores)
+{
+    keel_strategy *s = NULL;
+    keel_comm *comm = NULL;
+    KEEL_TRY(keel_comm_create(&comm, group));
+    const keel_status mine = keel_strategy_create_on(&s, devices, cores);
+    return join(out, s, comm, mine);
+}
+
+keel_status keel_strategy_create_group_beside(keel_strategy **out, keel_device *const *device,
+                                              int n, const char *beside,
+                                              const keel_process_group *group)
+{
+    keel_strategy *s = NULL;
+    keel_comm *comm = NULL;
+    KEEL_TRY(keel_comm_create(&comm, group));
+    const keel_status mine = keel_strategy_create_beside(&s, device, n, beside);
+    return join(out, s, comm, mine);
 }
 
 keel_status keel_strategy_timeout(keel_strategy *s, double seconds)

@@ -41,6 +41,10 @@ keel_status keel_strategy_check_shares(const keel_lanes *l, int shards);
 
 keel_status keel_strategy_create_group_on(keel_strategy **out, const char *devices,
                                           const keel_process_group *group, const keel_cores *cores);
+/* keel_strategy_create_beside for each process of a group, which it takes over. */
+keel_status keel_strategy_create_group_beside(keel_strategy **out, keel_device *const *device,
+                                              int n, const char *beside,
+                                              const keel_process_group *group);
 
 /* Whether a model of this type may train as keel_strategy_compress says. */
 keel_status keel_strategy_check_compress(const keel_strategy *s, keel_dtype real);

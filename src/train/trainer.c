@@ -304,12 +304,12 @@ static keel_status take_optimizer(keel_trainer *t)
     return KEEL_OK;
 }
 
-/* Devices that can add up gradients among themselves, where their order is free. */
+/* Devices of this process that can add up gradients among themselves, where their order is free. */
 static keel_status join_devices(keel_trainer *t)
 {
     const keel_lanes *l = &t->strategy->lanes;
     const keel_device *d = l->device[0];
-    if (!d || !d->type->join || l->n_worker < 2 || l->shards || l->n_process > 1) return KEEL_OK;
+    if (!d || !d->type->join || l->n_worker < 2 || l->shards) return KEEL_OK;
     for (int w = 1; w < l->n_worker; w++)
         if (!l->device[w] || l->device[w]->type != d->type) return KEEL_OK;
     const keel_status s = d->type->join(l->device, l->n_worker, &t->sums);

@@ -1,0 +1,283 @@
+/* Devices of several processes have the bits of one: each process has lanes on devices, or on
+ * devices and cores, and the host of each moves the weights. Processes are threads here, and
+ * devices are stand-ins. */
+#include "reproducible_works.h"
+#include "sweep.h"
+#include "thread_processes.h"
+#include "standin.h"
+
+enum { DEVICES = 4 }; /* of one process */
+
+typedef struct process {
+    const recipe *recipe;
+    keel_process_group group;
+    const keel_device_type *type; /* of its devices; NULL: it has cores alone */
+    const char *beside;           /* cores behind them; NULL: none */
+    keel_device *device[DEVICES];
+    int n;
+    keel_dataset *data;
+    outcome outcome;
+    double timeout;
+    bool measured;        /* as test_processes.c has it */
+    bool plain;           /* plain C everywhere, so that cores and devices round alike */
+    bool free;            /* of the order in which gradients are added */
+    int fail_at, hang_at; /* of its first device: see standin_device.h */
+    int sums;             /* that its devices have made */
+    int calls, given;     /* of its first device */
+    keel_status status;
+    char error[1024];
+} process;
+
+static keel_status open_process(keel_strategy **out, process *p)
+{
+    if (!p->type) return open_lanes(out, &p->group, p->n, 1);
+    for (int i = 0; i < p->n; i++) p->device[i] = standin_open(p->type, i);
+    standin_of(p->device[0])->fail_at = p->fail_at;
+    standin_of(p->device[0])->hang_at = p->hang_at;
+    if (p->hang_at) standin_of(p->device[0])->base.patience = 0.2;
+    return keel_strategy_create_group_beside(out, p->device, p->n, p->beside, &p->group);
+}
+
+static void close_devices(process *p)
+{
+    for (int i = 0; p->type && i < p->n; i++) {
+        const standin *s = standin_of(p->device[i]);
+        p->sums += s->sums;
+        if (i == 0) p->calls = s->calls, p->given = s->given;
+        if ((s->allocations || s->tapes) && !s->lost)
+            snprintf(p->error, sizeof p->error, "%s: memory is left", s->base.name);
+        if (s->clocks.reports > 0)
+            snprintf(p->error, sizeof p->error, "%s: %s", s->base.name, s->clocks.first);
+        p->device[i]->type->close(p->device[i]);
+    }
+}
+
+static keel_status run(process *p, keel_strategy *s)
+{
+    const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = p->recipe->batch_size, .epochs = 2,
+                                 .end = p->recipe->end, .reference_kernels = p->plain };
+    if (!p->free) KEEL_TRY(keel_strategy_reproducible(s, p->recipe->shards));
+    KEEL_TRY(keel_fit(p->outcome.model, s, p->data, &o, &p->outcome.history));
+    KEEL_TRY(keel_evaluate(p->outcome.model, s, p->data, &o, &p->outcome.logs));
+    return keel_predict(p->outcome.model, s, p->data, &o, &p->outcome.predicted);
+}
+
+static void *live(void *context)
+{
+    process *p = context;
+    keel_strategy *s = NULL;
+    p->group.timeout = p->timeout;
+    p->status = open_process(&s, p);
+    if (s && s->comm && !p->measured) s->comm->bucket_bytes = 0;
+    if (p->status >= 0) p->status = run(p, s);
+    if (p->status < 0) snprintf(p->error, sizeof p->error, "%s", keel_error());
+    keel_strategy_destroy(s);
+    close_devices(p);
+    return NULL;
+}
+
+typedef struct part {
+    const keel_device_type *type; /* as in process, as the next two */
+    int n;
+    const char *beside;
+} part;
+
+static bool has_cores(const part *parts, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!parts[i].type || parts[i].beside) return true;
+    return false;
+}
+
+typedef struct gathering {
+    int n;
+    process p[THREADS_MAX];
+    thread_group group;
+} gathering;
+
+static void prepare(gathering *g, const recipe *r, const part *parts, int n, bool free)
+{
+    memset(g, 0, sizeof *g);
+    g->n = n;
+    thread_group_begin(&g->group, n);
+    for (int i = 0; i < n; i++)
+        g->p[i] = (process){ .recipe = r,
+                             .group = thread_group_of(&g->group, i),
+                             .data = rows_of(r),
+                             .outcome.model = model_of(r),
+                             .type = parts[i].type,
+                             .beside = parts[i].beside,
+                             .n = parts[i].n,
+                             .plain = has_cores(parts, n),
+                             .free = free,
+                             .measured = n % 2 == 0,
+                             .timeout = PATIENT };
+}
+
+static void gather(gathering *g, const recipe *r, const part *parts, int n, bool free)
+{
+    prepare(g, r, parts, n, free);
+    live_together(live, g->p, sizeof *g->p, n);
+}
+
+static void part_with(gathering *g)
+{
+    for (int i = 0; i < g->n; i++) {
+        assert_true(g->group.member[i].closed);
+        forget(&g->p[i].outcome);
+        keel_dataset_destroy(g->p[i].data);
+    }
+    thread_group_end(&g->group);
+}
+
+/* Of one device. */
+static outcome alone(const recipe *r, bool plain)
+{
+    process p = { .recipe = r, .outcome.model = model_of(r), .data = rows_of(r), .plain = plain };
+    keel_device *device = standin_open(&standin_runs, 0);
+    keel_strategy *s;
+    must(keel_strategy_create_devices(&s, &device, 1));
+    must(run(&p, s));
+    keel_strategy_destroy(s);
+    device->type->close(device);
+    keel_dataset_destroy(p.data);
+    return p.outcome;
+}
+
+static const struct {
+    const char *name;
+    int n;
+    part part[5];
+} machines[] = {
+    { "two processes with a device each", 2, { { &standin_runs, 1 }, { &standin_runs, 1 } } },
+    { "three processes, of which one has more devices",
+      3,
+      { { &standin_runs, 1 }, { &standin_stores, 3 }, { &standin_runs, 2 } } },
+    { "devices in one process, and cores in the other", 2, { { &standin_runs, 2 }, { NULL, 2 } } },
+    { "cores in the first process", 3, { { NULL, 1 }, { &standin_runs, 1 }, { NULL, 3 } } },
+    { "a device and a core in each",
+      2,
+      { { &standin_runs, 1, "cpu:0" }, { &standin_stores, 1, "cpu:0" } } },
+    { "five processes",
+      5,
+      { { &standin_runs, 1 },
+        { &standin_stores, 2 },
+        { &standin_runs, 3 },
+        { NULL, 1 },
+        { &standin_runs, 4 } } },
+};
+
+enum { MACHINES = sizeof machines / sizeof *machines };
+
+static void bits_are_those_of_one_device(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
+        const recipe *r = &recipes[i];
+        outcome one[] = { alone(r, false), alone(r, true) };
+        for (size_t m = 0; m < MACHINES; m++) {
+            gathering g;
+            int lanes = 0;
+            for (int k = 0; k < machines[m].n; k++)
+                lanes += machines[m].part[k].n + (machines[m].part[k].beside != NULL);
+            if (r->dtype == KEEL_FLOAT64 && has_cores(machines[m].part, machines[m].n)) continue;
+            if (lanes > r->shards || (i + m) % (size_t)thin(3, 6, 16)) continue;
+            gather(&g, r, machines[m].part, machines[m].n, false);
+            for (int k = 0; k < g.n; k++) {
+                char how[96];
+                if (g.p[k].error[0])
+                    fail_msg("%s, %s, process %d: %s", r->name, machines[m].name, k, g.p[k].error);
+                snprintf(how, sizeof how, "process %d of %s", k, machines[m].name);
+                compare(&one[g.p[k].plain], &g.p[k].outcome, r, how);
+            }
+            part_with(&g);
+        }
+        forget(&one[0]);
+        forget(&one[1]);
+    }
+}
+
+/* Stand-ins add rank after rank, as their host does, so there the bits are the same. */
+static void devices_of_a_process_add_up_what_it_sends(void **unused)
+{
+    static const char *const names[] = { "convolutions", "statistics both ways",
+                                         "products",     "a table",
+                                         "attention",    "deep" };
+    static const part machine[2][3] = {
+        { { &standin_runs, 2 }, { &standin_runs, 1 }, { &standin_runs, 3 } },
+        { { &standin_sums, 2 }, { &standin_sums, 1 }, { &standin_sums, 3 } },
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i += (size_t)thin(1, 2, 4))
+        for (int n = 2; n <= 3; n += thin(1, 2, 2)) {
+            gathering g[2];
+            const recipe *r = recipe_of(names[i]);
+            for (int k = 0; k < 2; k++) gather(&g[k], r, machine[k], n, true);
+            for (int q = 0; q < n; q++) {
+                const process *host = &g[0].p[q], *own = &g[1].p[q];
+                if (host->error[0]) fail_msg("%s: %s", r->name, host->error);
+                if (own->error[0]) fail_msg("%s: %s", r->name, own->error);
+                if (own->n > 1 && own->sums == 0) fail_msg("%s: process %d: no sums", r->name, q);
+                compare(&host->outcome, &own->outcome, r, "sums of devices");
+                compare_weights(&own->outcome, &g[1].p[0].outcome, r, "another process");
+            }
+            part_with(&g[0]);
+            part_with(&g[1]);
+        }
+}
+
+/* ---- what goes wrong ------------------------------------------------------------------------- */
+
+static const part three[] = { { &standin_runs, 1 }, { &standin_runs, 2 }, { &standin_stores, 1 } };
+enum { THREE = 3, FAILING = 1 };
+
+/* All end after the same step, and each tells of the device, and of the process if it is another.
+ */
+static void all_tell_of(const gathering *g, const char *how, int k)
+{
+    for (int q = 0; q < g->n; q++) {
+        const process *p = &g->p[q];
+        const bool fails = p->status == KEEL_EDEVICE || p->status == KEEL_ENOMEM;
+        const bool names = q == FAILING || strstr(p->error, "process 1 (here)");
+        if (!fails || !names || !strstr(p->error, "standin:0"))
+            fail_msg("%s %d, process %d: %s: %s", how, k, q, keel_status_name(p->status), p->error);
+        compare_weights(&g->p[0].outcome, &p->outcome, p->recipe, "a failure in another process");
+        assert_int_equal(keel_model_steps_done(p->outcome.model),
+                         keel_model_steps_done(g->p[0].outcome.model));
+    }
+}
+
+static void a_device_that_fails_ends_the_step_of_all(void **unused)
+{
+    const int runs = thin(40, 12, 6);
+    const recipe *r = recipe_of("convolutions");
+    int failed = 0;
+    gathering g;
+    (void)unused;
+    gather(&g, r, three, THREE, false);
+    const int calls = g.p[FAILING].calls, given = g.p[FAILING].given;
+    for (int q = 0; q < THREE; q++) assert_int_equal(g.p[q].status, KEEL_OK);
+    part_with(&g);
+    for (int k = 0; k < runs; k++) {
+        const bool hangs = k % 4 == 3;
+        process *p = &g.p[FAILING];
+        prepare(&g, r, three, THREE, false);
+        *(hangs ? &p->hang_at : &p->fail_at) =
+            1 + (int)((int64_t)((hangs ? given : calls) - 1) * k / runs);
+        live_together(live, g.p, sizeof *g.p, THREE);
+        if (p->status < 0) all_tell_of(&g, hangs ? "hangs at" : "fails at call", k);
+        failed += p->status < 0;
+        part_with(&g);
+    }
+    assert_true(failed >= runs - 1); /* the last call may be one that ends it */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bits_are_those_of_one_device),
+        cmocka_unit_test(devices_of_a_process_add_up_what_it_sends),
+        cmocka_unit_test(a_device_that_fails_ends_the_step_of_all),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}
