@@ -124,9 +124,10 @@ static void standin_close(keel_device *d)
     .add = standin_add, .copy = standin_copy, .move = standin_move, .measure = standin_measure,    \
     .orthogonalize = standin_orthogonalize, .factor = standin_factor, .project = standin_project,  \
     .check = standin_check, .record = standin_record, .wait = standin_wait,                        \
-    .capture_begin = standin_capture_begin, .capture_end = standin_capture_end,                    \
-    .replay = standin_replay, .forget = standin_forget, .reach = standin_reach,                    \
-    .touches = standin_host_touches, .finish = standin_finish, .close = standin_close
+    .passed = standin_passed, .capture_begin = standin_capture_begin,                              \
+    .capture_end = standin_capture_end, .replay = standin_replay, .forget = standin_forget,        \
+    .reach = standin_reach, .touches = standin_host_touches, .finish = standin_finish,             \
+    .close = standin_close
 
 /* Has the host run references on copies, as a GPU does. */
 static const keel_device_type standin_stores = { STANDIN_CALLS };

@@ -308,6 +308,23 @@ static void standin_wait(keel_device *d, keel_device_stream stream, int event)
                                  .n = s->event[event].recorded });
 }
 
+static int standin_passed(keel_device *d, int event)
+{
+    standin *s = standin_of(d);
+    standin_not_captured(s, "the host asks for an event");
+    standin_event *e = &s->event[event];
+    pthread_mutex_lock(&s->failing);
+    const bool failed = s->failure.status < 0 || s->refused < 0 || s->lost;
+    pthread_mutex_unlock(&s->failing);
+    if (failed) return -1;
+    pthread_mutex_lock(&e->lock);
+    const bool done = e->done >= e->recorded;
+    pthread_mutex_unlock(&e->lock);
+    if (done && !standin_ignores(s, "the host for an event"))
+        clocks_join(s->clocks.now[CLOCKS_HOST], s->clocks.event[event]);
+    return done;
+}
+
 /* ---- references ------------------------------------------------------------------------------ */
 
 static void *standin_pointers(void **next, const void *from, int n)

@@ -22,6 +22,7 @@ typedef struct process {
     bool plain;           /* plain C everywhere, so that cores and devices round alike */
     bool free;            /* of the order in which gradients are added */
     int fail_at, hang_at; /* of its first device: see standin_device.h */
+    int row_us;           /* of all: the same */
     int sums;             /* that its devices have made */
     int calls, given;     /* of its first device */
     keel_status status;
@@ -31,7 +32,10 @@ typedef struct process {
 static keel_status open_process(keel_strategy **out, process *p)
 {
     if (!p->type) return open_lanes(out, &p->group, p->n, 1);
-    for (int i = 0; i < p->n; i++) p->device[i] = standin_open(p->type, i);
+    for (int i = 0; i < p->n; i++) {
+        p->device[i] = standin_open(p->type, i);
+        standin_of(p->device[i])->row_us = p->row_us;
+    }
     standin_of(p->device[0])->fail_at = p->fail_at;
     standin_of(p->device[0])->hang_at = p->hang_at;
     if (p->hang_at) standin_of(p->device[0])->base.patience = 0.2;
@@ -272,12 +276,50 @@ static void a_device_that_fails_ends_the_step_of_all(void **unused)
     assert_true(failed >= runs - 1); /* the last call may be one that ends it */
 }
 
+/* ---- on their way while devices compute ------------------------------------------------------ */
+
+/* What a slow device has been asked for while it computed: exchanges that had begun by then. */
+static struct {
+    const struct thread_member *member;
+    int event, exchanges; /* when the answer was last 'not yet' */
+    int begun;            /* between two such answers, of a step */
+} asked;
+
+static int passed_seen(keel_device *d, int event)
+{
+    const int passed = standin_passed(d, event), exchanges = asked.member->exchanges;
+    if (passed != 0) return passed;
+    if (event > asked.event && asked.event > 0) asked.begun += exchanges - asked.exchanges;
+    asked.event = event;
+    asked.exchanges = exchanges;
+    return passed;
+}
+
+static void gradients_travel_while_a_device_computes(void **unused)
+{
+    const recipe *r = recipe_of("deep");
+    keel_device_type slow = standin_runs;
+    const part parts[] = { { &standin_runs, 1 }, { &slow, 1 } };
+    gathering g;
+    (void)unused;
+    slow.passed = passed_seen;
+    prepare(&g, r, parts, 2, false);
+    asked.member = &g.group.member[1];
+    for (int q = 0; q < 2; q++) g.p[q].measured = false;
+    g.p[1].row_us = 100;
+    live_together(live, g.p, sizeof *g.p, 2);
+    for (int q = 0; q < 2; q++) assert_int_equal(g.p[q].status, KEEL_OK);
+    assert_true(asked.begun > 0);
+    part_with(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_are_those_of_one_device),
         cmocka_unit_test(devices_of_a_process_add_up_what_it_sends),
         cmocka_unit_test(a_device_that_fails_ends_the_step_of_all),
+        cmocka_unit_test(gradients_travel_while_a_device_computes),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -123,6 +123,9 @@ typedef struct keel_device_type {
      * again. One that was never recorded stands for nothing. event: 0 to KEEL_DEVICE_EVENTS - 1. */
     void (*record)(keel_device *d, keel_device_stream s, int event);
     void (*wait)(keel_device *d, keel_device_stream s, int event);
+    /* Asks, without a wait, for all that an event stands for. 1: it is done, as if the host had
+     * waited; 0: not yet; -1: something has failed, which the host is told when it waits. */
+    int (*passed)(keel_device *d, int event);
 
     /* What the compute stream is given between these two is not done, but kept as a graph, which
      * `replay` enqueues as a whole: the same calls with the same pointers, at the cost of one.

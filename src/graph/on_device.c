@@ -252,6 +252,7 @@ keel_status keel_on_device_begin(keel_program *p, const keel_bound *b, int worke
     }
     x->seen = p->store->moves;
     x->sent = -1;
+    x->out = x->came = 0;
     send_facts(p, x);
     begin_rows(p, b, worker);
     return keel_on_device_choose(p, b, worker);
@@ -319,6 +320,7 @@ keel_status keel_on_device_end(keel_program *p, const keel_bound *b, int worker)
                       KEEL_EVENT_ROWS_THERE + ahead_of(p, worker)->slot);
     x->waited_out = follows || x->sent >= 0;
     if (worker == 0 && p->meanwhile) p->meanwhile(p->meanwhile_for);
+    keel_on_device_pass(p, b, worker);
     keel_status failed = KEEL_OK; /* what goes out last comes behind all calls */
     if (!follows) failed = keel_device_reach(d, KEEL_COMPUTE_STREAM);
     if (failed >= 0 && x->waited_out) failed = keel_device_reach(d, KEEL_COPY_OUT_STREAM);

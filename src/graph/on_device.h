@@ -13,7 +13,8 @@
  * Rows of the next batch (keel_program.coming) go into the other of two slots while a run goes on,
  * straight from the batch; when the run has ended, they are there, so the batch may go.
  * Gradients go out in buckets as backward completes them. A worker waits for its device where a run
- * ends, and only there, but for what the host itself computes. */
+ * ends, and only there, but for what the host itself computes. Of several processes it asks there
+ * which buckets have come, and these travel while the device computes. */
 #ifndef KEEL_GRAPH_ON_DEVICE_H
 #define KEEL_GRAPH_ON_DEVICE_H
 #include "graph/bind.h"
@@ -24,7 +25,8 @@ enum { KEEL_ROW_SLOTS = 2, KEEL_OUT_BUCKETS = 8 };
 enum {
     KEEL_EVENT_ROWS_THERE,                                      /* [KEEL_ROW_SLOTS] */
     KEEL_EVENT_BUCKET = KEEL_EVENT_ROWS_THERE + KEEL_ROW_SLOTS, /* [KEEL_OUT_BUCKETS] */
-    KEEL_EVENT_RUN_ENDS = KEEL_EVENT_BUCKET + KEEL_OUT_BUCKETS,
+    KEEL_EVENT_CAME = KEEL_EVENT_BUCKET + KEEL_OUT_BUCKETS,     /* the same, behind their copies */
+    KEEL_EVENT_RUN_ENDS = KEEL_EVENT_CAME + KEEL_OUT_BUCKETS,
     KEEL_EVENTS_USED
 };
 _Static_assert((int)KEEL_EVENTS_USED <= (int)KEEL_DEVICE_EVENTS, "a device has these events");
@@ -32,6 +34,7 @@ _Static_assert((int)KEEL_EVENTS_USED <= (int)KEEL_DEVICE_EVENTS, "a device has t
 /* Gradients that are complete after the same segment. */
 typedef struct keel_out_bucket {
     int segment, first, n; /* of keel_on_device.range */
+    bool follows;          /* in the running step something goes out */
 } keel_out_bucket;
 
 typedef struct keel_out_range {
@@ -85,6 +88,7 @@ typedef struct keel_on_device {
     keel_stretches *replayed; /* in the running step; NULL: calls are made one by one */
     int stretch;              /* of them: the next, or the one that has begun */
     int n_bucket, n_range;
+    int out, came; /* buckets of the run that have gone out, and that the host has */
     keel_out_bucket bucket[KEEL_OUT_BUCKETS];
     keel_out_range *range;
     keel_device_range *summed; /* [n_range] room for those of a bucket */
@@ -110,6 +114,9 @@ keel_status keel_on_device_end(keel_program *p, const keel_bound *b, int worker)
 /* Before a step, for all its workers: whether their devices add up gradients in it. All must have
  * rows, since each waits for the others. */
 void keel_on_device_choose_sums(keel_program *p, const keel_bound *b);
+/* Of several processes, by each worker: asks which gradients the host has, of this segment at most,
+ * and returns the last segment whose gradients have all come; -1: none. */
+int keel_on_device_came(const keel_program *p, const keel_bound *b, int worker);
 /* A worker has failed: the devices of others must not wait for it. */
 void keel_on_device_give_up(const keel_program *p);
 
@@ -151,6 +158,9 @@ keel_status keel_on_device_divide(const keel_program *p, keel_on_device *x);
  * gradients, enqueues that; then the first worker copies out the sums. False: the segment completes
  * none. has_first_row: the worker has row 0 of the step. */
 bool keel_on_device_send(const keel_program *p, int worker, int segment, bool has_first_row);
+/* When all is enqueued: of several processes, what has come goes on to the others while the device
+ * computes. It ends when all has come, or the device has failed. */
+void keel_on_device_pass(const keel_program *p, const keel_bound *b, int worker);
 /* Before the host reads the gradients. */
 void keel_on_device_read_gradients(const keel_program *p, int worker, bool has_first_row);
 

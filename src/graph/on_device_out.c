@@ -7,9 +7,13 @@
  * host moves the weights. That is so where bits may depend on the order of the sum, which is the
  * group's own, and in steps in which each worker has rows, and one gradient of each weight. Of
  * several processes each sums its own, and their hosts exchange the sums: buckets.h. */
+#include "base/clock.h"
 #include "base/memory.h"
+#include "base/relax.h"
+#include "graph/across.h"
 #include "graph/buckets.h"
 #include "graph/on_device.h"
+#include <time.h>
 
 static int64_t element_of(const keel_program *p)
 {
@@ -84,14 +88,19 @@ static bool goes_out(const keel_program *p, const keel_out_range *r, int worker,
     return !p->checks_there && worker == 0 && !r->further;
 }
 
-/* The worker reads it when the run has ended. */
-void keel_on_device_read_gradients(const keel_program *p, int worker, bool has_first_row)
+static void read_ranges(const keel_program *p, int worker, bool has_first_row, int first, int n)
 {
     const keel_workspace *s = &p->workspace[worker];
     const keel_on_device *x = s->on_device;
-    for (int i = 0; i < x->n_range; i++)
+    for (int i = first; i < first + n; i++)
         if (goes_out(p, &x->range[i], worker, has_first_row))
             keel_device_touches(x->device, s->host.grad + x->range[i].at, x->range[i].bytes, false);
+}
+
+/* The worker reads it when the run has ended. */
+void keel_on_device_read_gradients(const keel_program *p, int worker, bool has_first_row)
+{
+    read_ranges(p, worker, has_first_row, 0, p->workspace[worker].on_device->n_range);
 }
 
 /* Adds up the bucket's gradients of all workers. False: it has none that all make. */
@@ -110,6 +119,11 @@ static bool sum_bucket(const keel_program *p, int worker, const keel_out_bucket 
     return true;
 }
 
+static bool exchanges(const keel_program *p)
+{
+    return p->across && p->across->buckets;
+}
+
 bool keel_on_device_send(const keel_program *p, int worker, int segment, bool has_first_row)
 {
     const keel_workspace *s = &p->workspace[worker];
@@ -117,7 +131,7 @@ bool keel_on_device_send(const keel_program *p, int worker, int segment, bool ha
     keel_device *d = x->device;
     bool sends = false;
     for (int k = 0; k < x->n_bucket; k++) {
-        const keel_out_bucket *b = &x->bucket[k];
+        keel_out_bucket *b = &x->bucket[k];
         if (b->segment != segment) continue; /* at most one has it */
         if (p->sums_there) sends = sum_bucket(p, worker, b, KEEL_EVENT_BUCKET + k);
         for (int i = b->first; i < b->first + b->n; i++) {
@@ -128,9 +142,65 @@ bool keel_on_device_send(const keel_program *p, int worker, int segment, bool ha
             d->type->copy_out(d, KEEL_COPY_OUT_STREAM, s->host.grad + r->at, s->grad + r->at,
                               r->bytes);
         }
+        b->follows = sends;
+        x->out = k + 1;
+        if (sends && exchanges(p)) d->type->record(d, KEEL_COPY_OUT_STREAM, KEEL_EVENT_CAME + k);
     }
     if (sends) x->sent = segment;
     return sends;
+}
+
+/* ---- of several processes -------------------------------------------------------------------- */
+
+static bool has_row_0(const keel_bound *b, int worker)
+{
+    return b->n_busy > 0 && b->piece[0].row == 0 && b->piece[0].worker == worker;
+}
+
+/* Asks for the next bucket: 1: it has come; 0: not yet; -1: the device has failed. */
+static int next_came(const keel_program *p, const keel_bound *b, int worker)
+{
+    keel_on_device *x = p->workspace[worker].on_device;
+    const keel_out_bucket *k = &x->bucket[x->came];
+    const int event = KEEL_EVENT_CAME + x->came;
+    const int passed = k->follows ? x->device->type->passed(x->device, event) : 1;
+    if (passed <= 0) return passed;
+    if (k->follows) read_ranges(p, worker, has_row_0(b, worker), k->first, k->n);
+    x->came++;
+    return 1;
+}
+
+int keel_on_device_came(const keel_program *p, const keel_bound *b, int worker)
+{
+    const keel_on_device *x = p->workspace[worker].on_device;
+    while (x->came < x->out && next_came(p, b, worker) > 0) continue;
+    return x->came > 0 ? x->bucket[x->came - 1].segment : -1;
+}
+
+/* Between two questions: others may need the core. */
+static void nap(int64_t waited_ns)
+{
+    enum { AWAKE_NS = 200000, NAP_NS = 20000 };
+    if (waited_ns < AWAKE_NS)
+        keel_relax();
+    else
+        nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+}
+
+void keel_on_device_pass(const keel_program *p, const keel_bound *b, int worker)
+{
+    const keel_on_device *x = p->workspace[worker].on_device;
+    const double most = 1e9 * x->device->patience; /* then the host waits for it, and gives up */
+    const int64_t begin = keel_clock_ns();
+    int64_t now = begin;
+    while (exchanges(p) && x->came < x->out && (double)(now - begin) < most) {
+        const int came = next_came(p, b, worker);
+        if (came < 0) return;
+        if (came > 0) keel_buckets_arrive(p, worker, x->bucket[x->came - 1].segment);
+        if (came > 0 || worker == 0) keel_buckets_pass(p, b, worker); /* it exchanges for all */
+        if (came == 0) nap(now - begin);
+        now = keel_clock_ns();
+    }
 }
 
 void keel_on_device_choose_sums(keel_program *p, const keel_bound *b)

@@ -215,11 +215,11 @@ void keel_program_begin(keel_program *p, const keel_bound *b, int worker)
     keel_bound_patch(&b->workspace[worker], device ? device->base : p->input);
 }
 
-/* Whether the host has a worker's gradients of a segment behind it: those of a device come once it
- * has been waited for. */
-static bool has_gradients(const keel_program *p, int g, int worker)
+/* Behind a segment, the last one whose gradients of a worker the host has. */
+static int gradients_until(const keel_program *p, const keel_bound *b, int g, int worker)
 {
-    return !p->workspace[worker].on_device || g + 1 == p->schedule.n_segment;
+    const bool come = p->workspace[worker].on_device && g + 1 < p->schedule.n_segment;
+    return come && p->failure[worker].status >= 0 ? keel_on_device_came(p, b, worker) : g;
 }
 
 keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *team, int worker)
@@ -232,7 +232,7 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
         help(p, b, g, worker);
         compute(p, b, g, team, worker);
         end_on_device(p, b, g, worker);
-        if (exchanges && has_gradients(p, g, worker)) keel_buckets_arrive(p, worker, g);
+        if (exchanges) keel_buckets_arrive(p, worker, gradients_until(p, b, g, worker));
         if (p->schedule.segment[g].meets) meet_after(p, b, g, team, worker);
         if (exchanges) keel_buckets_pass(p, b, worker);
     }

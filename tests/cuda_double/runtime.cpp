@@ -538,6 +538,17 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
     return cudaSuccess;
 }
 
+cudaError_t cudaEventQuery(cudaEvent_t e)
+{
+    const char *f = "cudaEventQuery";
+    const emu_turn turn;
+    if (!outside(f) || !is_event(f, e)) return failed(cudaErrorInvalidResourceHandle);
+    go_on();
+    if (!dead[e->device] && (hangs || (e->reached && !*e->reached)))
+        return failed(cudaErrorNotReady);
+    return begins(f) ? cudaSuccess : last; /* as cudaStreamQuery */
+}
+
 /* ---- graphs ---------------------------------------------------------------------------------- */
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode)

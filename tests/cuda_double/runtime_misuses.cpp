@@ -57,6 +57,11 @@ void waits()
     captured([] { cudaStreamQuery(stream); });
 }
 
+void asks_for_an_event()
+{
+    captured([] { cudaEventQuery(event); });
+}
+
 void synchronizes()
 {
     captured([] { cudaDeviceSynchronize(); });
@@ -126,6 +131,7 @@ const cuda_misuse runtime_misuses[] = {
     { "memory is allocated", allocates, "cudaMalloc: is called while a graph is captured" },
     { "memory that is not page-locked", copies_ordinary_memory, "is not page-locked" },
     { "the host asks whether it is done", waits, "cudaStreamQuery: is called while" },
+    { "the host asks for an event", asks_for_an_event, "cudaEventQuery: is called while" },
     { "the host waits", synchronizes, "cudaDeviceSynchronize: is called while" },
     { "another stream", uses_another_stream, "for another stream while a graph is captured" },
     { "an event", records, "cudaEventRecord: is called while" },

@@ -148,6 +148,16 @@ void wait(keel_device *d, keel_device_stream s, int event)
         note(g, cudaStreamWaitEvent(g->stream[s], g->event[event], 0), "a stream was told to wait");
 }
 
+int passed(keel_device *d, int event)
+{
+    gpu *g = gpu_of(d);
+    if (!use(g, "an event was asked for")) return -1;
+    const cudaError_t e = cuda_taken(cudaEventQuery(g->event[event]));
+    if (e == cudaErrorNotReady) return 0;
+    note(g, e, "an event was asked for");
+    return e == cudaSuccess ? 1 : -1;
+}
+
 void clear(keel_device *d, void *at, int64_t bytes)
 {
     gpu *g = gpu_of(d);
@@ -430,6 +440,7 @@ keel_device_type make_type()
     t.fold = fold;
     t.record = record;
     t.wait = wait;
+    t.passed = passed;
     t.capture_begin = capture_begin;
     t.capture_end = capture_end;
     t.replay = replay;
