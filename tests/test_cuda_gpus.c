@@ -17,6 +17,7 @@
 #include "emulator.h"
 #include "reproducible_works.h"
 #include "sweep.h"
+#include "thread_processes.h"
 #include "train/strategy.h"
 
 extern const keel_cuda_plugin keel_cuda;
@@ -230,6 +231,110 @@ static void without_nccl_the_host_adds_and_says_so(void **unused)
     }
 }
 
+/* ---- several processes ----------------------------------------------------------------------- */
+
+/* One of them: a thread with GPUs of its own. */
+typedef struct process {
+    const recipe *recipe;
+    keel_process_group group;
+    int first, n; /* GPUs */
+    bool reproducible;
+    outcome o;
+    char told[800], error[1024];
+} process;
+
+static keel_status run_process(process *p, keel_strategy *s, const keel_dataset *d)
+{
+    const keel_fit_options options = {
+        KEEL_FIT_OPTIONS,        .batch_size = p->recipe->batch_size,
+        .epochs = EPOCHS,        .end = p->recipe->end,
+        .explain_devices = tell, .explain_devices_context = p->told
+    };
+    KEEL_TRY(keel_strategy_timeout(s, LONGEST));
+    if (p->reproducible) KEEL_TRY(keel_strategy_reproducible(s, p->recipe->shards));
+    KEEL_TRY(keel_fit(p->o.model, s, d, &options, &p->o.history));
+    KEEL_TRY(keel_evaluate(p->o.model, s, d, &options, &p->o.logs));
+    return keel_predict(p->o.model, s, d, &options, &p->o.predicted);
+}
+
+static void *live(void *context)
+{
+    process *p = context;
+    keel_device *gpu[GPUS] = { NULL };
+    keel_dataset *d = rows_of(p->recipe);
+    keel_strategy *s = NULL;
+    keel_status status = KEEL_OK;
+    p->group.timeout = LONGEST;
+    for (int i = 0; i < p->n && status >= 0; i++) status = keel_cuda.open(&gpu[i], p->first + i);
+    if (status >= 0) status = keel_strategy_create_group_beside(&s, gpu, p->n, NULL, &p->group);
+    if (status >= 0) status = run_process(p, s, d);
+    if (status < 0) snprintf(p->error, sizeof p->error, "%s", keel_error());
+    keel_strategy_destroy(s);
+    for (int i = 0; i < p->n && gpu[i]; i++) gpu[i]->type->close(gpu[i]);
+    keel_dataset_destroy(d);
+    return NULL;
+}
+
+/* Two processes, with so many GPUs each. Returns the sums that NCCL has made. */
+static int64_t run_two(process p[2], const recipe *r, const int n[2], bool reproducible)
+{
+    thread_group group;
+    machine m = { .taken = cuda_double_taken() };
+    const int64_t sums = cuda_double_sums();
+    thread_group_begin(&group, 2);
+    for (int q = 0; q < 2; q++)
+        p[q] = (process){ .recipe = r,
+                          .group = thread_group_of(&group, q),
+                          .first = q ? n[0] : 0,
+                          .n = n[q],
+                          .reproducible = reproducible,
+                          .o.model = model_of(r) };
+    live_together(live, p, sizeof *p, 2);
+    thread_group_end(&group);
+    close_machine(&m, r->name);
+    for (int q = 0; q < 2; q++)
+        if (p[q].error[0]) fail_msg("%s, process %d: %s", r->name, q, p[q].error);
+    return cuda_double_sums() - sums;
+}
+
+static void gpus_of_two_processes_have_the_bits_of_one(void **unused)
+{
+    static const int gpus[][2] = { { 1, 1 }, { 1, 2 }, { 2, 2 } };
+    (void)unused;
+    for (int w = 0; w < WORKS; w++) {
+        const recipe *r = &works[w].r;
+        ran one = run(r, 1, true);
+        for (int k = w % 2; k < 3; k += 1 + SLOW) {
+            process p[2];
+            cuda_runtime_late(k % 2 ? (uint32_t)(7 * w + k) : 0);
+            assert_int_equal(run_two(p, r, gpus[k], true), 0);
+            for (int q = 0; q < 2; q++) {
+                compare(&one.o, &p[q].o, r, "two processes");
+                forget(&p[q].o);
+            }
+            assert_non_null(strstr(p[0].told, "on the host: processes share the steps"));
+        }
+        forget(&one.o);
+    }
+    cuda_runtime_late(0);
+}
+
+static void nccl_adds_up_what_each_process_sends(void **unused)
+{
+    (void)unused;
+    for (int w = 0; w < WORKS - 1; w++) {
+        const recipe *r = &works[w].r;
+        process p[2];
+        ran host = run(r, 0, false);
+        if (run_two(p, r, (const int[2]){ 2, 2 }, false) == 0)
+            fail_msg("%s: NCCL has made no sums", r->name);
+        close_numbers("predictions", &p[0].o.predicted, &host.o.predicted, r, 4);
+        compare(&p[0].o, &p[1].o, r, "the other process");
+        for (int q = 0; q < 2; q++) forget(&p[q].o);
+        forget(&host.o);
+    }
+}
+
 /* ---- failures -------------------------------------------------------------------------------- */
 
 enum { RUNS = SLOW ? 8 : 20, STEPS_MOST = 16 };
@@ -432,6 +537,8 @@ int main(void)
         cmocka_unit_test(bits_are_those_of_one_gpu_where_the_host_adds),
         cmocka_unit_test(two_losses_of_one_value_add_up_on_a_gpu),
         cmocka_unit_test(without_nccl_the_host_adds_and_says_so),
+        cmocka_unit_test(gpus_of_two_processes_have_the_bits_of_one),
+        cmocka_unit_test(nccl_adds_up_what_each_process_sends),
         cmocka_unit_test(a_call_of_cuda_that_fails_ends_the_fit_with_its_last_step),
         cmocka_unit_test(a_gpu_that_fails_for_good_ends_the_fit_with_its_last_step),
         cmocka_unit_test(a_call_of_nccl_that_fails_ends_the_fit_with_its_last_step),

@@ -1,6 +1,7 @@
 /* See gpus.h. */
 #define _GNU_SOURCE /* dladdr */
 #include "device/gpus.h"
+#include "base/hash.h"
 #include "device/cuda_plugin.h"
 #include <ctype.h>
 #include <dlfcn.h>
@@ -93,11 +94,13 @@ int keel_gpus_find(keel_gpu out[KEEL_GPUS_MAX])
         for (int i = 0; i < n; i++) {
             nvml_device d;
             nvml_memory memory = { 0 };
+            char uuid[96];
             out[i] = (keel_gpu){ .name = "a GPU that cannot be asked" };
             if (x.handle((unsigned)number[i], &d)) continue;
             if (x.name(d, out[i].name, sizeof out[i].name)) out[i].name[0] = 0;
             if (!x.memory(d, &memory) && memory.total <= INT64_MAX)
                 out[i].memory = (int64_t)memory.total;
+            if (!x.uuid(d, uuid, sizeof uuid)) out[i].id = keel_fingerprint(uuid, strlen(uuid));
         }
         x.shutdown();
     }
@@ -227,6 +230,17 @@ static keel_status read_text(const char *text, named_gpu out[KEEL_GPUS_MAX], int
         if (*p != ',') return bad(text, "GPUs are separated by commas");
     }
     return KEEL_OK;
+}
+
+uint64_t keel_gpus_numbers(const char *text, const char **beside)
+{
+    named_gpu named[KEEL_GPUS_MAX];
+    uint64_t numbers = 0;
+    int n = 0;
+    if (read_text(text, named, &n, beside) < 0) return 0;
+    for (int i = 0; i < n; i++)
+        if (named[i].number < KEEL_GPUS_MAX) numbers |= UINT64_C(1) << named[i].number;
+    return numbers;
 }
 
 static keel_status open_one(const keel_cuda_plugin *plugin, named_gpu g, keel_device **out)

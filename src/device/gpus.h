@@ -9,6 +9,7 @@ enum { KEEL_GPUS_MAX = 64 };
 typedef struct keel_gpu {
     char name[96];  /* "NVIDIA H100 80GB HBM3" */
     int64_t memory; /* bytes */
+    uint64_t id;    /* the same in every process that sees it; 0: it is not known */
 } keel_gpu;
 
 /* Those that cuda:0, cuda:1 ... name, as CUDA_VISIBLE_DEVICES says; returns how many, 0 without a
@@ -17,6 +18,9 @@ int keel_gpus_find(keel_gpu out[KEEL_GPUS_MAX]);
 
 /* Whether the text of --devices names GPUs: "cuda" or "cuda:...". */
 bool keel_gpus_named(const char *text);
+/* Those that a text names by their numbers, a bit for each; 0: all, or it has another form.
+ * *beside: as below. */
+uint64_t keel_gpus_numbers(const char *text, const char **beside);
 /* Opens "cuda" (all), "cuda:0", "cuda:0-3" or "cuda:0,cuda:2"; "cuda:0x4" is one GPU divided into
  * four logical devices, each with a fourth of the memory. *beside: what the text names behind them
  * ("cpu:0-1"); NULL: nothing. KEEL_EARG: an invalid text; KEEL_EDEVICE: what is missing here. Close

@@ -21,6 +21,13 @@ static keel_status tell_staged(const keel_fit_options *o, const keel_program *p)
     return tell(o, &line);
 }
 
+static keel_status tell_shared(const keel_fit_options *o, const keel_trainer *t)
+{
+    keel_text line = { 0 };
+    if (*t->strategy->shared_gpu) keel_text_add(&line, "%s", t->strategy->shared_gpu);
+    return tell(o, &line);
+}
+
 static keel_status tell_unlocked(const keel_fit_options *o, int64_t bytes)
 {
     keel_text line = { 0 };
@@ -52,6 +59,7 @@ keel_status keel_device_notes_tell(const keel_fit_options *o, const keel_trainer
 {
     const keel_lanes *l = p->lanes;
     if (!o->explain_devices || !keel_lanes_device(l)) return KEEL_OK;
+    if (trains) KEEL_TRY(tell_shared(o, t));
     KEEL_TRY(tell_staged(o, p));
     if (trains) KEEL_TRY(tell_moves(o, t));
     if (trains) KEEL_TRY(tell_sums(o, t));

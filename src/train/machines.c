@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "comm/comm.h"
+#include "train/gpus_apart.h"
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -76,9 +77,10 @@ static void introduce(keel_neighbour *own, const keel_machines *m, uint64_t alik
 {
     cpu_set_t set;
     keel_cores cores;
-    const uint64_t both[2] = { alike, keel_fingerprint(m->own, strlen(m->own)) };
+    const uint64_t what[] = { alike, keel_fingerprint(m->own, strlen(m->own)),
+                              keel_gpus_named(m->own) ? keel_gpus_seen() : 0 };
     own->pid = getpid();
-    own->alike = keel_fingerprint(both, sizeof both);
+    own->alike = keel_fingerprint(what, sizeof what);
     if (keel_cores_find(&cores) < 0 || sched_getaffinity(0, sizeof set, &set)) return;
     for (int i = 0; i < cores.n; i++) {
         if (cores.os[i] >= KEEL_CORES_MAX || cores.os[i] >= CPU_SETSIZE) return;

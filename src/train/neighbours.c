@@ -1,5 +1,6 @@
 /* See machines.h: devices of several processes as those of one. */
 #include "base/memory.h"
+#include "device/gpus.h"
 #include "device/lanes.h"
 #include "train/machines.h"
 #include <inttypes.h>
@@ -43,9 +44,25 @@ static bool uses_all(const keel_lanes *l, const keel_cores *cores)
     return l->shared || l->n_worker == cores->n;
 }
 
+/* GPUs that all of them see: each is used once, beside the cores of all. */
+static char *beside_gpus(const keel_neighbour *const *of, int n, const char *devices,
+                         const char *beside, const keel_cores *all)
+{
+    char *cores = keel_neighbours_devices(of, n, beside, all), *text = NULL;
+    const size_t gpus = (size_t)(beside - devices), size = gpus + (cores ? strlen(cores) : 0) + 1;
+    if (cores && (text = keel_calloc(1, size)))
+        snprintf(text, size, "%.*s%s", (int)gpus, devices, cores);
+    keel_free(cores);
+    return text;
+}
+
 char *keel_neighbours_devices(const keel_neighbour *const *of, int n, const char *devices,
                               const keel_cores *all)
 {
+    if (keel_gpus_named(devices)) {
+        const char *beside = strstr(devices, "cpu");
+        return beside ? beside_gpus(of, n, devices, beside, all) : keel_strdup(devices);
+    }
     const size_t size = (size_t)KEEL_LANES_MAX * ITEM_MAX;
     int uses[KEEL_CORES_MAX] = { 0 }, lanes = 0;
     bool apart = true, everywhere = true; /* each core belongs to one process; all cores are used */

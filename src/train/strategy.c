@@ -232,8 +232,12 @@ keel_status keel_strategy_create_group_on(keel_strategy **out, const char *devic
 {
     keel_strategy *s = NULL;
     keel_comm *comm = NULL;
+    char text[KEEL_GPUS_TEXT_MAX], shared[KEEL_GPUS_TEXT_MAX] = "";
     KEEL_TRY(keel_comm_create(&comm, group));
-    const keel_status mine = keel_strategy_create_on(&s, devices, cores);
+    keel_status mine = KEEL_OK;
+    if (group->count > 1) mine = keel_gpus_apart(comm, &devices, text, shared);
+    if (mine >= 0) mine = keel_strategy_create_on(&s, devices, cores);
+    if (s) memcpy(s->shared_gpu, shared, sizeof shared);
     return join(out, s, comm, mine);
 }
 

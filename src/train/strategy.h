@@ -6,18 +6,21 @@
 #include "device/team.h"
 #include "keel/train.h"
 #include "model/model.h"
+#include "train/gpus_apart.h"
 
 struct keel_strategy {
     keel_lanes lanes;
     keel_team *team;
-    int n_opened;           /* GPUs of the lanes that it closes */
-    char (*name)[64];       /* [n_lane] */
-    keel_comm *comm;        /* of the processes that share its steps; NULL: alone */
-    int *lanes_before;      /* see keel_lanes */
-    keel_compress compress; /* how gradients travel; none, if it is alone */
-    bool shard_optimizer;   /* each process keeps a part of the optimizer's state */
-    bool recompute;         /* of programs that train: see graph/recompute.h */
-    int64_t micro_batch;    /* of fits: rows that a core takes at once; 0: as Keel chooses */
+    int n_opened;                        /* GPUs of the lanes that it closes */
+    char (*name)[64];                    /* [n_lane] */
+    keel_comm *comm;                     /* of the processes that share its steps; NULL: alone */
+    int *lanes_before;                   /* see keel_lanes */
+    keel_compress compress;              /* how gradients travel; none, if it is alone */
+    bool shard_optimizer;                /* each process keeps a part of the optimizer's state */
+    char shared_gpu[KEEL_GPUS_TEXT_MAX]; /* a line about a GPU that several processes use; empty:
+                                            none */
+    bool recompute;                      /* of programs that train: see graph/recompute.h */
+    int64_t micro_batch; /* of fits: rows that a core takes at once; 0: as Keel chooses */
 };
 
 /* keel_strategy_create for the given cores instead of the machine's. */
