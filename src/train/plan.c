@@ -236,6 +236,7 @@ keel_status keel_plan_processes(keel_plan *out, const keel_model *m, const keel_
     } else
         status = keel_lanes_parse(&own->lanes, NULL);
     if (status >= 0) status = join(&own->lanes, processes, &before);
+    if (status >= 0) own->one_kind = keel_strategy_one_kind(own);
     if (status >= 0) status = keel_strategy_check_compress(own, m->dtype);
     if (status >= 0 && own->shard_optimizer) status = keel_strategy_check_shards(own, m);
     /* planning reads the weights and changes nothing in the model */

@@ -103,7 +103,9 @@ const char *keel_resident_why_not(const keel_trainer *t)
         const char *why = why_not_of(t, &t->mover[k]);
         if (why) return why;
     }
-    if (t->train.program->across) return "processes share the steps";
+    if (t->train.program->across && !t->strategy->one_kind)
+        return "other processes compute by something else";
+    if (t->options.shard_optimizer) return "each process keeps a part of the optimizer's state";
     if (t->orthogonal.n > 0 || (any_penalized(t) && !ALL_HAVE(t, measure)))
         return "weights have regularizers";
     if (t->constrained && !ALL_HAVE(t, project)) return "weights have constraints";

@@ -5,7 +5,7 @@
  *
  * A device that has the whole gradients, since it is the only one or since devices add them up
  * themselves, votes on them where they are. Else the host reduces and votes, and they go to each
- * device.
+ * device. So it is in several processes, whose devices move alike if all are of one kind.
  *
  *     host               | read votes |         | next step
  *     device    divide, vote          | moves   |
@@ -22,7 +22,8 @@
  *
  * A device that fails while it moves is lost, since nobody knows what it has. The step stands if
  * another device has made it, and the next step fails. If none has, the step fails, and all goes
- * back to what the host has: what it has read, or what an epoch has ended with. */
+ * back to what the host has: what it has read, or what an epoch has ended with. Of several
+ * processes one may go back alone; all end before the next step then. */
 #ifndef KEEL_TRAIN_RESIDENT_H
 #define KEEL_TRAIN_RESIDENT_H
 #include "train/trainer.h"

@@ -37,7 +37,8 @@ void keel_resident_votes_plan(keel_trainer *t)
     struct keel_resident *r = t->resident;
     const int64_t votes = r->n_tile * (int64_t)sizeof(keel_device_vote);
     if (!keel_resident_can_vote(t)) return;
-    t->train.program->checks_there = t->strategy->lanes.n_worker == 1 || t->sums;
+    keel_program *p = t->train.program;
+    p->checks_there = !p->across && (t->strategy->lanes.n_worker == 1 || t->sums);
     r->votes = votes;
     for (int k = 0; k < t->n_mover; k++)
         if (keel_resident_norms_joined(&t->mover[k])) r->norms = votes;

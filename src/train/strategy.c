@@ -61,6 +61,7 @@ static keel_status lanes_beside(keel_lanes *out, keel_device *const *device, int
 {
     keel_lanes of_cores;
     if (!beside) return keel_lanes_of_devices(out, device, n, cores);
+    if (n == 0) return keel_lanes_parse_on(out, beside, cores);
     KEEL_TRY(keel_lanes_parse_on(&of_cores, beside, cores));
     return keel_lanes_beside(out, device, n, &of_cores, cores);
 }
@@ -140,6 +141,7 @@ keel_status keel_strategy_create_lane(keel_strategy **out, const keel_strategy *
 typedef struct introduction {
     int32_t lanes, workers;
     char version[24], instructions[24], computes_with[96];
+    char kind[64]; /* of all its devices; empty: it has cores, or several kinds */
 } introduction;
 
 static keel_status compare(keel_comm *c, const introduction *all)
@@ -164,6 +166,28 @@ static keel_status compare(keel_comm *c, const introduction *all)
     return KEEL_OK;
 }
 
+/* Empty: it has cores, or several kinds. */
+static const char *kind_of(const keel_lanes *l)
+{
+    const keel_device *d = l->device[0];
+    for (int w = 0; w < l->n_worker; w++)
+        if (!d || !l->device[w] || strcmp(l->device[w]->kind, d->kind) != 0) return "";
+    return d->kind;
+}
+
+static bool are_of_one_kind(const introduction *all, int n)
+{
+    bool one = all[0].kind[0];
+    for (int q = 1; q < n; q++)
+        one = one && strncmp(all[q].kind, all[0].kind, sizeof all[q].kind) == 0;
+    return one;
+}
+
+bool keel_strategy_one_kind(const keel_strategy *s)
+{
+    return *kind_of(&s->lanes);
+}
+
 static keel_status introduce(keel_strategy *s, introduction *all)
 {
     keel_comm *c = s->comm;
@@ -174,8 +198,10 @@ static keel_status introduce(keel_strategy *s, introduction *all)
     snprintf(own->version, sizeof own->version, "%s", KEEL_VERSION);
     snprintf(own->instructions, sizeof own->instructions, "%s", keel_instructions());
     snprintf(own->computes_with, sizeof own->computes_with, "%s", keel_computes_with());
+    snprintf(own->kind, sizeof own->kind, "%s", kind_of(&s->lanes));
     KEEL_TRY(keel_comm_all_gather_equal(c, all, sizeof *all));
     KEEL_TRY(compare(c, all));
+    s->one_kind = are_of_one_kind(all, c->group.count);
     for (int q = 0; q < c->group.count; q++) {
         if (all[q].lanes < 1 || all[q].workers < 1 || all[q].lanes > KEEL_LANES_MAX)
             return keel_fail(KEEL_EREMOTE, "process %d has %d devices", q, all[q].lanes);

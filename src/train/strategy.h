@@ -15,6 +15,7 @@ struct keel_strategy {
     char (*name)[64];                    /* [n_lane] */
     keel_comm *comm;                     /* of the processes that share its steps; NULL: alone */
     int *lanes_before;                   /* see keel_lanes */
+    bool one_kind;                       /* all lanes of all processes are devices of one kind */
     keel_compress compress;              /* how gradients travel; none, if it is alone */
     bool shard_optimizer;                /* each process keeps a part of the optimizer's state */
     char shared_gpu[KEEL_GPUS_TEXT_MAX]; /* a line about a GPU that several processes use; empty:
@@ -30,7 +31,8 @@ keel_status keel_strategy_create_on(keel_strategy **out, const char *devices,
 /* One lane on each of n devices, which stay the caller's and outlive the strategy. */
 keel_status keel_strategy_create_devices(keel_strategy **out, keel_device *const *device, int n);
 
-/* The same with lanes of cores behind them, as "cpu:0-1" names them; beside NULL: none. */
+/* The same with lanes of cores behind them, as "cpu:0-1" names them; beside NULL: none. n may be 0
+ * if there are some. */
 keel_status keel_strategy_create_beside(keel_strategy **out, keel_device *const *device, int n,
                                         const char *beside);
 keel_status keel_strategy_create_beside_on(keel_strategy **out, keel_device *const *device, int n,
@@ -53,6 +55,8 @@ keel_status keel_strategy_create_group_beside(keel_strategy **out, keel_device *
 keel_status keel_strategy_check_compress(const keel_strategy *s, keel_dtype real);
 /* Whether m may train as keel_strategy_shard_optimizer says. */
 keel_status keel_strategy_check_shards(const keel_strategy *s, const keel_model *m);
+/* Whether all lanes of this process are devices of one kind. */
+bool keel_strategy_one_kind(const keel_strategy *s);
 /* "none", "bf16" */
 const char *keel_compress_name(keel_compress how);
 
