@@ -7,8 +7,9 @@
 #include <cmocka.h>
 #include "loops.h"
 #include "thread_processes.h"
+#include "standin.h"
 
-enum { SHARDS = 16, SEEN = 8, PIXELS = 64 };
+enum { SHARDS = 16, SEEN = 8, PIXELS = 64, DEVICES_MOST = 3 };
 
 /* What each step shows: losses, and of the rows a reduction of each kind. */
 typedef struct seen {
@@ -22,6 +23,7 @@ typedef struct process {
     keel_process_group group; /* of no processes: it is alone */
     bool rounds;              /* gradients travel as bfloat16 */
     int lanes, workers, steps;
+    const keel_device_type *type; /* lanes are devices; NULL: cores */
     seen step[STEPS];
     keel_tensor rows; /* gathered after the last step */
     /* what is wrong with it, from step `from` on */
@@ -106,12 +108,22 @@ static keel_status run_step(process *p, keel_strategy *s, int step)
     return st;
 }
 
+static keel_status open_devices(keel_strategy **out, process *p, keel_device **device)
+{
+    for (int i = 0; i < p->lanes; i++) device[i] = standin_open(p->type, i);
+    return p->group.count
+               ? keel_strategy_create_group_beside(out, device, p->lanes, NULL, &p->group)
+               : keel_strategy_create_devices(out, device, p->lanes);
+}
+
 static void *live(void *context)
 {
     process *p = context;
     keel_strategy *s = NULL;
+    keel_device *device[DEVICES_MOST] = { NULL };
     p->group.timeout = PATIENT;
-    p->status = open_lanes(&s, &p->group, p->lanes, p->workers);
+    p->status =
+        p->type ? open_devices(&s, p, device) : open_lanes(&s, &p->group, p->lanes, p->workers);
     if (p->status >= 0)
         p->status = p->rounds ? keel_strategy_compress(s, KEEL_COMPRESS_BF16)
                               : keel_strategy_reproducible(s, SHARDS);
@@ -120,6 +132,11 @@ static void *live(void *context)
     for (int k = 0; p->f[k]; k++) keel_function_destroy(p->f[k]);
     keel_function_destroy(p->look);
     keel_strategy_destroy(s);
+    for (int i = 0; i < DEVICES_MOST && device[i]; i++) {
+        const standin *x = standin_of(device[i]);
+        if (x->clocks.reports > 0) snprintf(p->error, sizeof p->error, "%s", x->clocks.first);
+        device[i]->type->close(device[i]);
+    }
     return NULL;
 }
 
@@ -165,7 +182,7 @@ static bool same_weights(const process *a, const process *b)
 static void compare(const process *one, const process *p, int i, int n)
 {
     const char *name = p->of->golden;
-    if (p->status < 0) fail_msg("%s, process %d of %d: %s", name, i, n, p->error);
+    if (p->error[0]) fail_msg("%s, process %d of %d: %s", name, i, n, p->error);
     for (int k = 0; k < p->steps; k++)
         if (memcmp(&one->step[k], &p->step[k], sizeof(seen)))
             fail_msg("%s, process %d of %d: step %d shows something else", name, i, n, k);
@@ -199,6 +216,34 @@ static void loops_have_the_bits_of_one_process(void **unused)
                 p[i].group = thread_group_of(&group, i);
                 p[i].lanes = 1 + (i + k) % (n > 4 ? 2 : 4);
                 p[i].workers = p[i].lanes > 1 ? 1 + (c + k) % 2 : 1;
+            }
+            live_together(live, p, sizeof *p, n);
+            for (int i = 0; i < n; i++) compare(&one, &p[i], i, n);
+            for (int i = 0; i < n; i++) end(&p[i]);
+            thread_group_end(&group);
+        }
+        end(&one);
+    }
+}
+
+static void loops_on_devices_have_the_bits_of_one(void **unused)
+{
+    (void)unused;
+    for (int c = 0; c < LOOPS; c++) {
+        process one = { .type = &standin_runs };
+        begin(&one, &loops[c], STEPS);
+        live(&one);
+        if (one.error[0]) fail_msg("%s: %s", loops[c].golden, one.error);
+        for (int n = 2; n <= 3; n++) {
+            thread_group group;
+            process p[3] = { { 0 } };
+            if (c != 1 && (c + n) % 2) continue; /* the GAN in both */
+            thread_group_begin(&group, n);
+            for (int i = 0; i < n; i++) {
+                begin(&p[i], &loops[c], STEPS);
+                p[i].group = thread_group_of(&group, i);
+                p[i].type = i % 2 ? &standin_stores : &standin_runs;
+                p[i].lanes = 1 + (i + n) % DEVICES_MOST;
             }
             live_together(live, p, sizeof *p, n);
             for (int i = 0; i < n; i++) compare(&one, &p[i], i, n);
@@ -319,6 +364,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_differs_between_processes_is_refused_by_all),
         cmocka_unit_test(loops_have_the_bits_of_one_process),
+        cmocka_unit_test(loops_on_devices_have_the_bits_of_one),
         cmocka_unit_test(rounded_gradients_leave_equal_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
