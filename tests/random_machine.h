@@ -81,12 +81,8 @@ typedef struct opened {
     int n;
 } opened;
 
-/* False: it cannot be, as shares that leave a device without shards. */
-static bool open_machine(const machine *m, const fitting *f, opened *out)
+static void open_standins(const machine *m, opened *out)
 {
-    keel_cores cores = { .n = 3 }, own;
-    must(keel_cores_find(&own));
-    for (int i = 0; i < cores.n; i++) cores.os[i] = own.os[i % own.n];
     *out = (opened){ .n = m->n };
     for (int i = 0; i < m->n; i++) {
         standin *s = standin_of(out->device[i] = standin_open(kinds[m->kind], i));
@@ -94,6 +90,15 @@ static bool open_machine(const machine *m, const fitting *f, opened *out)
         s->refuses_tapes = m->refuses_tapes;
         s->base.bucket_bytes = m->bucket_bytes;
     }
+}
+
+/* False: it cannot be, as shares that leave a device without shards. */
+static inline bool open_machine(const machine *m, const fitting *f, opened *out)
+{
+    keel_cores cores = { .n = 3 }, own;
+    must(keel_cores_find(&own));
+    for (int i = 0; i < cores.n; i++) cores.os[i] = own.os[i % own.n];
+    open_standins(m, out);
     if (m->n)
         must(keel_strategy_create_beside_on(&out->strategy, out->device, m->n, m->beside, &cores));
     else

@@ -53,6 +53,7 @@ typedef struct keel_lanes {
     int n_process, process;    /* 1 and 0: this process is alone */
     int first_lane, all_lanes; /* of this process among the lanes of all, and their number */
     int all_workers;
+    bool devices_elsewhere;  /* another process has lanes on devices */
     const int *lanes_before; /* [n_process + 1] lanes of the processes before each; borrowed; NULL
                                 if alone */
 } keel_lanes;
@@ -93,6 +94,11 @@ static inline int keel_lanes_share_of(const keel_lanes *l, int lane)
 
 /* The first device of a lane; NULL: all lanes are of cores. */
 keel_device *keel_lanes_device(const keel_lanes *l);
+/* Whether any process has lanes on devices. */
+static inline bool keel_lanes_any_device(const keel_lanes *l)
+{
+    return l->devices_elsewhere || keel_lanes_device(l);
+}
 
 /* The part of n equal things, such as shards, that a process has; and its rows in a step of n. */
 void keel_lanes_range(const keel_lanes *l, int64_t n, int process, int64_t *first, int64_t *end);

@@ -30,7 +30,7 @@ keel_status keel_compressed_create(keel_buckets *x, const keel_program *p)
 
 static float *wide(const keel_program *p, const keel_tile *t)
 {
-    return (float *)p->workspace[0].grad + t->offset;
+    return (float *)p->workspace[0].host.grad + t->offset;
 }
 
 void keel_compressed_round(const keel_program *p, const keel_tile *t)

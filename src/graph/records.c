@@ -26,13 +26,14 @@ int64_t keel_records_of(const keel_node *n, keel_pass pass)
 }
 
 /* A loss has no forward while it trains: what its rows leave before backward is combined as what
- * they leave before forward, and its sums are added. */
+ * they leave before forward, and its sums are added. Devices and cores, in whatever process,
+ * combine records alike. */
 keel_combine keel_records_combine(const keel_program *p, const keel_node *n, keel_pass pass)
 {
     const bool sums = pass <= KEEL_BACKWARD, backward = pass == KEEL_PARTIAL_BACKWARD;
     if (sums ? n->op->loss : backward && !n->op->loss) return NULL;
-    return keel_lanes_device(p->lanes) && n->op == &keel_op_batch_norm ? keel_moments_combine
-                                                                       : n->op->combine;
+    return keel_lanes_any_device(p->lanes) && n->op == &keel_op_batch_norm ? keel_moments_combine
+                                                                           : n->op->combine;
 }
 
 int64_t keel_records_rows(const keel_lanes *l, int64_t leaf)

@@ -147,7 +147,7 @@ static void clear_gaps(const keel_program *g)
 {
     const keel_buckets *x = g->across ? g->across->buckets : NULL;
     if (!x) return;
-    char *all = x->narrow ? (char *)x->narrow : g->workspace[0].grad;
+    char *all = x->narrow ? (char *)x->narrow : g->workspace[0].host.grad;
     int64_t at = 0;
     for (int i = 0; i <= x->n_tile; i++) {
         const keel_tile *t = &x->tile[i < x->n_tile ? i : 0];

@@ -69,7 +69,7 @@ void keel_sharded_leave(keel_trainer *t)
 
 static char *gradients(const keel_trainer *t)
 {
-    return t->train.program->workspace[0].grad;
+    return t->train.program->workspace[0].host.grad;
 }
 
 static void write_tile(const keel_trainer *t, const keel_updater *u, int tile, int slot,

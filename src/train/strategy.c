@@ -139,7 +139,7 @@ keel_status keel_strategy_create_lane(keel_strategy **out, const keel_strategy *
 
 /* What the processes must know of each other, or have in common. */
 typedef struct introduction {
-    int32_t lanes, workers;
+    int32_t lanes, workers, devices; /* devices: whether some lanes are on devices */
     char version[24], instructions[24], computes_with[96];
     char kind[64]; /* of all its devices; empty: it has cores, or several kinds */
 } introduction;
@@ -195,6 +195,7 @@ static keel_status introduce(keel_strategy *s, introduction *all)
     int64_t lanes = 0, workers = 0;
     own->lanes = s->lanes.n_lane;
     own->workers = s->lanes.n_worker;
+    own->devices = keel_lanes_device(&s->lanes) != NULL;
     snprintf(own->version, sizeof own->version, "%s", KEEL_VERSION);
     snprintf(own->instructions, sizeof own->instructions, "%s", keel_instructions());
     snprintf(own->computes_with, sizeof own->computes_with, "%s", keel_computes_with());
@@ -213,6 +214,8 @@ static keel_status introduce(keel_strategy *s, introduction *all)
         return keel_fail(KEEL_EARG, "%lld devices in %d processes; %d are possible",
                          (long long)lanes, c->group.count, KEEL_ALL_LANES_MAX);
     s->lanes_before[c->group.count] = (int)lanes;
+    for (int q = 0; q < c->group.count; q++)
+        if (q != c->group.rank && all[q].devices) s->lanes.devices_elsewhere = true;
     keel_lanes_join(&s->lanes, c->group.rank, c->group.count, s->lanes_before, (int)workers);
     return KEEL_OK;
 }
