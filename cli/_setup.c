@@ -248,7 +248,10 @@ int keel_setup_strategy(keel_strategy **out, const keel_devices_options *o)
             keel_strategy_reproducible(*out, o->shards ? (int)o->shards : KEEL_SHARDS);
         if (s < 0) return keel_complain_status(s);
     }
-    return o->share && !is_auto(o) ? set_shares(*out, o->share) : -1;
+    if (o->share && !is_auto(o)) return set_shares(*out, o->share);
+    if (keel_strategy_processes(*out) == 1) return -1;
+    const keel_status s = keel_strategy_share(*out, NULL, 0); /* others may have given some */
+    return s < 0 ? keel_complain_within(s, "--share") : -1;
 }
 
 int keel_setup_devices(keel_strategy **out, const keel_devices_options *o)

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <math.h>
 #include <cmocka.h>
 #include "device/lanes.h"
 
@@ -24,7 +25,7 @@ static void shared_lanes(keel_lanes *l, int lanes, int cores)
                 l->part[l->n_part++] = (keel_lane_part){ .lane = i, .worker = w };
     }
     l->n_process = 1;
-    l->all_lanes = lanes;
+    l->all_lanes = l->all_units = lanes;
     l->all_workers = cores;
 }
 
@@ -125,12 +126,12 @@ static void shares_are_cut_exactly(void **unused)
             at += snprintf(what + at, sizeof what - (size_t)at, " %d", share[i]);
         }
         equal = l;
-        assert_int_equal(keel_lanes_share(&l, share, lanes), KEEL_OK);
+        assert_int_equal(keel_lanes_share(&l, share, lanes, NULL), KEEL_OK);
         check_cuts(&l, what);
         for (int i = 0; i < lanes; i++) share[i] = most;
-        assert_int_equal(keel_lanes_share(&l, share, lanes), KEEL_OK);
+        assert_int_equal(keel_lanes_share(&l, share, lanes, NULL), KEEL_OK);
         must_cut_alike(&l, &equal);
-        assert_int_equal(keel_lanes_share(&l, NULL, 0), KEEL_OK);
+        assert_int_equal(keel_lanes_share(&l, NULL, 0, NULL), KEEL_OK);
         must_cut_alike(&l, &equal);
     }
 }
@@ -152,7 +153,7 @@ static void shards_are_shared_whole(void **unused)
         char text[32];
         snprintf(text, sizeof text, "cpu:0-%d", cases[c].n - 1);
         assert_int_equal(keel_lanes_parse_on(&l, text, &all), KEEL_OK);
-        assert_int_equal(keel_lanes_share(&l, cases[c].share, cases[c].n), KEEL_OK);
+        assert_int_equal(keel_lanes_share(&l, cases[c].share, cases[c].n, NULL), KEEL_OK);
         l.shards = 16;
         for (int64_t n = 16; n <= 320; n += 16) {
             keel_cut(&l, n, piece);
@@ -170,20 +171,16 @@ static void wrong_shares_are_refused_by_their_number(void **unused)
     } cases[] = { { { 1, 2 }, 2, "2 shares for 3 devices: each device has one" },
                   { { 1, 0, 2 }, 3, "a share of 0 for device 2 of 3: 1 to 1000 are possible" },
                   { { 1, 2, 1001 }, 3, "a share of 1001 for device 3 of 3" } };
-    const int before[] = { 0, 3, 6 }, share[] = { 1, 2, 3 };
     keel_cores all = { .n = 4 };
     keel_lanes l, kept;
     (void)unused;
     assert_int_equal(keel_lanes_parse_on(&l, "cpu:0-2", &all), KEEL_OK);
     kept = l;
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        assert_int_equal(keel_lanes_share(&l, cases[c].share, cases[c].n), KEEL_EARG);
+        assert_int_equal(keel_lanes_share(&l, cases[c].share, cases[c].n, NULL), KEEL_EARG);
         assert_non_null(strstr(keel_error(), cases[c].says));
         assert_memory_equal(&l, &kept, sizeof l);
     }
-    keel_lanes_join(&l, 0, 2, before, 6);
-    assert_int_equal(keel_lanes_share(&l, share, 3), KEEL_EUNSUP);
-    assert_non_null(strstr(keel_error(), "several processes"));
 }
 
 /* Process q has the rows after those of q - 1, and its pieces are these rows. */
@@ -220,6 +217,53 @@ static void processes_cut_a_step_among_all_their_lanes(void **unused)
                     }
                     assert_int_equal(next, n);
                 }
+}
+
+/* The same where lanes have shares: process q has its part, and so has each of its lanes. */
+static void processes_cut_a_step_by_the_shares_of_all(void **unused)
+{
+    static const int share[][3] = { { 3, 1, 2 }, { 1, 1, 1 }, { 1000, 1, 7 }, { 2, 5, 4 } };
+    enum { COUNT = 4, MOST = 3 };
+    (void)unused;
+    for (int cores = 1; cores <= MOST; cores++)
+        for (int shards = 0; shards < 24; shards += 20)
+            for (int64_t n = 1; n < 70; n++) {
+                int lanes_before[COUNT + 1] = { 0 }, units_before[COUNT + 1] = { 0 };
+                int64_t next = 0;
+                for (int q = 0; q < COUNT; q++) {
+                    lanes_before[q + 1] = lanes_before[q] + 1 + q % MOST;
+                    units_before[q + 1] = units_before[q];
+                    for (int i = 0; i < 1 + q % MOST; i++) units_before[q + 1] += share[q][i];
+                }
+                for (int q = 0; q < COUNT; q++) {
+                    keel_piece piece[KEEL_LANES_MAX];
+                    keel_lanes l = { 0 };
+                    const int lanes = 1 + q % MOST;
+                    int64_t first, end;
+                    shared_lanes(&l, lanes, cores < lanes ? cores : lanes);
+                    l.shards = shards;
+                    keel_lanes_join(&l, q, COUNT, lanes_before, COUNT * cores);
+                    assert_int_equal(keel_lanes_share(&l, share[q], lanes, units_before), KEEL_OK);
+                    keel_lanes_rows(&l, n, q, &first, &end);
+                    assert_int_equal(first, next);
+                    int64_t rows[MOST] = { 0 }, of_worker[MOST] = { 0 };
+                    keel_cut(&l, n, piece);
+                    for (int p = 0; p < l.n_part; p++) {
+                        if (piece[p].rows == 0) continue;
+                        assert_int_equal(piece[p].row, next);
+                        next += piece[p].rows;
+                        rows[piece[p].lane] += piece[p].rows;
+                        of_worker[piece[p].worker] += piece[p].rows;
+                    }
+                    assert_int_equal(next, end);
+                    const double all = units_before[COUNT];
+                    for (int i = 0; i < lanes && !shards; i++)
+                        assert_true(fabs((double)rows[i] - (double)n * share[q][i] / all) < 1);
+                    for (int w = 0; w < l.n_worker; w++)
+                        assert_true(of_worker[w] <= keel_cut_most(&l, n));
+                }
+                assert_int_equal(next, n);
+            }
 }
 
 static void cuts_are_nested(void **unused)
@@ -444,6 +488,7 @@ int main(void)
         cmocka_unit_test(shards_are_shared_whole),
         cmocka_unit_test(wrong_shares_are_refused_by_their_number),
         cmocka_unit_test(processes_cut_a_step_among_all_their_lanes),
+        cmocka_unit_test(processes_cut_a_step_by_the_shares_of_all),
         cmocka_unit_test(cuts_are_nested),
         cmocka_unit_test(a_text_names_cores_in_its_order),
         cmocka_unit_test(other_texts_are_refused_by_what_is_wrong),

@@ -2,6 +2,7 @@
  * devices and cores, and the host of each moves the weights. Processes are threads here, and
  * devices are stand-ins. */
 #include "reproducible_works.h"
+#include "keel/share.h"
 #include "sweep.h"
 #include "thread_processes.h"
 #include "standin.h"
@@ -23,6 +24,9 @@ typedef struct process {
     bool free;            /* of the order in which gradients are added */
     int fail_at, hang_at; /* of its first device: see standin_device.h */
     int row_us;           /* of all: the same */
+    bool shared;          /* by their speed */
+    int64_t rows[2];      /* of its first devices in a step */
+    int share;            /* of the first */
     int sums, moves;      /* that its devices have made */
     int calls, given;     /* of its first device */
     keel_status status;
@@ -37,6 +41,7 @@ static keel_status open_process(keel_strategy **out, process *p)
     for (int i = 0; i < p->n; i++) {
         p->device[i] = standin_open(p->type, i);
         standin_of(p->device[i])->row_us = p->row_us;
+        if (p->shared) snprintf(p->device[i]->kind, sizeof p->device[i]->kind, "%d", p->row_us);
     }
     standin_of(p->device[0])->fail_at = p->fail_at;
     standin_of(p->device[0])->hang_at = p->hang_at;
@@ -63,6 +68,10 @@ static keel_status run(process *p, keel_strategy *s)
 {
     const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = p->recipe->batch_size, .epochs = 2,
                                  .end = p->recipe->end, .reference_kernels = p->plain };
+    if (p->shared)
+        KEEL_TRY(keel_strategy_share_by_speed(s, p->outcome.model, p->recipe->batch_size, NULL));
+    for (int i = 0; i < 2; i++) p->rows[i] = keel_strategy_rows(s, i, p->recipe->batch_size);
+    p->share = keel_strategy_share_of(s, 0);
     if (!p->free) KEEL_TRY(keel_strategy_reproducible(s, p->recipe->shards));
     KEEL_TRY(keel_fit(p->outcome.model, s, p->data, &o, &p->outcome.history));
     KEEL_TRY(keel_evaluate(p->outcome.model, s, p->data, &o, &p->outcome.logs));
@@ -352,12 +361,41 @@ static void gradients_travel_while_a_device_computes(void **unused)
     part_with(&g);
 }
 
+/* ---- shares ---------------------------------------------------------------------------------- */
+
+static void slow_devices_of_another_process_get_fewer_rows(void **unused)
+{
+    static const part parts[] = { { &standin_runs, 1 }, { &standin_runs, 2 } };
+    const recipe *r = recipe_of("products");
+    outcome one = alone(r, false);
+    gathering g;
+    (void)unused;
+    prepare(&g, r, parts, 2, false);
+    for (int q = 0; q < 2; q++) {
+        g.p[q].shared = true;
+        g.p[q].row_us = q ? 2000 : 200;
+    }
+    live_together(live, g.p, sizeof *g.p, 2);
+    for (int q = 0; q < 2; q++) {
+        const process *p = &g.p[q];
+        if (p->error[0]) fail_msg("process %d: %s", q, p->error);
+        compare(&one, &p->outcome, r, "shares by speed");
+    }
+    assert_int_equal(g.p[0].rows[0] + g.p[1].rows[0] + g.p[1].rows[1], r->batch_size);
+    assert_int_equal(g.p[0].share, KEEL_SHARE_MAX);
+    assert_in_range(g.p[1].share, 1, KEEL_SHARE_MAX / 2);
+    assert_true(g.p[0].rows[0] > 2 * g.p[1].rows[0]);
+    part_with(&g);
+    forget(&one);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_are_those_of_one_device),
         cmocka_unit_test(devices_of_a_process_add_up_what_it_sends),
         cmocka_unit_test(a_device_that_fails_ends_the_step_of_all),
+        cmocka_unit_test(slow_devices_of_another_process_get_fewer_rows),
         cmocka_unit_test(gradients_travel_while_a_device_computes),
     };
     return cmocka_run_group_tests(tests, start, NULL);

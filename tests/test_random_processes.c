@@ -18,6 +18,7 @@ typedef struct process {
     fitting *f;
     machine m;
     keel_process_group group;
+    bool unequal;                        /* of all processes: some may have unequal shares */
     bool together, shards_state, rounds; /* together: in a group; rounds: gradients to bfloat16 */
     outcome o;
 } process;
@@ -31,6 +32,9 @@ static keel_status open_process(process *p, opened *x)
                     : keel_strategy_create_beside(&x->strategy, x->device, p->m.n, p->m.beside);
     if (s < 0) return s;
     keel_strategy_recompute(x->strategy, p->f->recompute);
+    if (p->together && p->unequal)
+        KEEL_TRY(keel_strategy_share(x->strategy, p->m.unequal ? p->m.share : NULL,
+                                     keel_strategy_devices(x->strategy)));
     if (p->rounds) KEEL_TRY(keel_strategy_compress(x->strategy, KEEL_COMPRESS_BF16));
     if (p->shards_state) KEEL_TRY(keel_strategy_shard_optimizer(x->strategy, true));
     return p->f->shards ? keel_strategy_reproducible(x->strategy, p->f->shards) : KEEL_OK;
@@ -86,7 +90,6 @@ static machine draw_part(void)
         m.beside = percent(50) ? "cpu:0" : "cpu:0-1";
     } else if (percent(60))
         m.beside = NULL;
-    m.unequal = false;
     return m;
 }
 
@@ -119,6 +122,7 @@ static bool try_group(fitting *f, const outcome *device, const outcome *core)
     bool fine = true;
     const int n = 2 + chance(PROCESSES - 1);
     const outcome *one = core;
+    const bool unequal = percent(40);
     const bool shards_state = percent(20), rounds = f->shards == 0 && percent(20);
     thread_group_begin(&group, n);
     for (int q = 0; q < n; q++) {
@@ -126,6 +130,8 @@ static bool try_group(fitting *f, const outcome *device, const outcome *core)
         p[q].group = thread_group_of(&group, q);
         p[q].together = true;
         p[q].shards_state = shards_state;
+        p[q].unequal = unequal;
+        p[q].m.unequal = unequal && p[q].m.unequal;
         p[q].rounds = rounds;
         if (p[q].m.n > 0) one = device;
     }

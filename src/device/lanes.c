@@ -70,12 +70,6 @@ static keel_status read_item(keel_lanes *l, const char *text, const char **at)
     return add_lane(l, text, id, n);
 }
 
-/* Shares before a lane, and of all. */
-static int64_t shares_before(const keel_lanes *l, int lane)
-{
-    return keel_lanes_unequal(l) ? l->shares_before[lane] : lane;
-}
-
 /* Each worker but the last ends within a lane at most. */
 static keel_status too_many_parts(const keel_lanes *l, const char *text)
 {
@@ -91,11 +85,11 @@ static keel_status too_many_parts(const keel_lanes *l, const char *text)
  * step. */
 static keel_status overlap(keel_lanes *l, const char *text)
 {
-    const int64_t all = shares_before(l, l->n_lane);
+    const int64_t all = keel_lanes_units_before(l, l->n_lane);
     l->n_part = 0;
     for (int i = 0; i < l->n_lane; i++) {
-        const int64_t begin = shares_before(l, i) * l->n_worker;
-        const int64_t end = shares_before(l, i + 1) * l->n_worker;
+        const int64_t begin = (int64_t)keel_lanes_units_before(l, i) * l->n_worker;
+        const int64_t end = (int64_t)keel_lanes_units_before(l, i + 1) * l->n_worker;
         l->lane[i].first_part = l->n_part;
         for (int w = 0; w < l->n_worker; w++) {
             const int64_t w_begin = w * all, w_end = w_begin + all;
@@ -144,7 +138,7 @@ static keel_status assign_workers(keel_lanes *l, const char *text, const keel_co
 static void be_alone(keel_lanes *l)
 {
     l->n_process = 1;
-    l->all_lanes = l->n_lane;
+    l->all_lanes = l->all_units = l->n_lane;
     l->all_workers = l->n_worker;
 }
 
@@ -253,7 +247,7 @@ keel_status keel_lanes_beside(keel_lanes *out, keel_device *const *device, int n
     return KEEL_OK;
 }
 
-keel_status keel_lanes_share(keel_lanes *l, const int *share, int n)
+keel_status keel_lanes_share(keel_lanes *l, const int *share, int n, const int *units_before)
 {
     keel_lanes changed = *l;
     memset(changed.shares_before, 0, sizeof changed.shares_before);
@@ -261,16 +255,16 @@ keel_status keel_lanes_share(keel_lanes *l, const int *share, int n)
         return keel_fail(KEEL_EARG, "%d %s for %d %s: each device has one", n,
                          n == 1 ? "share" : "shares", l->n_lane,
                          l->n_lane == 1 ? "device" : "devices");
-    if (share && l->n_process > 1)
-        return keel_fail(KEEL_EUNSUP,
-                         "unequal shares of the devices of several processes are not there yet; "
-                         "leave the shares out");
     for (int i = 0; share && i < n; i++) {
         if (share[i] < 1 || share[i] > KEEL_SHARE_MAX)
             return keel_fail(KEEL_EARG, "a share of %d for device %d of %d: 1 to %d are possible",
                              share[i], i + 1, n, KEEL_SHARE_MAX);
         changed.shares_before[i + 1] = changed.shares_before[i] + share[i];
     }
+    changed.units_before = units_before;
+    changed.first_unit = units_before ? units_before[l->process] : 0;
+    changed.all_units =
+        units_before ? units_before[l->n_process] : keel_lanes_units_before(&changed, l->n_lane);
     if (l->shared) KEEL_TRY(overlap(&changed, "with shares"));
     *l = changed;
     return KEEL_OK;
@@ -288,17 +282,17 @@ void keel_lanes_join(keel_lanes *l, int process, int n_process, const int *lanes
 {
     l->process = process;
     l->n_process = n_process;
-    l->lanes_before = lanes_before;
-    l->first_lane = lanes_before[process];
-    l->all_lanes = lanes_before[n_process];
+    l->units_before = lanes_before;
+    l->first_lane = l->first_unit = lanes_before[process];
+    l->all_lanes = l->all_units = lanes_before[n_process];
     l->all_workers = all_workers;
 }
 
 void keel_lanes_range(const keel_lanes *l, int64_t n, int process, int64_t *first, int64_t *end)
 {
     const bool alone = l->n_process == 1;
-    *first = alone ? 0 : keel_cut_first(n, l->all_lanes, l->lanes_before[process]);
-    *end = alone ? n : keel_cut_first(n, l->all_lanes, l->lanes_before[process + 1]);
+    *first = alone ? 0 : keel_cut_first(n, l->all_units, l->units_before[process]);
+    *end = alone ? n : keel_cut_first(n, l->all_units, l->units_before[process + 1]);
 }
 
 void keel_lanes_rows(const keel_lanes *l, int64_t n, int process, int64_t *first, int64_t *end)
@@ -325,9 +319,7 @@ void keel_lane_name(char out[64], const keel_lanes *l, int i)
 /* Where lane i begins, in n rows or shards. */
 static int64_t lane_first(const keel_lanes *l, int64_t n, int i)
 {
-    if (keel_lanes_unequal(l))
-        return keel_cut_first(n, l->shares_before[l->n_lane], l->shares_before[i]);
-    return keel_cut_first(n, l->all_lanes, l->first_lane + i);
+    return keel_cut_first(n, l->all_units, l->first_unit + keel_lanes_units_before(l, i));
 }
 
 /* The range of part p, the c-th of its lane, in n rows or shards. */
@@ -336,10 +328,11 @@ static void cut_part(const keel_lanes *l, int64_t n, int p, int64_t *first, int6
     const int lane = l->part[p].lane, w = l->part[p].worker;
     const int64_t begin = lane_first(l, n, lane), next = lane_first(l, n, lane + 1);
     if (l->shared) { /* borders as fractions of a lane, so that equal fractions are equal rows */
-        const int64_t parts = (int64_t)l->all_lanes * l->n_worker;
-        const int64_t before = (int64_t)l->first_lane * l->n_worker;
-        const int64_t w_begin = keel_cut_first(n, parts, before + (int64_t)w * l->n_lane);
-        const int64_t w_end = keel_cut_first(n, parts, before + (int64_t)(w + 1) * l->n_lane);
+        const int64_t own = keel_lanes_units_before(l, l->n_lane);
+        const int64_t parts = (int64_t)l->all_units * l->n_worker;
+        const int64_t before = (int64_t)l->first_unit * l->n_worker;
+        const int64_t w_begin = keel_cut_first(n, parts, before + w * own);
+        const int64_t w_end = keel_cut_first(n, parts, before + (w + 1) * own);
         *first = begin > w_begin ? begin : w_begin;
         *end = next < w_end ? next : w_end;
     } else {
@@ -378,11 +371,11 @@ int keel_cut(const keel_lanes *lanes, int64_t n, keel_piece *piece)
 
 static int64_t most_of(const keel_lanes *lanes, int64_t n)
 {
-    const int64_t all =
-        keel_lanes_unequal(lanes) ? lanes->shares_before[lanes->n_lane] : lanes->all_lanes;
+    const int64_t all = lanes->all_units;
     int64_t sum[KEEL_LANES_MAX] = { 0 }, most = 0;
     if (lanes->shared)
-        return keel_div_up(n * lanes->n_lane, (int64_t)lanes->all_lanes * lanes->n_worker);
+        return keel_div_up(n * keel_lanes_units_before(lanes, lanes->n_lane),
+                           all * lanes->n_worker);
     for (int p = 0; p < lanes->n_part; p++) {
         const int lane = lanes->part[p].lane;
         const int64_t of_lane = keel_div_up(n * keel_lanes_share_of(lanes, lane), all);

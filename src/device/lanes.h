@@ -52,9 +52,11 @@ typedef struct keel_lanes {
 
     int n_process, process;    /* 1 and 0: this process is alone */
     int first_lane, all_lanes; /* of this process among the lanes of all, and their number */
+    int first_unit, all_units; /* the same in units, by which a step is cut: the shares of all
+                                  lanes, or lanes, if none has another share */
     int all_workers;
     bool devices_elsewhere;  /* another process has lanes on devices */
-    const int *lanes_before; /* [n_process + 1] lanes of the processes before each; borrowed; NULL
+    const int *units_before; /* [n_process + 1] units of the processes before each; borrowed; NULL
                                 if alone */
 } keel_lanes;
 
@@ -76,16 +78,24 @@ keel_status keel_lanes_of_devices(keel_lanes *out, keel_device *const *device, i
 keel_status keel_lanes_beside(keel_lanes *out, keel_device *const *device, int n,
                               const keel_lanes *of_cores, const keel_cores *cores);
 
-/* Share each step with other processes. lanes_before [n_process + 1] stays the caller's. */
+/* Share each step with other processes, all of whose lanes have equal shares. lanes_before
+ * [n_process + 1] of the processes before each stays the caller's. */
 void keel_lanes_join(keel_lanes *l, int process, int n_process, const int *lanes_before,
                      int all_workers);
 
 /* Give the lanes unequal shares [n] of each step, 1 to KEEL_SHARE_MAX; share NULL: equal ones
- * again. KEEL_EARG: not one for each lane; KEEL_EUNSUP: several processes share the steps. */
-keel_status keel_lanes_share(keel_lanes *l, const int *share, int n);
+ * again. units_before [n_process + 1], which stays the caller's, has the shares of the processes
+ * before each, or their lanes if none has another share; NULL if alone. KEEL_EARG: not one for each
+ * lane. */
+keel_status keel_lanes_share(keel_lanes *l, const int *share, int n, const int *units_before);
 static inline bool keel_lanes_unequal(const keel_lanes *l)
 {
     return l->shares_before[l->n_lane] > 0;
+}
+/* Units of the lanes before lane i, of this process. */
+static inline int keel_lanes_units_before(const keel_lanes *l, int i)
+{
+    return keel_lanes_unequal(l) ? l->shares_before[i] : i;
 }
 static inline int keel_lanes_share_of(const keel_lanes *l, int lane)
 {

@@ -192,19 +192,18 @@ static keel_status join(keel_lanes *l, int processes, int **before)
         return keel_fail(KEEL_EARG, "%d processes; 1 to %d are possible", processes,
                          KEEL_PROCESSES_MAX);
     if (processes == 1) return KEEL_OK;
-    if (keel_lanes_unequal(l))
-        return keel_fail(KEEL_EUNSUP, "unequal shares of the devices of several processes are not "
-                                      "there yet; leave the shares out");
     if (l->shards && processes * l->n_lane > l->shards)
         return keel_fail(KEEL_EARG,
                          "%d processes with %d devices each are more than the %d shards of a "
                          "reproducible step; give as many shards as devices at least",
                          processes, l->n_lane, l->shards);
+    const int units = keel_lanes_units_before(l, l->n_lane);
     *before = keel_calloc((size_t)processes + 1, sizeof **before);
     if (!*before) return KEEL_ENOMEM;
-    for (int q = 0; q <= processes; q++) (*before)[q] = q * l->n_lane;
+    for (int q = 0; q <= processes; q++) (*before)[q] = q * units;
     keel_lanes_join(l, 0, processes, *before, processes * l->n_worker);
-    return KEEL_OK;
+    l->all_lanes = processes * l->n_lane;
+    return keel_strategy_check_shares(l, l->shards);
 }
 
 keel_status keel_plan_make(keel_plan *out, const keel_model *m, const keel_strategy *s,

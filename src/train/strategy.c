@@ -118,6 +118,7 @@ keel_status keel_strategy_create_lane(keel_strategy **out, const keel_strategy *
                        .n_worker = of->n_core,
                        .n_process = 1,
                        .all_lanes = 1,
+                       .all_units = 1,
                        .all_workers = of->n_core,
                        .n_id = of->n_core,
                        .lane = { { .n_core = of->n_core } } };
@@ -240,8 +241,9 @@ static keel_status join(keel_strategy **out, keel_strategy *s, keel_comm *comm, 
         s->comm = comm;
         comm = NULL;
         s->lanes_before = keel_calloc(n + 1, sizeof *s->lanes_before);
+        s->units_before = keel_calloc(n + 1, sizeof *s->units_before);
         all = keel_calloc(n, sizeof *all);
-        status = s->lanes_before && all ? KEEL_OK : KEEL_ENOMEM;
+        status = s->lanes_before && s->units_before && all ? KEEL_OK : KEEL_ENOMEM;
         status = keel_comm_agree(s->comm, status, NULL, 0, NULL);
         if (status >= 0) status = introduce(s, all);
         if (status >= 0) status = keel_comm_measure(s->comm);
@@ -307,6 +309,7 @@ void keel_strategy_destroy(keel_strategy *s)
     for (int i = 0; i < s->n_opened; i++) s->lanes.device[i]->type->close(s->lanes.device[i]);
     keel_comm_destroy(s->comm);
     keel_free(s->lanes_before);
+    keel_free(s->units_before);
     keel_free(s->name);
     keel_free(s);
 }
@@ -427,7 +430,10 @@ keel_status keel_strategy_reproducible(keel_strategy *s, int shards)
             shards, s->lanes.all_lanes, s->lanes.all_lanes == 1 ? "device" : "devices",
             KEEL_SHARDS_MAX);
     if (s->compress) return refuse_both(s->compress);
-    KEEL_TRY(keel_strategy_check_shares(&s->lanes, shards));
+    keel_status mine = keel_strategy_check_shares(&s->lanes, shards);
+    if (s->comm && keel_lanes_unequal(&s->lanes)) /* so they are in all processes */
+        mine = keel_comm_agree(s->comm, mine, NULL, 0, NULL);
+    KEEL_TRY(mine);
     s->lanes.shards = shards;
     return KEEL_OK;
 }

@@ -14,7 +14,8 @@ struct keel_strategy {
     int n_opened;                        /* GPUs of the lanes that it closes */
     char (*name)[64];                    /* [n_lane] */
     keel_comm *comm;                     /* of the processes that share its steps; NULL: alone */
-    int *lanes_before;                   /* see keel_lanes */
+    int *lanes_before;                   /* [n_process + 1] of the processes before each */
+    int *units_before;                   /* [n_process + 1] see keel_lanes; of unequal shares */
     bool one_kind;                       /* all lanes of all processes are devices of one kind */
     keel_compress compress;              /* how gradients travel; none, if it is alone */
     bool shard_optimizer;                /* each process keeps a part of the optimizer's state */
