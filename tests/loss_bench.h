@@ -50,6 +50,7 @@ static const struct loss {
     { "categorical_focal_crossentropy", "{\"label_smoothing\": 0.1}", PROBABILITIES },
     { "categorical_focal_crossentropy", "{\"from_logits\": true, \"gamma\": 1.5}", LOGITS },
     { "categorical_generalized_cross_entropy", "{\"q\": 0.3}", PROBABILITIES },
+    { "KeelValues", "{\"program\": {}}", REALS },
 };
 enum { LOSSES = sizeof losses / sizeof *losses };
 

@@ -4,6 +4,7 @@
  * threads. What is wrong with labels and ids is told with the words of the host. */
 #include "cuda_facts.h"
 #include "emulator.h"
+#include "layers/layer.h"
 #include "loss_bench.h"
 #include "ops/all.h"
 #include "tensor/bfloat16.h"
@@ -174,6 +175,41 @@ static void losses_are_those_of_the_reference(void **unused)
             }
 }
 
+/* What layers add to the loss: a term of each row, and its gradient. */
+static void terms_of_layers_are_those_of_the_reference(void **unused)
+{
+    static const keel_activity terms[] = {
+        { .l1 = 0.25 }, { .l2 = 0.125 }, { .l1 = 0.5, .l2 = 0.25, .mean = 3 }, { .mean = 1 }
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
+        for (int s = 0; s < SHAPES; s++)
+            for (int meets = 0; meets < 2; meets++) {
+                static const struct loss reals = { "mean_squared_error", "{}", REALS };
+                work w;
+                work_open(&w, &reals, &shapes[s], 1, meets);
+                keel_node n = { .op = &keel_activity_op,
+                                .args = &terms[i],
+                                .layer = "layer",
+                                .training = true,
+                                .backward = true,
+                                .real = KEEL_FLOAT32,
+                                .held = KEEL_FLOAT32,
+                                .n_in = 1,
+                                .in = w.in };
+                assert_int_equal(keel_node_infer(&n), KEEL_OK);
+                w.p[0] = 0; /* whose sign is 0 */
+                compare(&w, &n, KEEL_FORWARD, 1, shapes[s].what);
+                for (int k = 0; k < 2; k++) {
+                    adds[0] = k;
+                    compare(&w, &n, KEEL_BACKWARD, 1, shapes[s].what);
+                }
+                adds[0] = false;
+                keel_node_clear(&n);
+                work_close(&w);
+            }
+}
+
 /* The args of a metric of that name; keel_fields_free and keel_free them. */
 static const keel_metric *metric_of(const struct loss *of, void **args)
 {
@@ -229,6 +265,7 @@ static const struct loss metrics[] = {
     { "PrecisionAtRecall", "{\"recall\": 0.5, \"num_thresholds\": 20}", PROBABILITIES },
     { "sparse_categorical_crossentropy", "{\"from_logits\": true}", LOGITS },
     { "binary_crossentropy", "{}", PROBABILITIES },
+    { "KeelValues", "{\"program\": {}}", REALS },
 };
 
 /* Numbers with few different values, of which some are equal. */
@@ -561,6 +598,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_are_those_of_the_reference),
+        cmocka_unit_test(terms_of_layers_are_those_of_the_reference),
         cmocka_unit_test(metrics_are_those_of_the_reference),
         cmocka_unit_test(elements_without_weight_may_hold_anything),
         cmocka_unit_test(what_is_not_finite_shows_in_the_loss),

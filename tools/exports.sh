@@ -11,7 +11,7 @@ cat "$@" | awk '
       while (match(line, /keel_[a-z0-9_]+ *(\(|\[|;)/)) {
           name = substr(line, RSTART, RLENGTH); sub(/[^a-z0-9_].*/, "", name); print "    " name ";"
           line = substr(line, RSTART + RLENGTH) } }' | sort -u
-echo '    keel_op_*; keel_cell_*; keel_recurrent_steps; keel_loss_*; keel_metric_*; keel_target_check;'
+echo '    keel_op_*; keel_activity_op; keel_cell_*; keel_recurrent_steps; keel_loss_*; keel_metric_*; keel_target_check;'
 echo '    keel_call_failed; keel_calloc; keel_free; keel_fail; keel_shape_count;'
 echo '    keel_dtype_is_narrow; keel_dtype_size;'
 echo '    keel_confusion_add; keel_confusion_is_even; keel_confusion_thresholds; keel_fbeta_add;'

@@ -31,9 +31,9 @@ int keel_strategy_share_of(const keel_strategy *s, int device);
  * on one device of each kind, while the others rest. GPUs of one model are of one kind, and so are
  * devices of as many cores. rows: of a step, of which each device gets one at least. inputs: as for
  * keel_plan_make. If all are of one kind, nothing is measured, and their parts are equal. Where the
- * loss of made-up rows is not finite, steps are without their last part, which moves the weights. Of
- * several processes all call this, with the same model, and each measures its own devices; within
- * 5 % they count as equally fast.
+ * loss of made-up rows is not finite, steps are without their last part, which moves the weights.
+ * Of several processes all call this, with the same model, and each measures its own devices;
+ * within 5 % they count as equally fast.
  *
  * Returns  KEEL_OK, with the shares set; KEEL_EUNSUP: one of several processes has more devices than
  *          cores; as keel_fit, except KEEL_ENUMERIC

@@ -7,6 +7,7 @@
 #include "constraints/constraint.h"
 #include "graph/graph.h"
 #include "initializers/initializer.h"
+#include "layers/activity.h"
 #include "ops/all.h"
 #include "regularizers/regularizer.h"
 
@@ -247,14 +248,8 @@ int keel_emit_masked(const keel_emit *e);
 keel_status keel_emit_activation(keel_emit *e, const keel_object *activation, keel_value in,
                                  keel_value *out);
 
-/* activity.c. A term of the loss, from the values x of a row; factors of 0 add nothing. */
-typedef struct keel_activity {
-    double l1, l2; /* l1 * sum |x| + l2 * sum x^2 */
-    double mean;   /* mean * (sum x) / (their number) */
-} keel_activity;
-/* Adds it to the loss; or what the regularizer (type NULL: none) makes of all outputs of the layer.
- * Does nothing if the graph has no loss. */
-extern const keel_op keel_activity_op;
+/* Adds a term to the loss (activity.h); or what the regularizer (type NULL: none) makes of all
+ * outputs of the layer. Does nothing if the graph has no loss. */
 keel_status keel_emit_activity(keel_emit *e, const keel_activity *term, keel_value in);
 keel_status keel_emit_regularized(keel_emit *e, const keel_object *regularizer);
 

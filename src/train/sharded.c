@@ -137,7 +137,8 @@ void keel_sharded_vote(keel_trainer *t, int worker)
 
 static char *landing(const keel_trainer *t, int64_t offset)
 {
-    return t->train.program->workspace[0].host.grad + offset * (int64_t)keel_dtype_size(t->store->real);
+    return t->train.program->workspace[0].host.grad +
+           offset * (int64_t)keel_dtype_size(t->store->real);
 }
 
 static void move_tiles(const keel_trainer *t, const keel_mover *x, int worker)

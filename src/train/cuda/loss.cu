@@ -3,6 +3,7 @@
 extern "C" {
 #include "losses/crossentropy.h"
 #include "losses/huber.h"
+#include "losses/values.h"
 
 extern const keel_loss keel_loss_binary_focal_crossentropy;
 extern const keel_loss keel_loss_categorical_focal_crossentropy;
@@ -48,6 +49,7 @@ score_run score_of_loss(const keel_loss *l, const void *args)
     if (l == &keel_loss_binary_crossentropy)
         return logits ? score_each<mean_of<binary_of_logits>>
                       : score_each<mean_of<binary_of_probabilities>>;
+    if (l == &keel_loss_values) return score_each<mean_of<given>>;
     if (l == &keel_loss_mean_squared_error) return score_each<mean_of<squared>>;
     if (l == &keel_loss_mean_absolute_error) return score_each<mean_of<difference>>;
     if (l == &keel_loss_mean_absolute_percentage_error) return score_each<mean_of<percentage>>;
