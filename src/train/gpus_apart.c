@@ -97,6 +97,9 @@ keel_status keel_gpus_apart(keel_comm *c, const char **devices, char text[KEEL_G
         of[me].all = of[me].chosen == 0;
     }
     s = keel_comm_all_gather_equal(c, of, sizeof *of);
+    for (int q = 0; q < n && s >= 0; q++)
+        if (of[q].n < 0 || of[q].n > KEEL_GPUS_MAX)
+            s = keel_fail(KEEL_EREMOTE, "process %d has %lld GPUs", q, (long long)of[q].n);
     if (s >= 0) s = keel_gpus_choose(of, n);
     if (s < 0) goto out;
     if (of[me].all && of[me].chosen) {

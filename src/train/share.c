@@ -52,7 +52,12 @@ static keel_status share_among_all(const keel_strategy *s, keel_lanes *l, const 
     const keel_status mine = keel_lanes_share(&own, share, n, NULL);
     const int64_t told[TOLD] = { mine < 0 ? 0 : own.all_units, share != NULL };
     KEEL_TRY(keel_comm_agree(s->comm, mine, told, TOLD, all));
-    for (int q = 0; q < count; q++) any = any || all[TOLD * q + 1];
+    for (int q = 0; q < count; q++) {
+        any = any || all[TOLD * q + 1];
+        if (all[TOLD * q] < 1 || all[TOLD * q] > UNITS_MOST)
+            return keel_fail(KEEL_EREMOTE, "process %d has shares of %lld", q,
+                             (long long)all[TOLD * q]);
+    }
     for (int q = 0; q < count; q++) {
         units[q] = (int)sum;
         sum += any ? all[TOLD * q] : s->lanes_before[q + 1] - s->lanes_before[q];
