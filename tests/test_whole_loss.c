@@ -690,18 +690,58 @@ typedef struct process {
     keel_process_group group;
     int lanes;
     left out;
+    const keel_device_type *type; /* lanes are devices; NULL: cores */
+    int reports;                  /* of waits that are missing there */
 } process;
 
 static void *live(void *context)
 {
     process *p = context;
     keel_strategy *s = NULL;
+    keel_device *device[3] = { NULL };
     p->group.timeout = PATIENT;
-    p->out.status = open_lanes(&s, &p->group, p->lanes, 1);
+    for (int i = 0; p->type && i < p->lanes; i++) device[i] = standin_open(p->type, i);
+    p->out.status = p->type
+                        ? keel_strategy_create_group_beside(&s, device, p->lanes, NULL, &p->group)
+                        : open_lanes(&s, &p->group, p->lanes, 1);
     if (p->out.status >= 0) p->out.status = keel_strategy_reproducible(s, SHARDS);
     if (p->out.status >= 0) run(p->w, s, 12, &p->out);
     keel_strategy_destroy(s);
+    for (int i = 0; p->type && i < p->lanes; i++) {
+        p->reports += standin_of(device[i])->clocks.reports;
+        device[i]->type->close(device[i]);
+    }
     return NULL;
+}
+
+static void devices_of_processes_have_the_bits_of_one(void **unused)
+{
+    (void)unused;
+    for (int k = 0; k < WORKS; k++) {
+        left wants;
+        keel_device *device = standin_open(&standin_runs, 0);
+        keel_strategy *s;
+        must(keel_strategy_create_devices(&s, &device, 1));
+        must(keel_strategy_reproducible(s, SHARDS));
+        run(&works[k], s, 12, &wants);
+        keel_strategy_destroy(s);
+        device->type->close(device);
+        const int n = 2 + k % 2;
+        thread_group group;
+        process p[3] = { { 0 } };
+        thread_group_begin(&group, n);
+        for (int i = 0; i < n; i++)
+            p[i] = (process){ .w = &works[k],
+                              .group = thread_group_of(&group, i),
+                              .lanes = 1 + (i + k) % 3,
+                              .type = i % 2 ? &standin_stores : &standin_runs };
+        live_together(live, p, sizeof *p, n);
+        for (int i = 0; i < n; i++) {
+            compare(&works[k], "devices of processes", 12, &p[i].out, &wants, 0);
+            assert_int_equal(p[i].reports, 0);
+        }
+        thread_group_end(&group);
+    }
 }
 
 static void processes_have_the_bits_of_one(void **unused)
@@ -715,7 +755,9 @@ static void processes_have_the_bits_of_one(void **unused)
             process p[THREADS_MAX] = { { 0 } };
             thread_group_begin(&group, n);
             for (int i = 0; i < n; i++)
-                p[i] = (process){ &works[k], thread_group_of(&group, i), 1 + (i + k) % 3, { 0 } };
+                p[i] = (process){ .w = &works[k],
+                                  .group = thread_group_of(&group, i),
+                                  .lanes = 1 + (i + k) % 3 };
             live_together(live, p, sizeof *p, n);
             for (int i = 0; i < n; i++) compare(&works[k], "processes", 12, &p[i].out, &wants, 0);
             thread_group_end(&group);
@@ -736,7 +778,9 @@ static void processes_with_other_losses_are_refused(void **unused)
     (void)unused;
     thread_group_begin(&group, 2);
     for (int i = 0; i < 2; i++)
-        p[i] = (process){ i ? &of_keras : &of_ops, thread_group_of(&group, i), 1, { 0 } };
+        p[i] = (process){ .w = i ? &of_keras : &of_ops,
+                          .group = thread_group_of(&group, i),
+                          .lanes = 1 };
     live_together(live, p, sizeof *p, 2);
     for (int i = 0; i < 2; i++)
         if (p[i].out.status >= 0 || p[i].out.loss[0] != 0)
@@ -1083,6 +1127,7 @@ int main(void)
         cmocka_unit_test(a_loss_moves_its_weights_as_if_it_were_alone),
         cmocka_unit_test(stand_ins_have_the_bits_of_one),
         cmocka_unit_test(processes_have_the_bits_of_one),
+        cmocka_unit_test(devices_of_processes_have_the_bits_of_one),
         cmocka_unit_test(processes_with_other_losses_are_refused),
         cmocka_unit_test(what_fails_in_it_is_the_steps_failure),
         cmocka_unit_test(each_failing_allocation_is_an_error_without_a_leak),
