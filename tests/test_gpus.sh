@@ -104,5 +104,20 @@ listed 0,7,2 "cuda:0 GPU number 0, 80.0 GiB"
 listed GPU-2,GPU-0ab "cuda:0 GPU number 2, 82.0 GiB;cuda:1 GPU number 0, 80.0 GiB"
 listed -1 ""
 
+# cores train though there are GPUs
+printf 'a,b,c,d,e,f,g,h,y\n%s\n%s\n' 1,2,3,4,5,6,7,8,0 8,7,6,5,4,3,2,1,1 >rows.csv
+told() # told COUNT "WORDS" [OPTION...]: so many lines of a fit have the words
+{
+    local count=$1 words=$2 got
+    shift 2
+    got=$(LD_LIBRARY_PATH=$PWD/driver:$with own/keel fit m.keras --data rows.csv --label y --epochs 1 -o out.keras "$@" |
+        grep -cF "$words")
+    [[ $got == "$count" ]] || fail "fit $*: '$words' in $got lines, not in $count"
+}
+unset CUDA_VISIBLE_DEVICES
+told 1 'devices  3 GPUs (GPU number 0) are not used, since no devices were named: "cuda" names them'
+told 0 'not used' --devices cpu
+CUDA_VISIBLE_DEVICES='' told 0 'not used'
+
 ((failed == 0)) && echo "what is refused of GPUs says what is missing"
 exit $((failed > 0))

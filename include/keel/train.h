@@ -204,8 +204,8 @@ typedef struct keel_fit_options {
     void (*explain_input)(void *context, const char *line);
     void *explain_context;
     const char *input_report; /* file for a picture of the input (SVG), kept up to date; or NULL */
-    /* Is told before step 1 what is planned for GPUs ("runs staged through the host: resize"), as
-     * explain_input is told. */
+    /* Is told before step 1 what is planned for GPUs ("runs staged through the host: resize"), or
+     * that a fit on cores leaves them unused, as explain_input is told. */
     void (*explain_devices)(void *context, const char *line);
     void *explain_devices_context;
     bool no_graphs; /* GPUs get each call by itself, not as CUDA graphs: to find one at fault */

@@ -1,6 +1,7 @@
 /* See device_notes.h. */
 #include "train/device_notes.h"
 #include "base/text.h"
+#include "device/gpus.h"
 #include "train/resident.h"
 
 static keel_status tell(const keel_fit_options *o, keel_text *line)
@@ -54,11 +55,27 @@ static keel_status tell_sums(const keel_fit_options *o, const keel_trainer *t)
     return tell(o, &line);
 }
 
+/* Cores train because nobody has named devices, and GPUs rest. */
+static keel_status tell_unused(const keel_fit_options *o, const keel_strategy *s)
+{
+    keel_gpu gpu[KEEL_GPUS_MAX];
+    char name[sizeof gpu->name];
+    keel_text line = { 0 };
+    const int n = s->unnamed ? keel_gpus_find(gpu) : 0;
+    if (n > 0)
+        keel_text_add(&line,
+                      "%d %s (%s) %s not used, since no devices were named: \"cuda\" names %s", n,
+                      n == 1 ? "GPU" : "GPUs", keel_printable(name, sizeof name, gpu[0].name),
+                      n == 1 ? "is" : "are", n == 1 ? "it" : "them");
+    return tell(o, &line);
+}
+
 keel_status keel_device_notes_tell(const keel_fit_options *o, const keel_trainer *t,
                                    const keel_program *p, bool trains, int64_t unlocked)
 {
     const keel_lanes *l = p->lanes;
-    if (!o->explain_devices || !keel_lanes_device(l)) return KEEL_OK;
+    if (!o->explain_devices) return KEEL_OK;
+    if (!keel_lanes_device(l)) return trains ? tell_unused(o, t->strategy) : KEEL_OK;
     if (trains) KEEL_TRY(tell_shared(o, t));
     KEEL_TRY(tell_staged(o, p));
     if (trains) KEEL_TRY(tell_moves(o, t));

@@ -86,7 +86,9 @@ keel_status keel_strategy_create_on(keel_strategy **out, const char *devices,
     keel_lanes lanes;
     if (keel_gpus_named(devices)) return create_on_gpus(out, devices, cores);
     KEEL_TRY(keel_lanes_parse_on(&lanes, devices, cores));
-    return create(out, &lanes);
+    KEEL_TRY(create(out, &lanes));
+    (*out)->unnamed = !devices;
+    return KEEL_OK;
 }
 
 keel_status keel_strategy_create_devices(keel_strategy **out, keel_device *const *device, int n)

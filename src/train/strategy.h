@@ -12,6 +12,7 @@ struct keel_strategy {
     keel_lanes lanes;
     keel_team *team;
     int n_opened;                        /* GPUs of the lanes that it closes */
+    bool unnamed;                        /* nobody has said which devices: all cores */
     char (*name)[64];                    /* [n_lane] */
     keel_comm *comm;                     /* of the processes that share its steps; NULL: alone */
     int *lanes_before;                   /* [n_process + 1] of the processes before each */
