@@ -7,7 +7,7 @@ set -u
 cd "$KEEL_TEST_TMP" || exit 2
 export OMPI_MCA_btl=self,vader OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_orte_tmpdir_base=$KEEL_TEST_TMP
 DATA='synthetic(x=float32(4),y=int(3),rows=16)' # one step an epoch
-EPOCHS=3 FIRST=44 LAST=61 ALL=62 AT_ONCE=12     # exchanges: the first and last of epochs 2 and 3, and how many there are
+EPOCHS=3 FIRST=46 LAST=63 ALL=64 AT_ONCE=12     # exchanges: the first and last of epochs 2 and 3, and how many there are
 runs=0
 
 fail() # also from jobs
@@ -125,7 +125,7 @@ waits()
     mkdir tmp
     (
         export TMPDIR=$PWD/tmp OMPI_MCA_orte_tmpdir_base=$PWD/tmp LD_LIBRARY_PATH=../bare
-        export KEEL_FAULTY_PLUGIN=$KEEL_BUILD/libkeel_mpi_$mpi.so KEEL_FAULTY="1 stop 48"
+        export KEEL_FAULTY_PLUGIN=$KEEL_BUILD/libkeel_mpi_$mpi.so KEEL_FAULTY="1 stop 50"
         start $mpi 2 bash -c 'echo $$ >pid.${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-x}}; exec "$@"' keel \
             ../bare/keel "${fit[@]}" -o x.keras --timeout 20
     ) >out.txt 2>err.txt &
@@ -231,16 +231,16 @@ for mpi in openmpi mpich; do
         fi
     done
     # ten merge their records in rounds: who is lost is missed by some, for which the others wait
-    faults+=("$mpi 4 silent 49 of 10" "$mpi 2 stop 50 of 10")
-    [[ ${KEEL_LOST_RANKS:-} == all ]] || faults+=("$mpi 0 kill 48" "$mpi 0 silent 49")
+    faults+=("$mpi 4 silent 51 of 10" "$mpi 2 stop 52 of 10")
+    [[ ${KEEL_LOST_RANKS:-} == all ]] || faults+=("$mpi 0 kill 50" "$mpi 0 silent 51")
     faults+=("$mpi 2 test 1" "$mpi 1 silent 3")
     # exchanges of an epoch of one step: votes, weights, what process 0 gathers
-    parts=($(((${#found} % 2) + 57)) 59 61 63 65 67)
-    [[ ${KEEL_LOST_RANKS:-} == all ]] && parts=({53..73})
+    parts=($(((${#found} % 2) + 59)) 61 63 65 67 69)
+    [[ ${KEEL_LOST_RANKS:-} == all ]] && parts=({55..75})
     for i in "${!parts[@]}"; do
         faults+=("$mpi 1 ${kinds[i % 3]} ${parts[i]} in parts")
     done
-    faults+=("$mpi 2 silent 64 in parts" "$mpi 0 kill 60 in parts")
+    faults+=("$mpi 2 silent 66 in parts" "$mpi 0 kill 62 in parts")
 done
 [[ $found ]] || { echo "no launcher of an MPI was found"; exit 77; }
 for mpi in $found; do

@@ -89,9 +89,13 @@ keel_status keel_gpus_apart(keel_comm *c, const char **devices, char text[KEEL_G
     keel_gpus_of *of = keel_calloc((size_t)n, sizeof *of);
     int first, second;
     *shared = 0;
-    keel_status s = keel_comm_agree(c, of ? KEEL_OK : KEEL_ENOMEM, NULL, 0, NULL);
-    if (s < 0) goto out;
-    if (keel_gpus_named(*devices)) {
+    const int64_t named = keel_gpus_named(*devices);
+    int64_t all[KEEL_PROCESSES_MAX];
+    bool any = false;
+    keel_status s = keel_comm_agree(c, of ? KEEL_OK : KEEL_ENOMEM, &named, 1, all);
+    for (int q = 0; q < n && s >= 0; q++) any = any || all[q];
+    if (s < 0 || !any) goto out;
+    if (named) {
         of[me] = look();
         of[me].chosen = keel_gpus_numbers(*devices, &beside);
         of[me].all = of[me].chosen == 0;

@@ -39,7 +39,8 @@ keel_status keel_strategy_check_shares(const keel_lanes *l, int shards)
 }
 
 /* Each process tells the others how many units its lanes have; where one has other shares, those of
- * a process that has given none are 1. units: as keel_strategy.units_before. */
+ * a process that has given none are 1. units: as keel_strategy.units_before. KEEL_END: nobody gives
+ * any, and lanes have equal ones already. */
 static keel_status share_among_all(const keel_strategy *s, keel_lanes *l, const int *share, int n,
                                    int *units)
 {
@@ -58,6 +59,7 @@ static keel_status share_among_all(const keel_strategy *s, keel_lanes *l, const 
             return keel_fail(KEEL_EREMOTE, "process %d has shares of %lld", q,
                              (long long)all[TOLD * q]);
     }
+    if (!any && !keel_lanes_unequal(l)) return KEEL_END;
     for (int q = 0; q < count; q++) {
         units[q] = (int)sum;
         sum += any ? all[TOLD * q] : s->lanes_before[q + 1] - s->lanes_before[q];
@@ -85,7 +87,8 @@ keel_status keel_strategy_share(keel_strategy *s, const int *share, int n)
 {
     int units[KEEL_PROCESSES_MAX + 1];
     keel_lanes lanes;
-    KEEL_TRY(share_copy(s, &lanes, share, n, units));
+    const keel_status copied = share_copy(s, &lanes, share, n, units);
+    if (copied != KEEL_OK) return copied == KEEL_END ? KEEL_OK : copied;
     const keel_status mine = keel_strategy_check_shares(&lanes, lanes.shards);
     if (s->comm) {
         KEEL_TRY(keel_comm_agree(s->comm, mine, NULL, 0, NULL));
