@@ -129,24 +129,30 @@ static void each_process_has_gpus_of_its_own(void **state)
     }
 }
 
-static void the_numbers_of_a_text_are_known(void **state)
+static void what_a_text_names_is_known(void **state)
 {
     static const struct {
         const char *text;
+        bool wrong, all;
         uint64_t numbers;
         const char *beside;
-    } texts[] = { { "cuda", 0, NULL },     { "cuda,cpu", 0, "cpu" },
-                  { "cuda:0", 1, NULL },   { "cuda:1-3", 14, NULL },
-                  { "cuda:0x4", 1, NULL }, { "cuda:2,cuda:0,cpu:0-1", 5, "cpu:0-1" },
-                  { "cuda:x", 0, NULL } };
+    } texts[] = { { "cuda", false, true, 0, NULL },
+                  { "cuda,cpu", false, true, 0, "cpu" },
+                  { "cuda:0", false, false, 1, NULL },
+                  { "cuda:1-3", false, false, 14, NULL },
+                  { "cuda:0x4", false, false, 1, NULL },
+                  { "cuda:2,cuda:0,cpu:0-1", false, false, 5, "cpu:0-1" },
+                  { "cuda:70", false, false, 0, NULL },
+                  { "cuda:x", true, false, 0, NULL } };
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        const char *beside = NULL;
-        const uint64_t numbers = keel_gpus_numbers(texts[i].text, &beside);
-        if (numbers != texts[i].numbers)
-            fail_msg("'%s': %llx", texts[i].text, (unsigned long long)numbers);
-        if (!beside != !texts[i].beside) fail_msg("'%s': beside", texts[i].text);
-        if (beside) assert_string_equal(beside, texts[i].beside);
+        keel_gpus_text said = { 0 };
+        const bool wrong = keel_gpus_read(&said, texts[i].text) == KEEL_EARG;
+        if (wrong != texts[i].wrong || said.all != texts[i].all ||
+            said.numbers != texts[i].numbers || !said.beside != !texts[i].beside)
+            fail_msg("'%s': all %d, numbers %llx, beside %s", texts[i].text, said.all,
+                     (unsigned long long)said.numbers, said.beside ? said.beside : "none");
+        if (said.beside) assert_string_equal(said.beside, texts[i].beside);
     }
 }
 
@@ -154,7 +160,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_process_has_gpus_of_its_own),
-        cmocka_unit_test(the_numbers_of_a_text_are_known),
+        cmocka_unit_test(what_a_text_names_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

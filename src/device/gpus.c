@@ -232,15 +232,17 @@ static keel_status read_text(const char *text, named_gpu out[KEEL_GPUS_MAX], int
     return KEEL_OK;
 }
 
-uint64_t keel_gpus_numbers(const char *text, const char **beside)
+keel_status keel_gpus_read(keel_gpus_text *out, const char *text)
 {
     named_gpu named[KEEL_GPUS_MAX];
-    uint64_t numbers = 0;
+    keel_gpus_text said = { 0 };
     int n = 0;
-    if (read_text(text, named, &n, beside) < 0) return 0;
+    KEEL_TRY(read_text(text, named, &n, &said.beside));
+    said.all = n == 0;
     for (int i = 0; i < n; i++)
-        if (named[i].number < KEEL_GPUS_MAX) numbers |= UINT64_C(1) << named[i].number;
-    return numbers;
+        if (named[i].number < KEEL_GPUS_MAX) said.numbers |= UINT64_C(1) << named[i].number;
+    *out = said;
+    return KEEL_OK;
 }
 
 static keel_status open_one(const keel_cuda_plugin *plugin, named_gpu g, keel_device **out)

@@ -18,9 +18,14 @@ int keel_gpus_find(keel_gpu out[KEEL_GPUS_MAX]);
 
 /* Whether the text of --devices names GPUs: "cuda" or "cuda:...". */
 bool keel_gpus_named(const char *text);
-/* Those that a text names by their numbers, a bit for each; 0: all, or it has another form.
- * *beside: as below. */
-uint64_t keel_gpus_numbers(const char *text, const char **beside);
+/* What such a text says. */
+typedef struct keel_gpus_text {
+    bool all;
+    uint64_t numbers;   /* a bit for each that is named; those from KEEL_GPUS_MAX on have none */
+    const char *beside; /* as below */
+} keel_gpus_text;
+/* KEEL_EARG: an invalid text. */
+keel_status keel_gpus_read(keel_gpus_text *out, const char *text);
 /* Opens "cuda" (all), "cuda:0", "cuda:0-3" or "cuda:0,cuda:2"; "cuda:0x4" is one GPU divided into
  * four logical devices, each with a fourth of the memory. *beside: what the text names behind them
  * ("cpu:0-1"); NULL: nothing. KEEL_EARG: an invalid text; KEEL_EDEVICE: what is missing here. Close

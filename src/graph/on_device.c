@@ -283,19 +283,18 @@ keel_status keel_on_device_segment(keel_program *p, const keel_bound *b, int wor
     if (keel_on_device_within(p->workspace[worker].on_device,
                               b->workspace[worker].first[segment + 1]))
         return KEEL_OK;
-    keel_on_device_send(p, worker, segment, first == 0);
+    keel_on_device_send(p, b, worker, segment);
     return keel_on_device_send_records(p, b, worker, segment);
 }
 
 /* What a run leaves, behind its last call. False: nothing goes out behind that. */
-static bool send_last(const keel_program *p, const keel_bound *b, int worker, int64_t first,
-                      int64_t rows)
+static bool send_last(const keel_program *p, const keel_bound *b, int worker, int64_t rows)
 {
     const keel_bound_workspace *w = &b->workspace[worker];
     const keel_workspace *s = &p->workspace[worker];
     const keel_on_device *x = s->on_device;
     keel_device *d = x->device;
-    bool follows = keel_on_device_send(p, worker, p->schedule.n_segment - 1, first == 0);
+    bool follows = keel_on_device_send(p, b, worker, p->schedule.n_segment - 1);
     for (int i = 0; i < p->n_output; i++) {
         const keel_place *at = &p->value[p->output[i]];
         if (at->kind == KEEL_PLACE_INPUT) continue;
@@ -313,7 +312,7 @@ keel_status keel_on_device_end(keel_program *p, const keel_bound *b, int worker)
     keel_device *d = x->device;
     int64_t first, rows;
     rows_of(b, worker, &first, &rows);
-    const bool follows = rows > 0 && send_last(p, b, worker, first, rows);
+    const bool follows = rows > 0 && send_last(p, b, worker, rows);
     if (p->coming.batch && p->coming.read) send_ahead(p, worker);
     if (ahead_of(p, worker)->batch)
         d->type->wait(d, follows ? KEEL_COPY_OUT_STREAM : KEEL_COMPUTE_STREAM,
@@ -339,7 +338,7 @@ keel_status keel_on_device_end(keel_program *p, const keel_bound *b, int worker)
         keel_device_touches(d, p->store->master,
                             p->store->n_master * (int64_t)keel_dtype_size(p->store->real), true);
     if (rows == 0) return KEEL_OK;
-    keel_on_device_read_gradients(p, worker, first == 0);
+    keel_on_device_read_gradients(p, b, worker);
     keel_on_device_fold_sums(p, b, worker);
     for (int i = 0; i < p->n_output; i++)
         keel_device_touches(d, x->outputs + x->output_at[i],

@@ -114,8 +114,8 @@ keel_status keel_on_device_end(keel_program *p, const keel_bound *b, int worker)
 /* Before a step, for all its workers: whether their devices add up gradients in it. All must have
  * rows, since each waits for the others. */
 void keel_on_device_choose_sums(keel_program *p, const keel_bound *b);
-/* Of several processes, by each worker: asks which gradients the host has, of this segment at most,
- * and returns the last segment whose gradients have all come; -1: none. */
+/* Of several processes, by each worker, without a wait: the last segment whose gradients the host
+ * has; -1: none. */
 int keel_on_device_came(const keel_program *p, const keel_bound *b, int worker);
 /* A worker has failed: the devices of others must not wait for it. */
 void keel_on_device_give_up(const keel_program *p);
@@ -156,13 +156,13 @@ static inline void keel_on_device_follow(keel_device *d, int event)
 keel_status keel_on_device_divide(const keel_program *p, keel_on_device *x);
 /* Copies out the bucket that a segment completes, behind what is enqueued, or, if devices add up
  * gradients, enqueues that; then the first worker copies out the sums. False: the segment completes
- * none. has_first_row: the worker has row 0 of the step. */
-bool keel_on_device_send(const keel_program *p, int worker, int segment, bool has_first_row);
+ * none. */
+bool keel_on_device_send(const keel_program *p, const keel_bound *b, int worker, int segment);
 /* When all is enqueued: of several processes, what has come goes on to the others while the device
  * computes. It ends when all has come, or the device has failed. */
 void keel_on_device_pass(const keel_program *p, const keel_bound *b, int worker);
 /* Before the host reads the gradients. */
-void keel_on_device_read_gradients(const keel_program *p, int worker, bool has_first_row);
+void keel_on_device_read_gradients(const keel_program *p, const keel_bound *b, int worker);
 
 /* ---- on_device_records.c: within the above --------------------------------------------------- */
 

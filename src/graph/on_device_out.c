@@ -79,28 +79,34 @@ keel_status keel_on_device_divide(const keel_program *p, keel_on_device *x)
     return KEEL_OK;
 }
 
+static bool has_row_0(const keel_bound *b, int worker)
+{
+    return b->n_busy > 0 && b->piece[0].row == 0 && b->piece[0].worker == worker;
+}
+
 /* Whether the host gets it from this worker. */
-static bool goes_out(const keel_program *p, const keel_out_range *r, int worker, bool has_first_row)
+static bool goes_out(const keel_program *p, const keel_bound *b, const keel_out_range *r,
+                     int worker)
 {
     if (p->checks_there && p->lanes->n_worker == 1) return false;
-    if (r->merged) return has_first_row;
+    if (r->merged) return has_row_0(b, worker);
     if (!p->sums_there) return true;
     return !p->checks_there && worker == 0 && !r->further;
 }
 
-static void read_ranges(const keel_program *p, int worker, bool has_first_row, int first, int n)
+static void read_ranges(const keel_program *p, const keel_bound *b, int worker, int first, int n)
 {
     const keel_workspace *s = &p->workspace[worker];
     const keel_on_device *x = s->on_device;
     for (int i = first; i < first + n; i++)
-        if (goes_out(p, &x->range[i], worker, has_first_row))
+        if (goes_out(p, b, &x->range[i], worker))
             keel_device_touches(x->device, s->host.grad + x->range[i].at, x->range[i].bytes, false);
 }
 
 /* The worker reads it when the run has ended. */
-void keel_on_device_read_gradients(const keel_program *p, int worker, bool has_first_row)
+void keel_on_device_read_gradients(const keel_program *p, const keel_bound *b, int worker)
 {
-    read_ranges(p, worker, has_first_row, 0, p->workspace[worker].on_device->n_range);
+    read_ranges(p, b, worker, 0, p->workspace[worker].on_device->n_range);
 }
 
 /* Adds up the bucket's gradients of all workers. False: it has none that all make. */
@@ -124,25 +130,25 @@ static bool exchanges(const keel_program *p)
     return p->across && p->across->buckets;
 }
 
-bool keel_on_device_send(const keel_program *p, int worker, int segment, bool has_first_row)
+bool keel_on_device_send(const keel_program *p, const keel_bound *b, int worker, int segment)
 {
     const keel_workspace *s = &p->workspace[worker];
     keel_on_device *x = s->on_device;
     keel_device *d = x->device;
     bool sends = false;
     for (int k = 0; k < x->n_bucket; k++) {
-        keel_out_bucket *b = &x->bucket[k];
-        if (b->segment != segment) continue; /* at most one has it */
-        if (p->sums_there) sends = sum_bucket(p, worker, b, KEEL_EVENT_BUCKET + k);
-        for (int i = b->first; i < b->first + b->n; i++) {
+        keel_out_bucket *o = &x->bucket[k];
+        if (o->segment != segment) continue; /* at most one has it */
+        if (p->sums_there) sends = sum_bucket(p, worker, o, KEEL_EVENT_BUCKET + k);
+        for (int i = o->first; i < o->first + o->n; i++) {
             const keel_out_range *r = &x->range[i];
-            if (!goes_out(p, r, worker, has_first_row)) continue;
+            if (!goes_out(p, b, r, worker)) continue;
             if (!sends) keel_on_device_follow(d, KEEL_EVENT_BUCKET + k);
             sends = true;
             d->type->copy_out(d, KEEL_COPY_OUT_STREAM, s->host.grad + r->at, s->grad + r->at,
                               r->bytes);
         }
-        b->follows = sends;
+        o->follows = sends;
         x->out = k + 1;
         if (sends && exchanges(p)) d->type->record(d, KEEL_COPY_OUT_STREAM, KEEL_EVENT_CAME + k);
     }
@@ -152,11 +158,6 @@ bool keel_on_device_send(const keel_program *p, int worker, int segment, bool ha
 
 /* ---- of several processes -------------------------------------------------------------------- */
 
-static bool has_row_0(const keel_bound *b, int worker)
-{
-    return b->n_busy > 0 && b->piece[0].row == 0 && b->piece[0].worker == worker;
-}
-
 /* Asks for the next bucket: 1: it has come; 0: not yet; -1: the device has failed. */
 static int next_came(const keel_program *p, const keel_bound *b, int worker)
 {
@@ -165,7 +166,7 @@ static int next_came(const keel_program *p, const keel_bound *b, int worker)
     const int event = KEEL_EVENT_CAME + x->came;
     const int passed = k->follows ? x->device->type->passed(x->device, event) : 1;
     if (passed <= 0) return passed;
-    if (k->follows) read_ranges(p, worker, has_row_0(b, worker), k->first, k->n);
+    if (k->follows) read_ranges(p, b, worker, k->first, k->n);
     x->came++;
     return 1;
 }

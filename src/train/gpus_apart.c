@@ -84,7 +84,7 @@ keel_status keel_gpus_apart(keel_comm *c, const char **devices, char text[KEEL_G
                             char shared[KEEL_GPUS_TEXT_MAX])
 {
     const int n = c->group.count, me = c->group.rank;
-    const char *beside = NULL;
+    keel_gpus_text said = { 0 };
     char a[KEEL_COMM_NAME_MAX], b[KEEL_COMM_NAME_MAX];
     keel_gpus_of *of = keel_calloc((size_t)n, sizeof *of);
     int first, second;
@@ -97,8 +97,10 @@ keel_status keel_gpus_apart(keel_comm *c, const char **devices, char text[KEEL_G
     if (s < 0 || !any) goto out;
     if (named) {
         of[me] = look();
-        of[me].chosen = keel_gpus_numbers(*devices, &beside);
-        of[me].all = of[me].chosen == 0;
+        (void)keel_gpus_read(&said,
+                             *devices); /* who opens the devices says what is wrong with it */
+        of[me].chosen = said.numbers;
+        of[me].all = said.all;
     }
     s = keel_comm_all_gather_equal(c, of, sizeof *of);
     for (int q = 0; q < n && s >= 0; q++)
@@ -107,7 +109,7 @@ keel_status keel_gpus_apart(keel_comm *c, const char **devices, char text[KEEL_G
     if (s >= 0) s = keel_gpus_choose(of, n);
     if (s < 0) goto out;
     if (of[me].all && of[me].chosen) {
-        write_text(text, &of[me], beside);
+        write_text(text, &of[me], said.beside);
         *devices = text;
     }
     if (keel_gpus_shared(of, n, &first, &second))

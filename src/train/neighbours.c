@@ -60,8 +60,9 @@ char *keel_neighbours_devices(const keel_neighbour *const *of, int n, const char
                               const keel_cores *all)
 {
     if (keel_gpus_named(devices)) {
-        const char *beside = strstr(devices, "cpu");
-        return beside ? beside_gpus(of, n, devices, beside, all) : keel_strdup(devices);
+        keel_gpus_text said;
+        if (keel_gpus_read(&said, devices) < 0) return NULL;
+        return said.beside ? beside_gpus(of, n, devices, said.beside, all) : keel_strdup(devices);
     }
     const size_t size = (size_t)KEEL_LANES_MAX * ITEM_MAX;
     int uses[KEEL_CORES_MAX] = { 0 }, lanes = 0;

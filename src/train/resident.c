@@ -104,7 +104,7 @@ const char *keel_resident_why_not(const keel_trainer *t)
         if (why) return why;
     }
     if (t->train.program->across && !t->strategy->one_kind)
-        return "other processes compute by something else";
+        return "other processes have cores, or another kind of devices";
     if (t->options.shard_optimizer) return "each process keeps a part of the optimizer's state";
     if (t->orthogonal.n > 0 || (any_penalized(t) && !ALL_HAVE(t, measure)))
         return "weights have regularizers";
